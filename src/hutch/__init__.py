@@ -1,0 +1,3 @@
+"""Hutch: coding agents and people at work inside jails."""
+
+__version__ = "0.1.0"

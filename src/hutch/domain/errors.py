@@ -1,0 +1,59 @@
+"""Five families of errors, by who must act.
+
+A message names the thing, the value, and the way out. Anything that is not
+one of these is a bug. `code` is the stable name that clients match on.
+"""
+
+from typing import ClassVar
+
+
+class HutchError(Exception):
+    """An error with a message for a person and a code for a program."""
+
+    code: ClassVar[str] = "error"
+
+
+class BadRequest(HutchError):
+    """The caller asked for something that makes no sense; asking again will not help."""
+
+    code = "bad_request"
+
+
+class NotFound(BadRequest):
+    """What the caller named does not exist."""
+
+    code = "not_found"
+
+
+class Conflict(BadRequest):
+    """What the caller asked for does not fit the present state."""
+
+    code = "conflict"
+
+
+class Denied(HutchError):
+    """The caller may not do this; somebody with the right to must allow it."""
+
+    code = "denied"
+
+
+class LimitReached(HutchError):
+    """A limit was hit; raise it or use less. `limit` is the setting's name."""
+
+    code = "limit_reached"
+
+    def __init__(self, message: str, *, limit: str) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class ToolError(HutchError):
+    """An answer for the model, so that it can try otherwise. Never leaves the agent."""
+
+    code = "tool_error"
+
+
+class Unavailable(HutchError):
+    """Something Hutch needs is missing or broken; the operator must mend it."""
+
+    code = "unavailable"

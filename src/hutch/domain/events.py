@@ -1,0 +1,118 @@
+"""Everything that can happen in a session, as one closed typed union.
+
+An event is a fact in the past tense. Its JSON is stable: fields are added, never
+renamed or dropped, and `v` rises when a field changes its meaning. What a newer
+Hutch wrote and this one cannot read is carried through as an `UnknownEvent`,
+byte for byte.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from hutch.domain.ids import SessionId
+
+
+class Event(BaseModel):
+    """What all events share. `extra="allow"` keeps fields that a newer version added."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+    v: int = 1
+
+
+class SessionOpened(Event):
+    """A session began; always the first event of its log."""
+
+    type: Literal["session.opened"] = "session.opened"
+    purpose: str = ""
+    owner: str = ""
+
+
+class MessageSent(Event):
+    """Somebody said something: a person, the agent, or Hutch itself."""
+
+    type: Literal["message.sent"] = "message.sent"
+    author: Literal["user", "agent", "hutch"]
+    text: str
+
+
+class SessionEnded(Event):
+    """A session is over; always the last event of its log, and signed as such."""
+
+    type: Literal["session.ended"] = "session.ended"
+    outcome: Literal["done", "failed", "cancelled", "abandoned"]
+    reason: str = ""
+
+
+KnownEvent = Annotated[SessionOpened | MessageSent | SessionEnded, Field(discriminator="type")]
+EVENT_TYPES: dict[str, type[Event]] = {
+    get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(get_args(KnownEvent)[0])
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEvent:
+    """An event from a newer version: its type, and its JSON exactly as it was written."""
+
+    type: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedEvent:
+    """An event whose payload was erased; the chain still vouches that it was there."""
+
+    type: str
+    at_ms: int
+    reason: str
+
+
+AnyEvent = Event | UnknownEvent | ErasedEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event at its place in a session's log."""
+
+    session_id: SessionId
+    seq: int
+    at_ms: int
+    event: AnyEvent
+    hash: str
+
+
+_adapter: TypeAdapter[Event] = TypeAdapter(KnownEvent)
+
+
+def _fields(value: object) -> dict[str, Any]:
+    if isinstance(value, BaseModel):
+        return {**value.__dict__, **(value.__pydantic_extra__ or {})}
+    raise TypeError(f"{type(value).__name__} cannot be written to the log")
+
+
+def to_json(event: Event | UnknownEvent) -> bytes:
+    """The event's canonical JSON: sorted keys, no spaces, UTF-8."""
+    if isinstance(event, UnknownEvent):
+        return event.payload
+    fields = event.__dict__ if not event.__pydantic_extra__ else _fields(event)
+    return orjson.dumps(fields, default=_fields, option=orjson.OPT_SORT_KEYS)
+
+
+def from_json(payload: bytes, type_: str) -> Event | UnknownEvent:
+    """Read an event back; one that this version cannot read becomes an `UnknownEvent`."""
+    kind = EVENT_TYPES.get(type_)
+    if kind is None:
+        return UnknownEvent(type_, payload)
+    try:
+        return kind.model_validate_json(payload)
+    except ValidationError:
+        return UnknownEvent(type_, payload)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the whole union, for documents and generated clients."""
+    return _adapter.json_schema()

@@ -1,0 +1,67 @@
+"""Ids that sort by age and say what they name: `ses_01jd2m4c9k7w6t0q8n5x3vbaeh`.
+
+A prefix, then 48 bits of milliseconds and 80 random bits in Crockford's base 32.
+Ids made by one process rise strictly, also within a millisecond and when the
+clock goes back.
+"""
+
+import os
+import re
+import threading
+import time
+from typing import NewType
+
+from hutch.domain.errors import BadRequest
+
+SessionId = NewType("SessionId", str)
+RunId = NewType("RunId", str)
+TaskId = NewType("TaskId", str)
+InputId = NewType("InputId", str)
+
+PREFIXES = {"ses": "session", "run": "run", "tsk": "task", "inp": "input"}
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_SHAPE = re.compile(r"(?P<prefix>[a-z]{3})_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}")
+_lock = threading.Lock()
+_last = 0
+
+
+def _next() -> int:
+    """A 128-bit number above every one handed out before."""
+    global _last
+    fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    with _lock:
+        _last = max(fresh, _last + 1)
+        return _last
+
+
+def _new(prefix: str) -> str:
+    number, digits = _next(), []
+    for _ in range(26):
+        number, digit = divmod(number, 32)
+        digits.append(_ALPHABET[digit])
+    return f"{prefix}_{''.join(reversed(digits))}"
+
+
+def new_session_id() -> SessionId:
+    return SessionId(_new("ses"))
+
+
+def new_run_id() -> RunId:
+    return RunId(_new("run"))
+
+
+def new_task_id() -> TaskId:
+    return TaskId(_new("tsk"))
+
+
+def new_input_id() -> InputId:
+    return InputId(_new("inp"))
+
+
+def parse_session_id(text: str) -> SessionId:
+    """Check an id that came from outside; it is safe in paths and queries afterwards."""
+    found = _SHAPE.fullmatch(text)
+    if not found or found["prefix"] != "ses":
+        raise BadRequest(f"{text[:80]!r} is not a session id. One looks like {new_session_id()}.")
+    return SessionId(text)

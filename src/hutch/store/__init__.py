@@ -1,0 +1,1 @@
+"""Where facts rest: the event log, its proof, and secrets."""

@@ -1,0 +1,49 @@
+"""The hash chain: why a log cannot be changed unnoticed.
+
+Each event's payload is hashed with a salt of its own, so that a payload can be
+erased later and its hash tells nothing. The link of an event is the hash of a
+small header that names the session, the place, the time, the type, the payload
+hash and the link before. Pure functions; `docs/record.md` is the specification.
+"""
+
+import os
+from dataclasses import dataclass
+from hashlib import sha256
+
+from hutch.domain.ids import SessionId
+
+GENESIS = "0" * 64
+SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of a log as it is stored and exported. `payload` is None when erased."""
+
+    session_id: SessionId
+    seq: int
+    at_ms: int
+    type: str
+    salt: bytes | None
+    payload: bytes | None
+    payload_hash: str
+    hash: str
+
+
+def new_salts(count: int) -> list[bytes]:
+    """Many salts for one call to the kernel."""
+    pool = os.urandom(SALT_BYTES * count)
+    return [pool[start : start + SALT_BYTES] for start in range(0, len(pool), SALT_BYTES)]
+
+
+def hash_payload(salt: bytes, payload: bytes) -> str:
+    return sha256(salt + payload).hexdigest()
+
+
+def link(session_id: str, seq: int, at_ms: int, type_: str, payload_hash: str, prev: str) -> str:
+    """The hash of one event's header. No field can hold a character that JSON would escape."""
+    header = (
+        f'{{"at_ms":{at_ms},"payload_hash":"{payload_hash}","prev":"{prev}",'
+        f'"seq":{seq},"session":"{session_id}","type":"{type_}","v":1}}'
+    )
+    return sha256(header.encode()).hexdigest()

@@ -1,0 +1,142 @@
+"""Signed statements about a log: checkpoints, its end, receipts, erasures.
+
+A statement says that at some moment the log of a session had a certain head.
+It is a flat JSON object, signed with the installation's Ed25519 key.
+"""
+
+import base64
+import os
+import time
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from hutch.domain.errors import Unavailable
+
+Kind = Literal["checkpoint", "end", "receipt", "erasure"]
+CONTEXT = b"hutch.statement.v1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What was signed, by which key, and the signature."""
+
+    kind: Kind
+    session_id: str
+    seq: int
+    hash: str
+    at_ms: int
+    reason: str
+    key: str
+    signature: bytes
+
+    def message(self) -> bytes:
+        """The exact bytes that are signed."""
+        body = {
+            "at_ms": self.at_ms,
+            "hash": self.hash,
+            "key": self.key,
+            "kind": self.kind,
+            "reason": self.reason,
+            "seq": self.seq,
+            "session": self.session_id,
+        }
+        return CONTEXT + orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "session": self.session_id,
+            "seq": self.seq,
+            "hash": self.hash,
+            "at_ms": self.at_ms,
+            "reason": self.reason,
+            "key": self.key,
+            "signature": base64.b64encode(self.signature).decode(),
+        }
+
+
+def fingerprint(public_key: bytes) -> str:
+    """How people name a key: the SHA-256 of its 32 raw bytes, in hex."""
+    return sha256(public_key).hexdigest()
+
+
+def is_signed_by(statement: Statement, public_key: bytes) -> bool:
+    """Whether this key, and no other, signed the statement as it stands."""
+    if statement.key != fingerprint(public_key):
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(statement.signature, statement.message())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+class Signer:
+    """The installation's signing key."""
+
+    def __init__(self, private_key: Ed25519PrivateKey) -> None:
+        self._private_key = private_key
+        self.public_key = private_key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.fingerprint = fingerprint(self.public_key)
+
+    @classmethod
+    def open(cls, path: Path) -> "Signer":
+        """Load the key at `path`, or make one there that only its owner can read."""
+        try:
+            pem = path.read_bytes()
+        except FileNotFoundError:
+            pem = _create(path)
+        try:
+            key = load_pem_private_key(pem, password=None)
+        except ValueError as error:
+            raise Unavailable(
+                f"The signing key {path} is damaged ({error}). Restore it from a backup, or move it "
+                "away to sign with a new key; records signed so far stay valid under the old one."
+            ) from None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise Unavailable(f"The signing key {path} is not an Ed25519 key. Move it away to get a new one.")
+        return cls(key)
+
+    def sign(self, kind: Kind, session_id: str, seq: int, hash_: str, reason: str = "") -> Statement:
+        unsigned = Statement(
+            kind=kind,
+            session_id=session_id,
+            seq=seq,
+            hash=hash_,
+            at_ms=time.time_ns() // 1_000_000,
+            reason=reason,
+            key=self.fingerprint,
+            signature=b"",
+        )
+        return replace(unsigned, signature=self._private_key.sign(unsigned.message()))
+
+
+def _create(path: Path) -> bytes:
+    """Write a new key and link it into place, so that of two processes both use one key."""
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(pem)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return path.read_bytes()
+    finally:
+        draft.unlink()
+    return pem
