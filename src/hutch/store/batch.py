@@ -1,0 +1,108 @@
+"""What one commit writes: the events of many callers, linked into their chains."""
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
+from hutch.domain.events import Event, UnknownEvent, to_json
+from hutch.domain.ids import SessionId
+from hutch.store.blobs import Blobs
+from hutch.store.chain import hash_payload, link, new_salts
+from hutch.store.seam import Head
+from hutch.store.transaction import LogState, Transaction
+
+INLINE_BYTES = 16 * 1024
+EVENT_BYTES = 16 * 1024 * 1024
+
+_EVENT_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
+
+
+@dataclass(slots=True)
+class Append:
+    """Events on their way into a log."""
+
+    session_id: SessionId
+    events: Sequence[Event | UnknownEvent]
+    expected_seq: int | None
+    done: "asyncio.Future[Head]"
+
+
+class Batch:
+    """Rows gathered before the first of them is written."""
+
+    def __init__(self, transaction: Transaction, blobs: Blobs) -> None:
+        self._transaction = transaction
+        self._blobs = blobs
+        self.logs: dict[SessionId, LogState] = {}
+        self.rows: list[tuple[Any, ...]] = []
+
+    def add(self, job: Append) -> Head | Exception:
+        """Link one caller's events; a refusal is theirs alone and leaves the batch as it was."""
+        try:
+            payloads = [_payload(event) for event in job.events]
+            log = self.logs.get(job.session_id) or self._transaction.log(job.session_id)
+            _check_order(job, log)
+        except (BadRequest, LimitReached) as refusal:
+            return refusal
+        now_ms = time.time_ns() // 1_000_000
+        if log is None:
+            log = self._transaction.open_log(job.session_id, now_ms)
+        self.logs[job.session_id] = log
+        at_ms = max(now_ms, log.at_ms)  # a clock that goes back does not reorder a log
+        seq, prev = log.seq, log.hash
+        for event, payload, salt in zip(job.events, payloads, new_salts(len(payloads)), strict=True):
+            seq += 1
+            payload_hash = hash_payload(salt, payload)
+            prev = link(job.session_id, seq, at_ms, event.type, payload_hash, prev)
+            inline: bytes | None = payload
+            if len(payload) > INLINE_BYTES:
+                self._blobs.put(payload_hash, salt, payload)
+                inline = None
+            self.rows.append((log.id, seq, at_ms, event.type, payload_hash, prev, salt, inline))
+        log.seq, log.hash, log.at_ms = seq, prev, at_ms
+        log.ended = job.events[-1].type == "session.ended"
+        return log.head()
+
+
+def _payload(event: Event | UnknownEvent) -> bytes:
+    if isinstance(event, UnknownEvent) and not _EVENT_TYPE.fullmatch(event.type):
+        raise BadRequest(f"{event.type[:80]!r} is not an event type. One looks like 'noun.past_verb'.")
+    try:
+        payload = to_json(event)
+    except TypeError as error:
+        raise BadRequest(f"A {event.type} event cannot be written as JSON: {error}.") from None
+    if len(payload) > EVENT_BYTES:
+        raise LimitReached(
+            f"A {event.type} event of {len(payload):,} bytes is over the limit of {EVENT_BYTES:,}. "
+            "Keep large content in a file and name it in the event.",
+            limit="event_bytes",
+        )
+    return payload
+
+
+def _check_order(job: Append, log: LogState | None) -> None:
+    """A log opens once, ends once, and grows only as its writers expect."""
+    if not job.events:
+        raise BadRequest("There are no events to append.")
+    types = [event.type for event in job.events]
+    if "session.ended" in types[:-1]:
+        raise BadRequest("No event can follow session.ended.")
+    if "session.opened" in types[1:]:
+        raise BadRequest("session.opened can only be the first event of a log.")
+    if log is None:
+        if types[0] != "session.opened":
+            raise NotFound(f"There is no session {job.session_id}. A log begins with session.opened.")
+    elif types[0] == "session.opened":
+        raise Conflict(f"Session {job.session_id} is already open.")
+    elif log.ended:
+        raise Conflict(f"Session {job.session_id} has ended at event {log.seq}; its log is closed.")
+    seq = log.seq if log else 0
+    if job.expected_seq is not None and job.expected_seq != seq:
+        raise Conflict(
+            f"Session {job.session_id} is at event {seq}, not {job.expected_seq}: somebody else wrote. "
+            "Read on from there and try again."
+        )

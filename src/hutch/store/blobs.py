@@ -1,0 +1,62 @@
+"""Large payloads, each in a file named by the hash of its content.
+
+The content is the salt and the payload, so the name is the payload hash that
+the chain already holds. No two events share a blob, and erasing one is
+deleting a file.
+"""
+
+import os
+from pathlib import Path
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore
+
+from hutch.domain.errors import Unavailable
+from hutch.store.chain import SALT_BYTES
+
+
+class Blobs:
+    """Content-addressed blobs in a directory. Blocking: call it from a thread."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._objects = LocalStore(directory)
+
+    def put(self, name: str, salt: bytes, payload: bytes) -> None:
+        """Store a blob; when this returns it survives a power cut."""
+        key = _key(name)
+        try:
+            obstore.put(self._objects, key, salt + payload)
+        except (BaseError, OSError) as error:
+            raise Unavailable(
+                f"Cannot write to {self._directory}: {error}. Free some space or mend its permissions."
+            ) from error
+        path = self._directory / key
+        for place in (path, path.parent, self._directory):  # obstore itself never syncs
+            descriptor = os.open(place, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def get(self, name: str) -> bytes:
+        """The payload of a blob, without its salt."""
+        try:
+            return bytes(obstore.get(self._objects, _key(name)).bytes())[SALT_BYTES:]
+        except FileNotFoundError:
+            raise Unavailable(
+                f"Blob {name} is missing from {self._directory}. Restore it from a backup of that directory."
+            ) from None
+
+    def delete(self, name: str) -> None:
+        """Forget a blob; one that is not there is fine."""
+        try:
+            obstore.delete(self._objects, _key(name))
+        except FileNotFoundError:
+            return
+
+
+def _key(name: str) -> str:
+    return f"{name[:2]}/{name}"

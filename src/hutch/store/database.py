@@ -1,0 +1,163 @@
+"""Opening the database: pragmas, migrations with a backup first, and plain errors.
+
+Many processes may open one file. WAL lets them read while one writes;
+`synchronous=FULL` makes a commit survive a power cut.
+"""
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from hutch.domain.errors import HutchError, LimitReached, Unavailable
+from hutch.store.schema import REVISIONS
+
+BUSY_TIMEOUT_S = 15
+BACKUPS_KEPT = 3
+
+
+def open_database(path: Path) -> Engine:
+    """Connect to the database at `path`, made or migrated to this version's schema."""
+    with plain_errors(path):
+        _make_directory(path.parent)
+        revision = _revision(path)
+        if revision != REVISIONS[-1]:
+            _migrate(path)
+        return _connect(path)
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """Turn what the database or the disk says into what a person can act on."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _explain(path, error.orig or error) from error
+    except (sqlite3.Error, OSError) as error:
+        raise _explain(path, error) from error
+
+
+def _explain(path: Path, error: BaseException) -> HutchError:
+    text = str(error)
+    if "disk is full" in text or "No space left" in text or "quota exceeded" in text.lower():
+        return LimitReached(
+            f"The disk that holds {path.parent} is full; nothing was written. Free some space there.",
+            limit="disk",
+        )
+    if "malformed" in text or "not a database" in text or "corrupt" in text:
+        return Unavailable(
+            f"The database {path} is damaged ({text}). Stop Hutch, keep a copy of the file, then put back "
+            f"the newest one from {path.parent / 'backups'} or try: sqlite3 {path} .recover"
+        )
+    if "locked" in text or "busy" in text:
+        return Unavailable(
+            f"The database {path} was locked by another process for over {BUSY_TIMEOUT_S} s. "
+            f"See who holds it: fuser -v {path}"
+        )
+    if (
+        isinstance(error, PermissionError)
+        or "readonly" in text
+        or "unable to open" in text
+        or "Read-only" in text
+    ):
+        return Unavailable(
+            f"Cannot write to {path.parent} ({text}). Make it writable for uid {os.getuid()}, "
+            "or set HUTCH_HOME to a directory that is."
+        )
+    return Unavailable(f"The database {path} does not work: {text}. Run: hutch doctor")
+
+
+def _make_directory(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(f"no write permission on {directory}")
+
+
+def _connect(path: Path) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}",
+        isolation_level="AUTOCOMMIT",  # the writer says BEGIN IMMEDIATE itself; a read is one statement
+        connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_S},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _set_pragmas(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA secure_delete=ON")  # an erased payload leaves no bytes behind
+
+    return engine
+
+
+def _revision(path: Path) -> str | None:
+    """The schema revision of the file; None when it has no schema yet."""
+    if not path.exists():
+        return None
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+            return None
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    finally:
+        connection.close()
+    if row is None:
+        return None
+    revision = str(row[0])
+    if revision not in REVISIONS:
+        raise Unavailable(
+            f"The database {path} was written by a newer Hutch (schema {revision}; this one knows up to "
+            f"{REVISIONS[-1]}). Upgrade Hutch, or set HUTCH_HOME to another directory."
+        )
+    return revision
+
+
+def _migrate(path: Path) -> None:
+    """Bring the schema up to date, one process at a time, after a backup."""
+    from alembic import command
+    from alembic.config import Config
+
+    with (path.parent / "migration.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        revision = _revision(path)
+        if revision == REVISIONS[-1]:
+            return
+        if revision is not None:
+            _back_up(path, revision)
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        engine = _connect(path)
+        try:
+            with engine.connect() as connection:
+                config.attributes["connection"] = connection
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                command.upgrade(config, "head")
+                connection.exec_driver_sql("COMMIT")
+        finally:
+            engine.dispose()
+
+
+def _back_up(path: Path, revision: str) -> None:
+    directory = path.parent / "backups"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    target = directory / f"hutch-{revision}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.db"
+    draft = target.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    source, copy = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S), sqlite3.connect(draft)
+    try:
+        source.backup(copy)
+    finally:
+        copy.close()
+        source.close()
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.rename(target)
+    for old in sorted(directory.glob("hutch-*.db"), key=lambda file: file.stat().st_mtime)[:-BACKUPS_KEPT]:
+        old.unlink()

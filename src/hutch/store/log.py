@@ -1,0 +1,185 @@
+"""The event log in a database: append, read, follow, erase, prove."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, select
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.events import Entry, Event, UnknownEvent
+from hutch.domain.ids import SessionId
+from hutch.store.bells import Bells
+from hutch.store.blobs import Blobs
+from hutch.store.chain import Record
+from hutch.store.database import open_database, plain_errors
+from hutch.store.erasure import delete_doomed_blobs, erase_payloads
+from hutch.store.records import (
+    no_session,
+    read_entries,
+    read_head,
+    read_public_keys,
+    read_records,
+    read_statements,
+    to_head,
+)
+from hutch.store.schema import logs
+from hutch.store.seam import Evidence, Head
+from hutch.store.signing import Signer, Statement
+from hutch.store.transaction import Transaction
+from hutch.store.writer import Writer
+
+PAGE_EVENTS = 500
+READERS = 4
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def open_log(path: Path, blobs: Path, signing_key: Path) -> AsyncIterator["SqlLog"]:
+    """The event log in the database at `path`; at the end all is written and signed."""
+    engine = await asyncio.to_thread(open_database, path)
+    try:
+        with plain_errors(path):
+            log = SqlLog(engine, path, Blobs(blobs), Signer.open(signing_key))
+        try:
+            await log.recover()
+            yield log
+        finally:
+            await log.close()
+    finally:
+        engine.dispose()
+
+
+class SqlLog:
+    """`EventLog` over SQL: one writer thread, a few reader threads, and a free event loop."""
+
+    def __init__(self, engine: Engine, path: Path, blobs: Blobs, signer: Signer) -> None:
+        self._engine = engine
+        self._path = path
+        self._blobs = blobs
+        self._signer = signer
+        self._bells = Bells(engine)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+        self._writer = Writer(Transaction(engine), path, blobs, signer, self._bells.ring)
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event | UnknownEvent],
+        *,
+        expected_seq: int | None = None,
+    ) -> Head:
+        return await self._writer.append(session_id, events, expected_seq)
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS) -> list[Entry]:
+        entries, _ = await self._page(session_id, after, limit)
+        return entries
+
+    async def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
+        head = await self.head(session_id)
+        if after > head.seq:
+            raise Conflict(
+                f"Session {session_id} ends at event {head.seq}, before {after}. Follow it from there."
+            )
+        if head.ended and after == head.seq:
+            return
+        with self._bells.subscribe(session_id) as bell:
+            while not self._bells.closed:
+                bell.clear()
+                entries, more = await self._page(session_id, after, PAGE_EVENTS)
+                for entry in entries:
+                    yield entry
+                    after = entry.seq
+                    if entry.event.type == "session.ended":
+                        return
+                if not more:
+                    await bell.wait()
+
+    async def head(self, session_id: SessionId) -> Head:
+        return await self._read(lambda connection: read_head(connection, session_id))
+
+    async def heads(self, *, limit: int = 100, before: SessionId | None = None) -> list[Head]:
+        query = select(logs).order_by(logs.c.session_id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(logs.c.session_id < before)
+        return await self._read(lambda connection: [to_head(row) for row in connection.execute(query)])
+
+    async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
+        def erase(transaction: Transaction) -> int:
+            log = transaction.log(session_id)
+            if log is None:
+                raise no_session(session_id)
+            return erase_payloads(transaction, self._signer, log, seqs, reason)
+
+        erased = await self._writer.work(erase)
+        await self._writer.work(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
+        # The write-ahead file still holds the old pages: fold it in and cut it to nothing.
+        await self._read(lambda connection: connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)"))
+        return erased
+
+    async def receipt(self, session_id: SessionId) -> Statement:
+        head = await self.head(session_id)
+        return self._signer.sign("receipt", session_id, head.seq, head.hash)
+
+    @asynccontextmanager
+    async def evidence(self, session_id: SessionId) -> AsyncIterator[Evidence]:
+        await self._writer.work(lambda transaction: self._writer.sign_head(transaction, session_id))
+        with plain_errors(self._path), self._engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")  # one snapshot, whatever is written or erased meanwhile
+            try:
+                head = await self._read(lambda _: read_head(connection, session_id))
+                statements = await self._read(lambda _: read_statements(connection, session_id))
+                public_keys = await self._read(lambda _: read_public_keys(connection))
+                yield Evidence(head, self._records(connection, session_id), statements, public_keys)
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+
+    async def recover(self) -> None:
+        """Do what a crash may have left undone: sign heads, delete erased blobs."""
+
+        def recover(transaction: Transaction) -> None:
+            transaction.add_key(self._signer.fingerprint, self._signer.public_key)
+            delete_doomed_blobs(transaction, self._blobs)
+            for session_id in transaction.unsigned():
+                self._writer.sign_head(transaction, session_id)
+
+        await self._writer.work(recover)
+
+    async def close(self) -> None:
+        await self._writer.close()
+        await self._bells.close()
+        await asyncio.to_thread(self._readers.shutdown)
+
+    async def _records(self, connection: Connection, session_id: SessionId) -> AsyncGenerator[Record]:
+        after, more = 0, True
+
+        def page(_: Connection) -> tuple[list[Record], bool]:
+            return read_records(connection, self._blobs, session_id, after, PAGE_EVENTS)
+
+        while more:
+            records, more = await self._read(page)
+            for record in records:
+                yield record
+            after = records[-1].seq if records else after
+
+    async def _page(self, session_id: SessionId, after: int, limit: int) -> tuple[list[Entry], bool]:
+        if after < 0 or limit < 1:
+            raise BadRequest(
+                f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
+            )
+        return await self._read(
+            lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
+        )
+
+    async def _read(self, query: Callable[[Connection], T]) -> T:
+        """Run a query in a reader thread, with its errors made plain."""
+
+        def run() -> T:
+            with plain_errors(self._path), self._engine.connect() as connection:
+                return query(connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, run)

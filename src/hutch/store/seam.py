@@ -1,0 +1,77 @@
+"""What the rest of Hutch may ask of the event log, wherever it rests."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hutch.domain.events import Entry, Event, UnknownEvent
+from hutch.domain.ids import SessionId
+from hutch.store.chain import Record
+from hutch.store.signing import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest place in a session's log."""
+
+    session_id: SessionId
+    seq: int
+    hash: str
+    at_ms: int
+    opened_ms: int
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a third party needs to check a log up to `head`."""
+
+    head: Head
+    records: AsyncIterator[Record]
+    statements: Sequence[Statement]
+    public_keys: dict[str, bytes]
+
+
+class EventLog(Protocol):
+    """One append-only, hash-chained, signed log per session."""
+
+    async def append(
+        self,
+        session_id: SessionId,
+        events: Sequence[Event | UnknownEvent],
+        *,
+        expected_seq: int | None = None,
+    ) -> Head:
+        """Add events, all or none; they are durable when this returns.
+
+        The first event of a log is `session.opened`; nothing follows `session.ended`.
+        With `expected_seq`, refuse when somebody else has written since.
+        """
+        ...
+
+    async def read(self, session_id: SessionId, *, after: int = 0, limit: int = 500) -> list[Entry]:
+        """The next entries after a sequence number, oldest first."""
+        ...
+
+    def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
+        """Every entry after a sequence number, first what is there, then what comes.
+
+        Without gap or repetition, whichever process writes; ends with the session.
+        """
+        ...
+
+    async def head(self, session_id: SessionId) -> Head: ...
+
+    async def heads(self, *, limit: int = 100, before: SessionId | None = None) -> list[Head]:
+        """Sessions, newest first."""
+        ...
+
+    async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
+        """Erase payloads (all of them with None), keep the chain; how many were erased now."""
+        ...
+
+    async def receipt(self, session_id: SessionId) -> Statement:
+        """A signed statement of the head, for somebody to keep elsewhere."""
+        ...
+
+    async def evidence(self, session_id: SessionId) -> Evidence: ...
