@@ -1,0 +1,178 @@
+"""A control group around a jail, where the machine gives us one.
+
+The kernel then counts all memory of the jail together, files in tmpfs and its
+own bookkeeping included, and refuses or kills on the spot. Version 2 when our
+group was delegated to us, version 1 as root; else there is none, and the
+watcher has to do.
+"""
+
+import errno
+import itertools
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.jail.policy import Limits
+
+PREFIX = "hutch"
+LEAF = "hutch-self"  # where this process moves in version 2: a group with limits below it holds none
+NEEDED = frozenset({"memory", "pids"})
+PERIOD_US = 100_000
+WARDENS = 2  # bubblewrap's outer process and the warden
+GO_S = 2.0
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where groups for jails can be made: one directory for all controllers, or one for each."""
+
+    version: int
+    directories: Mapping[str, Path]  # controller: our own group
+
+
+class Cgroup:
+    """The group of one jail."""
+
+    def __init__(self, version: int, directories: Mapping[str, Path]) -> None:
+        self._directories = directories
+        events = "memory.oom_control" if version == 1 else "memory.events"
+        self._memory = os.open(directories["memory"] / events, os.O_RDONLY | os.O_CLOEXEC)
+        self._pids = os.open(directories["pids"] / "pids.events", os.O_RDONLY | os.O_CLOEXEC)
+
+    def add(self, pids: Sequence[int]) -> None:
+        for directory in set(self._directories.values()):
+            for pid in pids:
+                (directory / "cgroup.procs").write_text(str(pid))
+
+    def kills(self) -> int:
+        """How many processes the kernel has killed for want of memory."""
+        return _counter(self._memory, b"oom_kill")
+
+    def refused_forks(self) -> int:
+        return _counter(self._pids, b"max")
+
+    def remove(self) -> None:
+        """Give the groups back; their processes have been killed and may take a moment to go."""
+        os.close(self._memory)
+        os.close(self._pids)
+        for directory in set(self._directories.values()):
+            _remove(directory, patience_s=GO_S)
+
+
+def find_home(root: Path = Path("/")) -> Home | None:
+    """Our own group, if we may make groups below it."""
+    version1: dict[str, Path] = {}
+    version2: Path | None = None
+    own = [line.split(":", 2) for line in _read(root / "proc/self/cgroup").splitlines()]
+    for line in _read(root / "proc/self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        top, mount = before.split()[3:5]
+        kind, _, options = after.split()[:3]
+        for number, controllers, path in own:
+            inside = os.path.relpath(path, top)
+            place = root / mount.lstrip("/") / inside
+            if inside.startswith("..") or not place.is_dir():
+                continue
+            if kind == "cgroup2" and number == "0":
+                version2 = place
+            elif kind == "cgroup" and controllers:
+                for name in set(controllers.split(",")) & set(options.split(",")):
+                    version1[name] = place
+    if version2 is not None and set(_read(version2 / "cgroup.controllers").split()) >= NEEDED:
+        return Home(2, dict.fromkeys(("memory", "pids", "cpu"), version2)) if _ours(version2) else None
+    if version1.keys() >= NEEDED and all(_ours(version1[name]) for name in NEEDED):
+        wanted = {name: path for name, path in version1.items() if name in ("memory", "pids")}
+        return Home(1, {name: path for name, path in wanted.items() if _ours(path)})
+    return None
+
+
+def make(home: Home, limits: Limits) -> Cgroup | None:
+    """A new group with the jail's limits; None when the kernel does not want to."""
+    name = f"{PREFIX}.{os.getpid()}.{_started(os.getpid())}.{next(_numbers)}"
+    directories = {controller: path / name for controller, path in home.directories.items()}
+    try:
+        if home.version == 2:
+            _delegate(home.directories["memory"])
+        for directory in set(directories.values()):
+            directory.mkdir()
+        for controller, values in _settings(home.version, limits).items():
+            for key, value in values.items():
+                if controller in directories and (directories[controller] / key).exists():
+                    (directories[controller] / key).write_text(value)
+        return Cgroup(home.version, directories)
+    except OSError:
+        for directory in set(directories.values()):
+            _remove(directory, patience_s=0)
+        return None
+
+
+def sweep(home: Home) -> None:
+    """Remove the groups of Hutches that died without doing so; their jails died with them."""
+    for parent in set(home.directories.values()):
+        for directory in parent.glob(f"{PREFIX}.*"):
+            pid, _, rest = directory.name.removeprefix(f"{PREFIX}.").partition(".")
+            if pid.isdigit() and _started(int(pid)) != rest.partition(".")[0]:
+                _remove(directory, patience_s=0)
+
+
+def _settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
+    memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + WARDENS)}
+    quota = None if limits.cpus is None else str(int(limits.cpus * PERIOD_US))
+    if version == 2:
+        cpu = {"cpu.weight": "50"} | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
+        return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
+    cpu = {"cpu.shares": "512"} | ({} if quota is None else {"cpu.cfs_quota_us": quota})
+    both = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+    return {"memory": both, "pids": pids, "cpu": cpu}
+
+
+def _delegate(own: Path) -> None:
+    """Let groups below ours have limits, which needs ours to be empty of processes."""
+    wanted = NEEDED | ({"cpu"} & set(_read(own / "cgroup.controllers").split()))
+    if set(_read(own / "cgroup.subtree_control").split()) >= wanted:
+        return
+    leaf = own / LEAF
+    leaf.mkdir(exist_ok=True)
+    for pid in _read(own / "cgroup.procs").split():
+        (leaf / "cgroup.procs").write_text(pid)
+    (own / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(wanted)))
+
+
+def _remove(directory: Path, *, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            directory.rmdir()
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                return
+            time.sleep(0.002)
+
+
+def _ours(directory: Path) -> bool:
+    return os.access(directory, os.W_OK) and os.access(directory / "cgroup.procs", os.W_OK)
+
+
+def _started(pid: int) -> str:
+    """When a process started, in the kernel's ticks: with its pid a name that is never used again."""
+    return [*_read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split(), *[""] * 20][19]
+
+
+def _counter(fd: int, name: bytes) -> int:
+    for line in os.pread(fd, 4096, 0).splitlines():
+        key, _, value = line.partition(b" ")
+        if key == name:
+            return int(value)
+    return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

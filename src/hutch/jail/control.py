@@ -1,0 +1,224 @@
+"""The host's end of the socket to the warden, which is treated as an enemy.
+
+The warden runs at the uid of the untrusted code. So a frame counts only if the
+kernel says that the warden's process sent it, it must be one that was asked
+for, short, and with exactly the descriptors that belong to it; the rest are
+closed. Anything else ends the jail. Nothing it says is ever evaluated.
+"""
+
+import array
+import asyncio
+import os
+import re
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hutch.domain.errors import Unavailable
+
+INLINE_BYTES = 60_000  # a longer request goes through a file
+REPLY_BYTES = 512
+MOST_DESCRIPTORS = 4
+FRAMES_AT_ONCE = 16
+CREDENTIALS = struct.Struct("iII")
+READY = b"ready"
+SOCKET = re.compile(rb"socket\0(\d{1,18})\0(\d{1,5})")
+READY_S = 10.0
+
+
+class Control:
+    """Sends requests, and hands out the sockets that come back."""
+
+    def __init__(
+        self, sock: socket.socket, work: socket.socket, *, uid: int, on_broken: Callable[[str], None]
+    ) -> None:
+        self.warden_pid = 0
+        self.broken: str | None = None
+        self._sock = sock
+        self._work = work  # for commands; nothing ever comes back on it
+        self._uid = uid
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._asked: dict[int, asyncio.Future[socket.socket]] = {}
+        self._number = 0
+        self._sending = asyncio.Lock()
+        self._loop.add_reader(sock.fileno(), self._readable)
+
+    async def ready(self) -> int:
+        """The warden's pid as the host sees it, once it has said that it is there."""
+        async with asyncio.timeout(READY_S):
+            await self._ready
+        return self.warden_pid
+
+    async def send(self, *fields: bytes) -> None:
+        """One request about the jail."""
+        await self._send(self._sock, b"\0".join(fields), ())
+
+    async def put(self, *fields: bytes, fds: Sequence[int]) -> None:
+        """One command. The descriptors are copied; the caller still owns them."""
+        frame = b"\0".join(fields)
+        if len(frame) <= INLINE_BYTES:
+            await self._send(self._work, frame, fds)
+            return
+        fd = os.memfd_create("command", os.MFD_CLOEXEC)
+        try:
+            write_all(fd, frame)
+            os.lseek(fd, 0, os.SEEK_SET)
+            await self._send(self._work, b"long", [fd, *fds])
+        finally:
+            os.close(fd)
+
+    async def tcp(self, operation: bytes, host: str, port: int) -> socket.socket:
+        """A TCP socket from inside; OSError as it happened there."""
+        self._number += 1
+        number = self._number
+        answer: asyncio.Future[socket.socket] = self._loop.create_future()
+        self._asked[number] = answer
+        try:
+            await self.send(operation, b"%d" % number, host.encode(), b"%d" % port)
+            return await answer
+        finally:
+            del self._asked[number]
+
+    def close(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock.fileno())
+            self._sock.close()
+        self._work.close()
+        self._fail("The jail is closed.")
+
+    async def _send(self, sock: socket.socket, frame: bytes, fds: Sequence[int]) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        async with self._sending:
+            while True:
+                if self.broken is not None:
+                    raise Unavailable(self.broken)
+                try:
+                    sock.sendmsg([frame], rights)
+                    return
+                except BlockingIOError:
+                    await ready_to_write(sock)
+                except OSError as error:
+                    self._break(f"The jail has ended: {error}. Open a new one.")
+
+    def _readable(self) -> None:
+        for _ in range(FRAMES_AT_ONCE):
+            try:
+                frame, passed, flags, _ = self._sock.recvmsg(
+                    REPLY_BYTES,
+                    socket.CMSG_SPACE(4 * MOST_DESCRIPTORS) + socket.CMSG_SPACE(CREDENTIALS.size),
+                    socket.MSG_CMSG_CLOEXEC,
+                )
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._break(f"The jail has ended: {error}. Open a new one.")
+                return
+            fds, sender = _unpack(passed)
+            try:
+                if not frame:
+                    self._break("The jail has ended: its first process is gone. Open a new one.")
+                    return
+                self._take(frame, fds, sender, whole=not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC))
+            finally:
+                for fd in fds:
+                    os.close(fd)
+
+    def _take(self, frame: bytes, fds: list[int], sender: tuple[int, int], *, whole: bool) -> None:
+        """Judge one frame. What is kept is taken out of `fds`."""
+        pid, uid = sender
+        if not self.warden_pid:
+            if frame == READY and whole and not fds and uid == self._uid and pid > 0:
+                self.warden_pid = pid
+                if not self._ready.done():
+                    self._ready.set_result(None)
+                return
+        elif pid == self.warden_pid and whole and (said := SOCKET.fullmatch(frame)):
+            answer = self._asked.get(int(said[1]))
+            failed = int(said[2])
+            if answer is not None and not answer.done():
+                if failed and not fds:
+                    answer.set_exception(OSError(failed, os.strerror(failed)))
+                    return
+                if not failed and len(fds) == 1 and is_tcp(fds[0]):
+                    answer.set_result(ForeignSocket(fileno=fds.pop()))
+                    return
+            elif int(said[1]) <= self._number:
+                return  # nobody waits for it any more
+        self._break("The jail was ended: its warden broke the protocol. Open a new one.")
+
+    def _break(self, reason: str) -> None:
+        if self.broken is None:
+            self._loop.remove_reader(self._sock.fileno())
+            self._fail(reason)
+            self._on_broken(reason)
+
+    def _fail(self, reason: str) -> None:
+        self.broken = self.broken or reason
+        waiting: list[asyncio.Future[Any]] = [self._ready, *self._asked.values()]
+        for answer in waiting:
+            if not answer.done():
+                answer.set_exception(Unavailable(self.broken))
+                answer.exception()  # seen: nobody may be waiting
+
+
+class ForeignSocket(socket.socket):
+    """A socket whose other holder may be hostile.
+
+    That one could switch it to blocking between our poll and our read, and the
+    whole event loop would stand still. So every call says for itself that it
+    does not wait.
+    """
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        return super().recv(bufsize, flags | socket.MSG_DONTWAIT)
+
+    def recv_into(self, buffer: bytearray, nbytes: int = 0, flags: int = 0, /) -> int:  # type: ignore[override]
+        return super().recv_into(buffer, nbytes, flags | socket.MSG_DONTWAIT)
+
+    def send(self, data: bytes, flags: int = 0, /) -> int:  # type: ignore[override]
+        return super().send(data, flags | socket.MSG_DONTWAIT)
+
+
+async def ready_to_write(sock: socket.socket) -> None:
+    """Wait until a socket takes more, or its connection is made or refused."""
+    loop = asyncio.get_running_loop()
+    free = asyncio.Event()
+    loop.add_writer(sock.fileno(), free.set)
+    try:
+        await free.wait()
+    finally:
+        loop.remove_writer(sock.fileno())
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def is_tcp(fd: int) -> bool:
+    """Whether a descriptor is a TCP socket, whatever its giver says."""
+    try:
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            return (
+                sock.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) in (socket.AF_INET, socket.AF_INET6)
+                and sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
+            )
+    except OSError:
+        return False
+
+
+def _unpack(passed: list[tuple[int, int, bytes]]) -> tuple[list[int], tuple[int, int]]:
+    """The descriptors that came, and (pid, uid) of the sender as the kernel gives them."""
+    fds = array.array("i")
+    sender = (0, -1)
+    for level, kind, data in passed:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+        elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            pid, uid, _ = CREDENTIALS.unpack(data[: CREDENTIALS.size])
+            sender = (pid, uid)
+    return list(fds), sender

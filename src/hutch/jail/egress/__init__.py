@@ -1,0 +1,16 @@
+"""The way out of a jail: an HTTP proxy with a list of allowed hosts."""
+
+from hutch.jail.egress.allow_list import parse_allow_list
+from hutch.jail.egress.attempt import EgressAttempt, EgressLimits
+from hutch.jail.egress.server import Egress, environment, serve_egress
+from hutch.jail.egress.upstream import Resolve
+
+__all__ = [
+    "Egress",
+    "EgressAttempt",
+    "EgressLimits",
+    "Resolve",
+    "environment",
+    "parse_allow_list",
+    "serve_egress",
+]

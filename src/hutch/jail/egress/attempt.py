@@ -1,0 +1,43 @@
+"""What is told of every attempt to get out, and how much of it there may be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EgressAttempt:
+    """One request to reach a host.
+
+    A denied attempt is reported once. An allowed one is reported when it is let
+    through and again, under the same number, when it is over; it is denied after
+    all when the tunnel turned out to be for another host.
+    """
+
+    number: int  # grows from 1 in one proxy; a gap is a connection that asked for nothing
+    at: datetime
+    method: str  # empty, like host, when the request could not be read
+    host: str
+    port: int
+    allowed: bool
+    reason: str
+    address: str = ""  # the one that was connected to
+    bytes_up: int = 0  # to the host, counted at its socket
+    bytes_down: int = 0
+    duration_s: float | None = None  # None until it is over
+
+
+Report = Callable[[EgressAttempt], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EgressLimits:
+    """What one jail may ask of its proxy; connections beyond the limit wait in the kernel's queue."""
+
+    connections: int = 64
+    attempts_per_s: float = 100.0  # beyond a burst as large as two seconds, so that reports stay countable
+    head_bytes: int = 64 * 1024
+    head_timeout_s: float = 10.0
+    resolve_timeout_s: float = 10.0
+    connect_timeout_s: float = 10.0
+    idle_timeout_s: float = 300.0  # without a byte in either direction

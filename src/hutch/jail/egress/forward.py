@@ -1,0 +1,104 @@
+"""One plain HTTP request, passed on and answered.
+
+Both sides are parsed and written anew by h11, so nothing reaches the upstream
+that was not understood here as part of this one request.
+"""
+
+import asyncio
+import contextlib
+
+import h11
+
+from hutch.domain.errors import BadRequest, Unavailable
+from hutch.jail.egress.streams import Side
+from hutch.jail.egress.target import Target, end_to_end, forwarded_headers, framing
+
+_CLOSE = (b"connection", b"close")
+
+
+async def run_forward(
+    client: Side, upstream: Side, asked: h11.Connection, request: h11.Request, target: Target, head_bytes: int
+) -> None:
+    """Send the request up and the response down; BadRequest or Unavailable while there is still time."""
+    asking = h11.Connection(h11.CLIENT, max_incomplete_event_size=head_bytes)
+    headers = forwarded_headers(target, request)
+    upload = asyncio.create_task(_upload(client, upstream, asked, asking, request.method, headers, target))
+    try:
+        await _download(client, upstream, asked, asking, upload)
+    finally:
+        upload.cancel()
+        await asyncio.gather(upload, return_exceptions=True)
+
+
+async def _upload(
+    client: Side,
+    upstream: Side,
+    asked: h11.Connection,
+    asking: h11.Connection,
+    method: bytes,
+    headers: list[tuple[bytes, bytes]],
+    target: Target,
+) -> None:
+    data = asking.send(h11.Request(method=method, target=target.path, headers=headers)) or b""
+    try:
+        while True:
+            with contextlib.suppress(OSError):  # an upstream may answer and close before it has read all
+                await upstream.write(data)
+            event = await _next_event(client, asked)
+            if isinstance(event, h11.EndOfMessage):
+                break
+            data = asking.send(event) or b""
+        with contextlib.suppress(OSError):
+            await upstream.write(asking.send(h11.EndOfMessage()) or b"")
+    except (OSError, h11.ProtocolError):
+        upstream.reset()  # half a request must not look like a whole one
+        raise
+
+
+async def _download(
+    client: Side, upstream: Side, asked: h11.Connection, asking: h11.Connection, upload: asyncio.Task[None]
+) -> None:
+    started = False
+    try:
+        while True:
+            event = await _next_event(upstream, asking)
+            if isinstance(event, h11.InformationalResponse):
+                if (asked.their_http_version or b"1.0") >= b"1.1":
+                    await client.write(asked.send(event) or b"")
+            elif isinstance(event, h11.Response):
+                started = True
+                await client.write(asked.send(_answer(event)) or b"")
+            elif isinstance(event, h11.EndOfMessage):
+                await client.write(asked.send(h11.EndOfMessage()) or b"")
+                return
+            else:
+                await client.write(asked.send(event) or b"")
+    except (OSError, h11.ProtocolError) as error:
+        if started:
+            client.reset()
+            raise
+        if upload.done() and not upload.cancelled() and upload.exception():
+            raise BadRequest(f"The request's body broke off: {upload.exception()}. Send it whole.") from None
+        raise Unavailable(f"The host's answer could not be read: {error}. Try again later.") from None
+
+
+def _answer(response: h11.Response) -> h11.Response:
+    """The response as the client gets it; h11 frames the body for the client's version of HTTP."""
+    headers = list(response.headers)
+    length = [header for header in framing(headers) if header[0] == b"content-length"]
+    return h11.Response(
+        status_code=response.status_code,
+        reason=response.reason,
+        headers=[*end_to_end(headers), *length, _CLOSE],
+    )
+
+
+async def _next_event(side: Side, parser: h11.Connection) -> h11.Event:
+    while True:
+        event = parser.next_event()
+        if event is h11.NEED_DATA:
+            parser.receive_data(await side.read())
+        elif isinstance(event, h11.Event):
+            return event
+        else:  # PAUSED: more was sent than this one request
+            raise h11.RemoteProtocolError("message went on after its end")

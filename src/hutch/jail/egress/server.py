@@ -1,0 +1,140 @@
+"""The proxy of one jail: its only way out, watched.
+
+The warden makes a listening socket inside the jail's network namespace and
+passes it out; this process serves it, so no relay runs in the jail and nothing
+there can go round the list.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import structlog
+
+from hutch.domain.errors import Unavailable
+from hutch.jail.egress.accepting import Accepting
+from hutch.jail.egress.addresses import parse_networks
+from hutch.jail.egress.allow_list import parse_allow_list
+from hutch.jail.egress.attempt import EgressLimits, Report
+from hutch.jail.egress.exchange import Exchange
+from hutch.jail.egress.streams import open_side
+from hutch.jail.egress.upstream import Guard, Resolve, resolver
+
+_RESOLVER_THREADS = 4
+
+logger = structlog.get_logger()
+
+
+class Egress:
+    """A running proxy."""
+
+    def __init__(self, listener: socket.socket, guard: Guard, report: Report) -> None:
+        self.port: int = listener.getsockname()[1]
+        self._guard = guard
+        self._report = report
+        self._attempts = 0
+        self._exchanges: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._accepting = Accepting(listener, guard.limits, self._start)
+
+    @property
+    def connections(self) -> int:
+        """How many are being served now."""
+        return len(self._exchanges)
+
+    def environment(self) -> dict[str, str]:
+        return environment(self.port)
+
+    async def close(self) -> None:
+        """Stop at once: no new connections, and the ones at work are cut."""
+        self._closed = True
+        await self._accepting.close()
+        for exchange in self._exchanges:
+            exchange.cancel()
+        await asyncio.gather(*self._exchanges, return_exceptions=True)
+
+    def _start(self, connection: socket.socket) -> None:
+        if self._closed:
+            connection.close()
+            return
+        self._attempts += 1
+        task = asyncio.create_task(self._serve(connection, self._attempts))
+        self._exchanges.add(task)
+        task.add_done_callback(lambda done: self._finished(done, connection))
+
+    async def _serve(self, connection: socket.socket, number: int) -> None:
+        client = await open_side(connection)
+        try:
+            await Exchange(client, self._guard, self._report, number).serve()
+        except OSError:
+            logger.debug("egress.client_left", number=number)
+        finally:
+            await client.close()
+
+    def _finished(self, task: asyncio.Task[None], connection: socket.socket) -> None:
+        connection.close()  # a task that was cancelled before its first step has closed nothing
+        self._exchanges.discard(task)
+        self._accepting.release()
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("egress.exchange_failed", exc_info=error)
+
+
+@asynccontextmanager
+async def serve_egress(
+    listener: socket.socket,
+    allow: Sequence[str],
+    report: Report,
+    *,
+    resolve: Resolve | None = None,
+    also_allow_networks: Sequence[str] = (),
+    limits: EgressLimits | None = None,
+) -> AsyncIterator[Egress]:
+    """Serve a listening TCP socket, which is closed in the end, as a proxy to the allowed hosts.
+
+    `report` is called in the event loop for every attempt, allowed or denied, and must return at
+    once. `also_allow_networks` is the operator's: private networks that allowed names may lead to.
+    """
+    with listener:
+        _check_listener(listener)
+        allow_list, networks = parse_allow_list(allow), parse_networks(also_allow_networks)
+        threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="egress-resolve")
+        guard = Guard(allow_list, networks, resolve or resolver(threads), limits or EgressLimits())
+        egress = Egress(listener, guard, report)
+        try:
+            yield egress
+        finally:
+            await egress.close()
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def environment(port: int) -> dict[str, str]:
+    """What makes pip, npm, yarn, git, apt, curl, cargo and Go use the proxy."""
+    proxy = f"http://127.0.0.1:{port}"
+    local = "localhost,127.0.0.1,::1"
+    both_cases = {"http_proxy": proxy, "https_proxy": proxy, "all_proxy": proxy, "no_proxy": local}
+    return {
+        **both_cases,
+        **{name.upper(): value for name, value in both_cases.items()},
+        "npm_config_proxy": proxy,
+        "npm_config_https_proxy": proxy,
+        "npm_config_noproxy": local,
+        "YARN_HTTP_PROXY": proxy,
+        "YARN_HTTPS_PROXY": proxy,
+        "NODE_USE_ENV_PROXY": "1",
+    }
+
+
+def _check_listener(listener: socket.socket) -> None:
+    """The warden is not trusted: what it passed out must be what was asked for."""
+    try:
+        fits = (
+            listener.family in (socket.AF_INET, socket.AF_INET6)
+            and listener.type == socket.SOCK_STREAM
+            and listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+        )
+    except OSError:
+        fits = False
+    if not fits:
+        raise Unavailable(f"The jail passed out {listener!r}, not a listening TCP socket. Reopen the jail.")

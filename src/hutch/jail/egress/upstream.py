@@ -1,0 +1,108 @@
+"""From a host that was asked for to a connection that may be used.
+
+Resolves once, checks every address, connects to one that passed: a name that
+resolves to something else a moment later changes nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from hutch.domain.errors import Denied, Unavailable
+from hutch.jail.egress.addresses import Address, Network, refusal
+from hutch.jail.egress.allow_list import AllowList, Pattern
+from hutch.jail.egress.attempt import EgressLimits
+from hutch.jail.egress.hosts import as_address, join_authority
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host name, as text; OSError when there are none."""
+
+MAX_ADDRESSES = 8  # of a name; the rest is not tried
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What was allowed, and the addresses that passed the check."""
+
+    pattern: Pattern
+    addresses: tuple[Address, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Decides whether a host may be reached, and by which addresses."""
+
+    allow: AllowList
+    also_allow: tuple[Network, ...]
+    resolve: Resolve
+    limits: EgressLimits
+
+    async def check(self, host: str, port: int) -> Way:
+        pattern = self.allow.find(host, port)
+        wanted = join_authority(host, None if port in (80, 443) else port)
+        if not pattern:
+            raise Denied(
+                f"{host!r} (port {port}) is not on this jail's list of allowed hosts. "
+                f"To allow it, start with: --net {wanted}"
+            )
+        addresses = await self._addresses(host, port)
+        refusals = {address: refusal(address, self.also_allow) for address in addresses}
+        passed = tuple(address for address, reason in refusals.items() if reason is None)
+        if not passed:
+            address, reason = next(iter(refusals.items()))
+            raise Denied(
+                f"{host!r} is allowed, but it leads to {address}, a {reason} address that jails may not "
+                f"reach. An operator can exempt it with also_allow_networks."
+            )
+        return Way(pattern, passed)
+
+    async def _addresses(self, host: str, port: int) -> list[Address]:
+        literal = as_address(host)
+        if literal:
+            return [literal]
+        try:
+            async with asyncio.timeout(self.limits.resolve_timeout_s):
+                found = await self.resolve(host, port)
+        except TimeoutError:
+            raise Unavailable(
+                f"{host!r} was not resolved in {self.limits.resolve_timeout_s:g} s. Try again."
+            ) from None
+        except (OSError, UnicodeError) as error:
+            raise Unavailable(f"{host!r} cannot be resolved: {error}. Check its spelling.") from None
+        if not found:
+            raise Unavailable(f"{host!r} has no address. Check its spelling.")
+        return [ip_address(text) for text in found[:MAX_ADDRESSES]]
+
+
+def resolver(threads: ThreadPoolExecutor) -> Resolve:
+    """The host's own resolver, on threads of its own: slow names must not use up the host's."""
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        found = await asyncio.get_running_loop().run_in_executor(
+            threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        )
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+    return resolve
+
+
+async def connect(way: Way, port: int, timeout_s: float) -> tuple[socket.socket, Address]:
+    """A connection to the first of the checked addresses that answers."""
+    failures: list[str] = []
+    for address in way.addresses:
+        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            async with asyncio.timeout(timeout_s / len(way.addresses)):
+                await asyncio.get_running_loop().sock_connect(connection, (str(address), port))
+            return connection, address
+        except OSError as error:  # TimeoutError is one
+            connection.close()
+            failures.append(f"{address}: {error or 'no answer'}")
+        except BaseException:
+            connection.close()
+            raise
+    raise Unavailable(f"Could not connect to port {port} ({'; '.join(failures)}). Try again later.")

@@ -1,0 +1,351 @@
+"""A jail: bubblewrap around a warden, and the commands that run inside.
+
+`open_jail` owns everything: leaving the block kills all that is inside within
+milliseconds, however it was daemonised, because it all lives in one pid
+namespace whose first process is the warden.
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound, Unavailable
+from hutch.jail.control import Control, ready_to_write
+from hutch.jail.launch import Identity, Launched, claim_identity, launch, launch_unsafe
+from hutch.jail.limits import Meter, hit_by_signal, make_group
+from hutch.jail.output import Capture, Pump
+from hutch.jail.policy import AGENT, LONGEST_TIMEOUT_S, WORKSPACE, Limits, Policy, environment
+from hutch.jail.probe import jail_fix
+from hutch.jail.process import Command, set_size
+from hutch.jail.seam import Finished, LimitHit, OnOutput, Pipe, Size
+
+CLOSE_S = 5.0
+TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
+
+
+class Jailed:
+    """A jail that is open; see `seam.Jail`."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        launched: Launched,
+        identity: Identity,
+        meter: Meter,
+        directory: Path,
+        unsafe: bool,
+    ) -> None:
+        self.policy = policy
+        self.unsafe = unsafe
+        self.workspace = str(directory) if unsafe else WORKSPACE
+        self._directory = directory
+        self._launched = launched
+        self._identity = identity
+        self._meter = meter
+        self._loop = asyncio.get_running_loop()
+        self._scratch: Path | None = None
+        self._outputs = 0
+        self._running = 0
+        self._pts = -1
+        self._warden = -1
+        self._closed = False
+        self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
+
+    async def ready(self) -> None:
+        """Wait for the warden; from then on commands may come, and what is inside is not trusted."""
+        try:
+            pid = await self._control.ready()
+        except (Unavailable, TimeoutError) as error:
+            said = self._complaint() or str(error) or "no answer"
+            raise Unavailable(f"The jail did not start: {said}. Try: {jail_fix(said)}") from None
+        finally:
+            os.close(self._launched.complaints)
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        self._pts = os.open("/dev/pts" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
+        if not self.unsafe:
+            self._warden = os.pidfd_open(pid)
+            self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> Finished:
+        self._check_manners(argv)
+        limits = limits or self.policy.limits
+        timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
+        if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
+            raise BadRequest(
+                f"timeout_s is {timeout_s:g}; give a number above 0 and at most {LONGEST_TIMEOUT_S:g}."
+            )
+        began, mark = time.monotonic(), self._meter.mark()
+        process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
+        assert process.stdout and process.stderr
+        capture = Capture(
+            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=self._output_path
+        )
+        pumps = [
+            Pump(process.stdout.fd, "stdout", capture, on_output),
+            Pump(process.stderr.fd, "stderr", capture, on_output),
+        ]
+        timed_out = False
+        try:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    exit_ = await process.wait()
+            except TimeoutError:
+                timed_out = True
+                await process.kill()
+                exit_ = await process.wait()
+            for pump in pumps:
+                pump.drain()
+        except asyncio.CancelledError:
+            await asyncio.shield(self._loop.create_task(process.kill()))
+            raise
+        finally:
+            for pump in pumps:
+                pump.stop()
+            capture.close()
+            process.close()
+        for pump in pumps:
+            if pump.error is not None:
+                raise pump.error
+        hit = LimitHit("command_timeout_s", f"{timeout_s:g} s") if timed_out else None
+        stdout, stderr = capture.streams["stdout"], capture.streams["stderr"]
+        return Finished(
+            exit_code=exit_.code,
+            signal=exit_.signal,
+            stdout=stdout.text(),
+            stderr=stderr.text(),
+            timed_out=timed_out,
+            truncated=bool(stdout.left_out_bytes or stderr.left_out_bytes),
+            output_path=capture.path,
+            duration_s=time.monotonic() - began,
+            cpu_s=exit_.cpu_s,
+            peak_bytes=exit_.peak_bytes,
+            limit_hit=self._meter.hit_since(mark) or hit or hit_by_signal(exit_, limits),
+        )
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | Pipe | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        limits: Limits | None = None,
+        terminal: Size | None = None,
+    ) -> Command:
+        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
+        full = {**self._environment(), **(env or {})}
+        check_words(argv, full, where)
+        command = Command(self._control, argv, where)
+        await command.start(
+            argv,
+            stdin=stdin,
+            env=full,
+            rlimits=self._meter.rlimits(limits or self.policy.limits, unsafe=self.unsafe),
+            pty=self._open_terminal(terminal) if terminal else None,
+            uid=self._identity.uid if self._identity.claim else None,
+        )
+        self._count(+1)
+        command.on_gone(lambda: self._count(-1))
+        return command
+
+    async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
+        check_port(port)
+        sock = await self._control.tcp(b"connect", host, port)
+        try:
+            await connected(sock)
+        except OSError as error:
+            sock.close()
+            raise NotFound(
+                f"Nothing answers on port {port} in the jail: {error.strerror}. Start the server first."
+            ) from None
+        return sock
+
+    async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
+        try:
+            sock = await self._control.tcp(b"listen", host, port)
+        except OSError as error:
+            raise Conflict(
+                f"Cannot listen on port {port} in the jail: {error.strerror}. Take another."
+            ) from None
+        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            sock.close()
+            raise Unavailable("The jail gave a socket that does not listen. Close the jail.")
+        sock.setblocking(False)
+        return sock
+
+    async def clear(self) -> None:
+        await self._control.send(b"clear")
+
+    async def close(self) -> None:
+        """End all that is inside and give everything back. Safe to call again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._control.close()
+        if not self.unsafe:  # the unsafe warden ends its children itself, now that its socket is closed
+            self._end("closed")
+        await self._meter.stop()
+        await self._reap()
+        for fd in (self._warden, self._pts):
+            if fd >= 0:
+                os.close(fd)
+        await self._meter.remove()
+        self._identity.release()
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    def _end(self, reason: str) -> None:
+        """Kill the first process of the pid namespace, and so every other."""
+        try:
+            if self._warden >= 0:
+                signal.pidfd_send_signal(self._warden, signal.SIGKILL)
+            else:
+                self._launched.process.kill()
+        except ProcessLookupError:
+            pass
+
+    async def _reap(self) -> None:
+        process = self._launched.process
+        outer = os.pidfd_open(process.pid)
+        gone = asyncio.Event()
+        self._loop.add_reader(outer, gone.set)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await gone.wait()
+        except TimeoutError:
+            process.kill()
+        finally:
+            self._loop.remove_reader(outer)
+            os.close(outer)
+        await asyncio.to_thread(process.wait)
+
+    def _count(self, change: int) -> None:
+        self._running += change
+        self._meter.busy(self._running)
+
+    def _open_terminal(self, size: Size) -> tuple[int, str]:
+        """A terminal of the jail's own, opened from out here: nobody inside ever holds the master."""
+        flags = os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC
+        master = os.open("ptmx", flags, dir_fd=self._pts)
+        try:
+            fcntl.ioctl(master, TIOCSPTLCK, struct.pack("i", 0))
+            number = struct.unpack("i", fcntl.ioctl(master, TIOCGPTN, bytes(4)))[0]
+            if self._identity.claim:  # made by root, it is root's: the command could not open it
+                os.chown(str(number), self._identity.uid, self._identity.gid, dir_fd=self._pts)
+            set_size(master, size)
+        except OSError:
+            os.close(master)
+            raise
+        return master, f"/dev/pts/{number}"
+
+    def _environment(self) -> dict[str, str]:
+        if not self.unsafe:
+            return environment(self.policy)
+        return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
+
+    def _output_path(self) -> Path:
+        self._outputs += 1
+        return self._own_directory() / f"output-{self._outputs}"
+
+    def _own_directory(self) -> Path:
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix="hutch-jail-"))
+        return self._scratch
+
+    def _check_manners(self, argv: Sequence[str]) -> None:
+        allowed = self.policy.commands
+        if allowed is not None and argv and argv[0] not in allowed:
+            raise Denied(f"'{argv[0]}' is not among the allowed commands: {', '.join(allowed) or 'none'}.")
+
+    def _complaint(self) -> str:
+        try:
+            lines = os.read(self._launched.complaints, 65536).decode(errors="replace").strip().splitlines()
+        except BlockingIOError:
+            return ""
+        return lines[-1] if lines else ""
+
+
+@asynccontextmanager
+async def open_jail(
+    workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False
+) -> AsyncIterator[Jailed]:
+    """A jail on a directory, used in place; all that ran in it is gone when the block is left."""
+    jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail)
+    try:
+        yield jail
+    finally:
+        await asyncio.shield(asyncio.ensure_future(jail.close()))
+
+
+async def start_jail(workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False) -> Jailed:
+    """As `open_jail`, for callers who close it themselves."""
+    directory = await asyncio.to_thread(workspace.resolve)
+    if not await asyncio.to_thread(directory.is_dir):
+        raise NotFound(f"There is no directory '{directory}' to open a jail on. Create it first.")
+    if unsafe_no_jail:
+        identity, group = Identity(os.geteuid(), os.getegid()), None
+    else:
+        identity, group = claim_identity(), await asyncio.to_thread(make_group, policy.limits)
+    meter = Meter(policy.limits, group)
+    try:
+        if unsafe_no_jail:
+            launched = await launch_unsafe(directory)
+        else:
+            launched = await launch(directory, policy, identity, counted=meter.counted)
+    except BaseException:
+        identity.release()
+        await meter.remove()
+        raise
+    jail = Jailed(
+        policy, launched=launched, identity=identity, meter=meter, directory=directory, unsafe=unsafe_no_jail
+    )
+    try:
+        await jail.ready()
+    except BaseException:
+        await asyncio.shield(asyncio.ensure_future(jail.close()))
+        raise
+    return jail
+
+
+def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+    """Refuse what no process can be given."""
+    if not argv or not argv[0]:
+        raise BadRequest("The command is empty. Give at least a program's name.")
+    if any("\0" in word for word in (*argv, *env.values(), cwd)):
+        raise BadRequest("A NUL byte cannot be part of a command, its environment or its directory.")
+    for name in env:
+        if not name or "=" in name or "\0" in name:
+            raise BadRequest(f"'{name}' cannot be the name of an environment variable.")
+
+
+async def connected(sock: socket.socket) -> None:
+    """Wait until a connection that was begun is made; OSError when it is not."""
+    await ready_to_write(sock)
+    failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if failed:
+        raise OSError(failed, os.strerror(failed))
+
+
+def check_port(port: int) -> None:
+    if not 0 < port < 65536:
+        raise BadRequest(f"{port} is not a TCP port. Give one from 1 to 65535.")

@@ -1,0 +1,236 @@
+"""The start of a jail: the right user, the right descriptors, nothing else.
+
+bubblewrap is started from one thread that lives as long as the process,
+because the kernel ties "die with your parent" to the thread that forked. That
+thread also has a mount namespace of its own when a directory must be shown to
+the jail under another owner.
+"""
+
+import asyncio
+import os
+import queue
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from hutch.domain.errors import Unavailable
+from hutch.jail import seccomp
+from hutch.jail.idmap import mapped
+from hutch.jail.policy import WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
+from hutch.jail.system import this_system
+
+UIDS = range(200_000, 300_000)  # for the jails of a root Hutch; never a person's
+KERNEL_ROOT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a jail's processes are, and the claim that keeps others from being it."""
+
+    uid: int
+    gid: int
+    claim: socket.socket | None = None
+
+    def release(self) -> None:
+        if self.claim is not None:
+            self.claim.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A warden on its way: its sockets, its outer process, and what is said on stderr meanwhile."""
+
+    control: socket.socket
+    work: socket.socket
+    process: "subprocess.Popen[bytes]"
+    complaints: int
+
+    def discard(self) -> None:
+        """End what nobody waits for any more."""
+        self.process.kill()
+        self.process.wait()
+        self.control.close()
+        self.work.close()
+        os.close(self.complaints)
+
+
+def claim_identity() -> Identity:
+    """An ordinary user stays who they are; root becomes somebody whom no other jail is."""
+    if os.geteuid() != KERNEL_ROOT:
+        return Identity(os.geteuid(), os.getegid())
+    offset = int.from_bytes(os.urandom(4)) % len(UIDS)
+    for number in range(len(UIDS)):
+        uid = UIDS[(offset + number) % len(UIDS)]
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            # An abstract name is free again the moment its owner is gone, however it went.
+            claim.bind(f"\0hutch-jail-uid-{uid}")
+        except OSError:
+            claim.close()
+            continue
+        return Identity(uid, uid, claim)
+    raise Unavailable(f"All {len(UIDS)} user ids for jails are taken. Close some sessions.")
+
+
+async def launch(workspace: Path, policy: Policy, identity: Identity, *, counted: bool) -> Launched:
+    """Start bubblewrap with a warden in it."""
+    return await _in_launcher(lambda: _launch(workspace, policy, identity, counted=counted))
+
+
+async def launch_unsafe(workspace: Path) -> Launched:
+    """Start a warden without a jail around it."""
+    return await _in_launcher(lambda: _launch_unsafe(workspace))
+
+
+def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: bool) -> Launched:
+    path = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
+    if path is None:
+        raise Unavailable(
+            "bwrap is not installed, and nothing runs without a jail. "
+            "Install it: sudo apt-get install -y bubblewrap"
+        )
+    system = this_system()
+    with ExitStack() as stack:
+        shown = workspace
+        if os.geteuid() == KERNEL_ROOT:
+            shown = stack.enter_context(mapped(workspace, uid=identity.uid, gid=identity.gid))
+        files = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
+        fds = {name: _memory_file(stack, text.encode()) for name, text in files.items()}
+        filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), counted=counted))
+        options = arguments(
+            policy,
+            system,
+            workspace=str(shown),
+            uid=identity.uid,
+            gid=identity.gid,
+            files=fds,
+            seccomp_fd=filter_fd,
+        )
+        options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
+        return _start(
+            [path, "--args", str(options_fd), "--", WARDEN_PROGRAM, "-I", "-S", WARDEN],
+            [str(policy.limits.processes), "jailed"],
+            identity=identity if os.geteuid() == KERNEL_ROOT else None,
+            pass_fds=[*fds.values(), filter_fd, options_fd],
+            cwd=Path("/"),
+        )
+
+
+def _launch_unsafe(workspace: Path) -> Launched:
+    with ExitStack() as stack:
+        source = _memory_file(stack, warden_source().encode())
+        argv = [this_system().python, "-I", "-S", f"/proc/self/fd/{source}"]
+        return _start(argv, ["0", "unsafe"], identity=None, pass_fds=[source], cwd=workspace)
+
+
+def warden_source() -> str:
+    """The text of the warden: the jail's user may not be able to read the file it comes from."""
+    return resources.files("hutch.jail").joinpath("warden.py").read_text()
+
+
+def _start(
+    argv: Sequence[str],
+    words: Sequence[str],
+    *,
+    identity: Identity | None,
+    pass_fds: Sequence[int],
+    cwd: Path,
+) -> Launched:
+    """Run the program with ends of two new sockets, and rights dropped to `identity` if there is one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    work, their_work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    work.setblocking(False)
+    # From the first frame on, the kernel tells which process sent it.
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    ours.setblocking(False)
+    complaints, said = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        process = subprocess.Popen(
+            [*argv, str(theirs.fileno()), str(their_work.fileno()), *words],
+            env={},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            pass_fds=(*pass_fds, theirs.fileno(), their_work.fileno()),
+            user=identity.uid if identity else None,
+            group=identity.gid if identity else None,
+            extra_groups=[] if identity else None,
+            umask=0o022,
+        )
+    except OSError as error:
+        ours.close()
+        work.close()
+        os.close(complaints)
+        who = f" as uid {identity.uid}" if identity else ""
+        raise Unavailable(
+            f"Cannot start {argv[0]}{who}: {error}. `hutch doctor` tells what is missing."
+        ) from error
+    finally:
+        theirs.close()
+        their_work.close()
+        os.close(said)
+    return Launched(ours, work, process, complaints)
+
+
+def _memory_file(stack: ExitStack, data: bytes) -> int:
+    fd = os.memfd_create("hutch", os.MFD_CLOEXEC)
+    stack.callback(os.close, fd)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+Work = Callable[[], Launched]
+
+
+class Launcher:
+    """The thread that starts jails, one after the other."""
+
+    def __init__(self) -> None:
+        self._asked: queue.SimpleQueue[tuple[Work, Future[Launched]]] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self._work, name="hutch-launcher", daemon=True)
+        self.thread.start()
+
+    def ask(self, work: Work) -> "Future[Launched]":
+        answer: Future[Launched] = Future()
+        self._asked.put((work, answer))
+        return answer
+
+    def _work(self) -> None:
+        while True:
+            work, answer = self._asked.get()
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(work())
+                except BaseException as error:  # noqa: BLE001 (it is raised where the answer is awaited)
+                    answer.set_exception(error)
+
+
+_starting = threading.Lock()
+_launcher: Launcher | None = None
+
+
+async def _in_launcher(work: Work) -> Launched:
+    global _launcher
+    with _starting:
+        if _launcher is None or not _launcher.thread.is_alive():  # a forked process has no thread left
+            _launcher = Launcher()
+    answer = _launcher.ask(work)
+    try:
+        return await asyncio.wrap_future(answer)
+    except asyncio.CancelledError:
+        answer.add_done_callback(_discard)
+        raise
+
+
+def _discard(answer: "Future[Launched]") -> None:
+    if not answer.cancelled() and answer.exception() is None:
+        answer.result().discard()

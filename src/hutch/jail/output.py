@@ -1,0 +1,136 @@
+"""What a command printed: the head and the tail in memory, the whole in a file.
+
+The file is begun only when memory was not enough, so most commands never touch
+the disk. It holds both streams in the order in which they came.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from hutch.jail.seam import OnOutput, StreamName
+
+CHUNK_BYTES = 256 * 1024
+
+
+class Kept:
+    """One stream: its first and its last bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.total_bytes = 0
+        self._half = max(1, (most_bytes + 1) // 2)
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+
+    def add(self, data: bytes) -> None:
+        self.total_bytes += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if data:
+            self._tail.append(data)
+            self._tail_bytes += len(data)
+            while self._tail_bytes - len(self._tail[0]) >= self._half:
+                self._tail_bytes -= len(self._tail.popleft())
+
+    @property
+    def left_out_bytes(self) -> int:
+        return max(0, self.total_bytes - 2 * self._half)
+
+    def text(self) -> bytes:
+        tail = b"".join(self._tail)
+        if not self.left_out_bytes:
+            return bytes(self._head) + tail
+        return b"%s\n[... %d bytes left out ...]\n%s" % (
+            self._head,
+            self.left_out_bytes,
+            tail[len(tail) - self._half :],
+        )
+
+
+class Capture:
+    """Both streams of one command."""
+
+    def __init__(self, *, most_bytes: int, file_bytes: int, place: Callable[[], Path]) -> None:
+        self.streams: dict[StreamName, Kept] = {"stdout": Kept(most_bytes), "stderr": Kept(most_bytes)}
+        self.path: Path | None = None
+        self._most = most_bytes
+        self._room = file_bytes
+        self._place = place
+        self._fd = -1
+
+    def add(self, name: StreamName, data: bytes) -> None:
+        kept = self.streams[name]
+        if self._fd < 0 and kept.total_bytes + len(data) > self._most:
+            self._begin()
+        kept.add(data)
+        if self._fd >= 0:
+            self._save(data)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _begin(self) -> None:
+        if self.path is None:
+            self.path = self._place()
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            for kept in self.streams.values():  # nothing is left out of them yet
+                self._save(kept.text())
+
+    def _save(self, data: bytes) -> None:
+        part = data[: self._room]
+        self._room -= len(part)
+        if part:
+            os.write(self._fd, part)
+
+
+class Pump:
+    """Moves what comes out of a pipe into a capture, from inside the event loop."""
+
+    def __init__(self, fd: int, name: StreamName, capture: Capture, on_output: OnOutput | None) -> None:
+        self.error: Exception | None = None
+        self._fd = fd
+        self._name = name
+        self._capture = capture
+        self._on_output = on_output
+        self._loop = asyncio.get_running_loop()
+        self._open = True
+        self._loop.add_reader(fd, self._readable)
+
+    def drain(self) -> None:
+        """Take what is in the pipe now; whoever still holds the other end is not waited for."""
+        rest = fcntl.fcntl(self._fd, fcntl.F_GETPIPE_SZ) if self._open else 0
+        while self._open and rest > 0:
+            taken = self._readable()
+            if not taken:
+                break
+            rest -= taken
+        self.stop()
+
+    def stop(self) -> None:
+        if self._open:
+            self._open = False
+            self._loop.remove_reader(self._fd)
+
+    def _readable(self) -> int:
+        try:
+            data = os.read(self._fd, CHUNK_BYTES)
+        except BlockingIOError:
+            return 0
+        if not data:
+            self.stop()
+            return 0
+        self._capture.add(self._name, data)
+        if self._on_output is not None:
+            try:
+                self._on_output(self._name, data)
+            except Exception as error:  # noqa: BLE001 (raised by the caller of the command, who gave it)
+                self.error, self._on_output = error, None
+        return len(data)

@@ -1,0 +1,97 @@
+"""The host's ends of a command's pipes, read and written without a thread.
+
+A reader pulls: while nobody reads, the pipe fills and the command waits, so
+memory stays bounded by the pipe.
+"""
+
+import asyncio
+import errno
+import os
+
+
+class PipeReader:
+    """What a command prints."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def read(self, most: int = 65536) -> bytes:
+        """The next bytes; b"" when there will be no more."""
+        while self.fd >= 0:
+            try:
+                return os.read(self.fd, most)
+            except BlockingIOError:
+                await self._readable()
+            except OSError as error:
+                if error.errno != errno.EIO:  # how a terminal says that its last program is gone
+                    raise
+                return b""
+        return b""
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self._loop.remove_reader(self.fd)
+            os.close(self.fd)
+            self.fd = -1
+            _wake(self._waiter)
+
+    async def _readable(self) -> None:
+        self._waiter = waiter = self._loop.create_future()
+        self._loop.add_reader(self.fd, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            if self.fd >= 0:
+                self._loop.remove_reader(self.fd)
+
+
+class PipeWriter:
+    """What a command reads."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def write(self, data: bytes) -> None:
+        """All of it; BrokenPipeError when nobody reads any more."""
+        view = memoryview(data)
+        while view:
+            if self.fd < 0:
+                raise BrokenPipeError(errno.EPIPE, "The pipe is closed.")
+            try:
+                view = view[os.write(self.fd, view) :]
+            except BlockingIOError:
+                await self._writable()
+
+    def write_some(self, data: bytes) -> int:
+        """As much as fits now."""
+        try:
+            return os.write(self.fd, data)
+        except BlockingIOError:
+            return 0
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self._loop.remove_writer(self.fd)
+            os.close(self.fd)
+            self.fd = -1
+            _wake(self._waiter)
+
+    async def _writable(self) -> None:
+        self._waiter = waiter = self._loop.create_future()
+        self._loop.add_writer(self.fd, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            if self.fd >= 0:
+                self._loop.remove_writer(self.fd)
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,183 @@
+"""What a jail allows, as data, and the bubblewrap options that say so.
+
+Nothing here touches the machine: a `Policy` and a `System` go in, a list of
+options comes out, and tests compare lists. The order of the options matters,
+since bubblewrap performs them one by one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hutch.domain.errors import BadRequest
+from hutch.jail.system import System
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+WORKSPACE = "/workspace"
+HOME = "/home/hutch"
+WARDEN = "/run/hutch/warden.py"
+WARDEN_PROGRAM = "/run/hutch/warden"  # Python by another name, so that `pkill python` spares it
+HOSTNAME = "hutch"
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+LONGEST_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a jail, and each command in it, may use."""
+
+    processes: int = 512
+    memory_bytes: int = 2 * GIB  # of all processes together, tmpfs included
+    open_files: int = 4096  # of one process
+    file_bytes: int = 2 * GIB  # of one file
+    tmp_bytes: int = 1 * GIB
+    shm_bytes: int = 64 * MIB
+    home_bytes: int = 512 * MIB
+    tmpfs_files: int = 200_000  # in /tmp, home and /dev/shm each
+    workspace_growth_bytes: int = 2 * GIB
+    workspace_growth_files: int = 500_000
+    command_timeout_s: float = 30.0
+    output_bytes: int = 1 * MIB  # of one stream, kept in memory
+    output_file_bytes: int = 64 * MIB  # of one command, kept in a file when memory was not enough
+    cpu_s: int | None = None  # of one process; None is no limit
+    cpus: float | None = None  # of the jail, needs a cgroup; None is no limit
+
+    def __post_init__(self) -> None:
+        if not 0 < self.command_timeout_s <= LONGEST_TIMEOUT_S:
+            raise BadRequest(
+                f"command_timeout_s is {self.command_timeout_s:g}; "
+                f"give a number above 0 and at most {LONGEST_TIMEOUT_S:g}."
+            )
+        tmpfs = self.tmp_bytes + self.shm_bytes + self.home_bytes
+        if tmpfs >= self.memory_bytes:
+            raise BadRequest(
+                f"/tmp, /dev/shm and home may hold {tmpfs} bytes, which is no less than memory_bytes "
+                f"({self.memory_bytes}): files there are memory. Lower them or raise memory_bytes."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The rules of one jail."""
+
+    profile: str = "agent"
+    limits: Limits = field(default_factory=Limits)
+    network: tuple[str, ...] = ()  # host patterns that the egress proxy lets through; () is no network
+    readonly: tuple[str, ...] = ()  # host directories to show at the same place, not writable
+    environment: tuple[tuple[str, str], ...] = ()  # added to every command's environment
+    writable: bool = True  # whether the workspace may be changed
+    commands: tuple[str, ...] | None = None  # programs that `run` accepts: manners, not a wall
+
+
+AGENT = Policy()
+TEST = Policy(
+    profile="test",
+    limits=Limits(
+        memory_bytes=512 * MIB,
+        tmp_bytes=192 * MIB,
+        shm_bytes=32 * MIB,
+        home_bytes=96 * MIB,
+        command_timeout_s=30.0,
+        output_bytes=1 * MIB,
+    ),
+)
+TOOL = Policy(
+    profile="tool",
+    limits=Limits(
+        processes=128,
+        memory_bytes=1 * GIB,
+        tmp_bytes=256 * MIB,
+        shm_bytes=32 * MIB,
+        home_bytes=128 * MIB,
+        workspace_growth_bytes=512 * MIB,
+    ),
+)
+PROFILES: Mapping[str, Policy] = {policy.profile: policy for policy in (AGENT, TEST, TOOL)}
+
+
+def profile(name: str, **changes: object) -> Policy:
+    """The named profile, with some of its rules replaced."""
+    try:
+        known = PROFILES[name]
+    except KeyError:
+        raise BadRequest(f"There is no jail profile '{name}'. Use one of {', '.join(PROFILES)}.") from None
+    return replace(known, **changes)  # type: ignore[arg-type]
+
+
+def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME) -> dict[str, str]:
+    """What a command finds in its environment: nothing of the host's."""
+    return {
+        "PATH": PATH,
+        "HOME": home,
+        "USER": "hutch",
+        "LOGNAME": "hutch",
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "PWD": workspace,
+        "TMPDIR": "/tmp",
+        **dict(policy.environment),
+    }
+
+
+def etc_files(uid: int, gid: int) -> dict[str, str]:
+    """The few files of /etc that are written for the jail instead of shown from the host."""
+    return {
+        "/etc/passwd": (
+            "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+            "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            f"hutch:x:{uid}:{gid}:hutch:{HOME}:/bin/bash\n"
+        ),
+        "/etc/group": f"root:x:0:\nnogroup:x:65534:\nhutch:x:{gid}:\n",
+        "/etc/hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost ip6-localhost ip6-loopback\n",
+        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n",
+        "/etc/resolv.conf": "# No name server: names are resolved by the proxy, if there is one.\n",
+    }
+
+
+def arguments(
+    policy: Policy,
+    system: System,
+    *,
+    workspace: str,
+    uid: int,
+    gid: int,
+    files: Mapping[str, int],
+    seccomp_fd: int,
+) -> list[str]:
+    """The options of bubblewrap. `files` names the descriptor that holds each file made for the jail."""
+    limits = policy.limits
+    return [
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup", "--disable-userns", "--assert-userns-disabled"),
+        # The same uid inside and outside, so that git finds its own files.
+        *("--uid", str(uid), "--gid", str(gid), "--hostname", HOSTNAME),
+        *("--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"),
+        *_flat(("--ro-bind", path, path) for path in system.directories),
+        *_flat(("--symlink", target, path) for path, target in system.links),
+        *_flat(("--ro-bind", path, path) for path in system.etc),
+        *_flat(("--symlink", target, path) for path, target in system.etc_links),
+        *_flat(("--perms", "0444", "--file", str(fd), path) for path, fd in files.items()),
+        *("--symlink", system.python, WARDEN_PROGRAM),
+        *("--proc", "/proc"),
+        *_flat(("--ro-bind", "/dev/null", path) for path in system.masked),
+        *("--remount-ro", "/proc"),
+        *("--dev", "/dev", *_tmpfs("/dev/shm", limits.shm_bytes, "1777"), "--remount-ro", "/dev"),
+        *_tmpfs("/tmp", limits.tmp_bytes, "1777"),
+        *("--dir", "/home", *_tmpfs(HOME, limits.home_bytes, "0755")),
+        *("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/mnt", "--dir", "/sys"),
+        *_flat(("--ro-bind", path, path) for path in policy.readonly),
+        *("--bind" if policy.writable else "--ro-bind", workspace, WORKSPACE),
+        *("--remount-ro", "/", "--chdir", WORKSPACE),
+        *("--seccomp", str(seccomp_fd)),
+    ]
+
+
+def _tmpfs(path: str, size_bytes: int, mode: str) -> tuple[str, ...]:
+    return ("--perms", mode, "--size", str(size_bytes), "--tmpfs", path)
+
+
+def _flat(groups: object) -> list[str]:
+    return [word for group in groups for word in group]  # type: ignore[attr-defined]

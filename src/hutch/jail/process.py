@@ -1,0 +1,253 @@
+"""A command in a jail, as the host sees it.
+
+Its reaper speaks on a pipe that belongs to this command alone: started, ended
+or failed, and end of file when nothing of its tree is left. No other process
+inside can write there, but what is read is still checked like an enemy's word.
+"""
+
+import asyncio
+import fcntl
+import os
+import re
+import secrets
+import struct
+import termios
+from collections.abc import Callable, Mapping, Sequence
+
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.jail.control import Control
+from hutch.jail.pipes import PipeReader, PipeWriter
+from hutch.jail.seam import PIPE, Exit, Pipe, Size
+
+SAID = re.compile(
+    rb"started (?P<pid>\d{1,10})|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
+    rb"|failed (?P<step>[a-z]{1,8}) (?P<errno>\d{1,5})"
+)
+STATUS_BYTES = 1024  # all that a reaper has to say fits in this
+PIPE_BYTES = 256 * 1024
+SIGKILL = 9
+GONE_S = 10.0
+STUCK_S = 1.0  # after which a command that has not started must be given to another reaper
+
+
+class Command:
+    """A spawned command; see `seam.Process`."""
+
+    def __init__(self, control: Control, argv: Sequence[str], cwd: str) -> None:
+        self.stdin: PipeWriter | None = None
+        self.stdout: PipeReader | None = None
+        self.stderr: PipeReader | None = None
+        self.terminal: int | None = None
+        self.pid: int | None = None  # inside the jail
+        self._control = control
+        self._name, self._cwd = argv[0], cwd
+        self._nonce = secrets.token_hex(16).encode()
+        self._loop = asyncio.get_running_loop()
+        self._status = -1
+        self._said = b""
+        self._exit: Exit | None = None
+        self._error: HutchError | None = None
+        self._started: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._feeding: asyncio.Task[None] | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | Pipe | None,
+        env: Mapping[str, str],
+        rlimits: str,
+        pty: tuple[int, str] | None,
+        uid: int | None,
+    ) -> None:
+        """Open the pipes and ask the warden. `uid` is who must own the pipes, if not us."""
+        theirs: list[int] = []
+        self._status, end = os.pipe2(os.O_CLOEXEC)
+        theirs.append(end)
+        try:
+            kinds, terminal = "", b""
+            if pty is not None:
+                master, name = pty
+                terminal = name.encode()
+                self.terminal = master
+                self.stdout, self.stdin = PipeReader(master), PipeWriter(os.dup(master))
+            else:
+                kinds = "oe" if stdin is None else "ioe"
+                if stdin is not None:
+                    end, ours = _pipe(uid)
+                    theirs.append(end)
+                    self.stdin = PipeWriter(ours)
+                ours, end = _pipe(uid)
+                theirs.append(end)
+                self.stdout = PipeReader(ours)
+                ours, end = _pipe(uid)
+                theirs.append(end)
+                self.stderr = PipeReader(ours)
+            os.set_blocking(self._status, False)
+            self._loop.add_reader(self._status, self._status_readable)
+            await self._control.put(
+                self._nonce,
+                kinds.encode(),
+                terminal,
+                os.fsencode(self._cwd),
+                rlimits.encode(),
+                b"%d" % len(argv),
+                *map(os.fsencode, argv),
+                *(os.fsencode(f"{name}={value}") for name, value in env.items()),
+                fds=theirs,
+            )
+        except BaseException:
+            self.close()
+            self._finish()
+            raise
+        finally:
+            for fd in theirs:
+                os.close(fd)
+        self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
+        if self.stdin is not None and stdin is not None and stdin is not PIPE:
+            self._feed(self.stdin, stdin)
+
+    async def wait(self) -> Exit:
+        if self._exit is None and self._error is None:
+            await asyncio.shield(self._ended)
+        if self._error is not None:
+            raise self._error
+        assert self._exit is not None
+        return self._exit
+
+    async def signal(self, number: int) -> None:
+        if not self._started.done():
+            await asyncio.shield(self._started)
+        if self.pid is not None and self._exit is None:
+            await self._control.send(b"signal", b"%d" % self.pid, b"%d" % number)
+
+    async def kill(self) -> None:
+        if self._gone.done():
+            return
+        await self._control.send(b"kill", self._nonce)
+        try:
+            async with asyncio.timeout(GONE_S):
+                await asyncio.shield(self._gone)
+        except TimeoutError:
+            raise Unavailable(
+                f"'{self._name}' is still there {GONE_S:g} s after SIGKILL. Close the jail."
+            ) from None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether neither the command nor anything it started is left."""
+        return self._gone.done()
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        self._gone.add_done_callback(lambda _: callback())
+
+    def resize(self, size: Size) -> None:
+        if self.terminal is not None and self.stdout is not None and self.stdout.fd >= 0:
+            set_size(self.terminal, size)
+
+    def close(self) -> None:
+        if self._feeding is not None:
+            self._feeding.cancel()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    def _feed(self, writer: PipeWriter, data: bytes) -> None:
+        try:
+            written = writer.write_some(data)
+        except BrokenPipeError:
+            written = len(data)
+        if written == len(data):
+            writer.close()
+        else:
+            self._feeding = self._loop.create_task(_write_all(writer, data[written:]))
+
+    def _unstick(self) -> None:
+        if not self._started.done():
+            self._feeding = self._loop.create_task(self._control.send(b"repost"))
+
+    def _status_readable(self) -> None:
+        try:
+            data = os.read(self._status, STATUS_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self._finish()
+            return
+        *lines, self._said = (self._said + data)[:STATUS_BYTES].split(b"\n")
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        said = SAID.fullmatch(line)
+        if said is None or self._exit is not None or self._error is not None:
+            return
+        if said["pid"] and int(said["pid"]) > 1:
+            self.pid = int(said["pid"])
+            self._begin()
+        elif said["step"]:
+            self._error = self._explain(said["step"].decode(), int(said["errno"]))
+            self._begin()
+            _resolve(self._ended)
+        elif said["code"]:
+            code, cpu_s, peak = int(said["code"]), int(said["cpu_us"]) / 1e6, int(said["peak_kib"]) * 1024
+            self._exit = Exit(code, None, cpu_s, peak) if code >= 0 else Exit(None, -code, cpu_s, peak)
+            _resolve(self._ended)
+
+    def _begin(self) -> None:
+        _resolve(self._started)
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+
+    def _finish(self) -> None:
+        """The status pipe has ended: nothing of the command is left."""
+        if self._status >= 0:
+            self._loop.remove_reader(self._status)
+            os.close(self._status)
+            self._status = -1
+        if self._exit is None and self._error is None:
+            self._exit = Exit(None, SIGKILL)  # its reaper was killed, and it with it
+        self._begin()
+        _resolve(self._ended)
+        _resolve(self._gone)
+
+    def _explain(self, step: str, number: int) -> HutchError:
+        reason = os.strerror(number)
+        if step == "exec" and number == 2:
+            return NotFound(f"There is no program '{self._name}' in the jail. Give a path or install it.")
+        if step == "exec" and number == 13:
+            return Denied(f"'{self._name}' is not executable. Make it so with chmod +x.")
+        if step == "cwd":
+            return NotFound(f"Cannot start in '{self._cwd}': {reason}. Give a directory of the jail.")
+        if step == "exec" and number == 11:
+            return Unavailable(f"No room for '{self._name}': {reason}. End some of the jail's processes.")
+        return BadRequest(f"Cannot start '{self._name}' ({step}): {reason}. See `hutch doctor`.")
+
+
+def _pipe(uid: int | None) -> tuple[int, int]:
+    read, write = os.pipe2(os.O_CLOEXEC)
+    if uid is not None:  # so that the command can open /dev/stdout
+        os.fchown(write, uid, uid)
+    return read, write
+
+
+def set_size(terminal: int, size: Size) -> None:
+    """Tell a terminal, and the programs on it, its size."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.columns, 0, 0))
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _write_all(writer: PipeWriter, data: bytes) -> None:
+    try:
+        await writer.write(data)
+    except BrokenPipeError:
+        pass  # it has read all it wanted
+    finally:
+        writer.close()

@@ -1,0 +1,177 @@
+"""What the rest of Hutch knows of a jail: start programs, watch them, reach their ports, be done.
+
+`Jailed` is the real one, behind bubblewrap; the unsafe one runs plain
+processes, for machines where the operator has said so in so many words.
+"""
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from hutch.domain.errors import LimitReached
+from hutch.jail.policy import Limits, Policy
+
+
+class Pipe(Enum):
+    """The wish for a standard input that is written to while the command runs."""
+
+    PIPE = "pipe"
+
+
+PIPE: Final = Pipe.PIPE
+
+StreamName = Literal["stdout", "stderr"]
+OnOutput = Callable[[StreamName, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A terminal's size, in characters."""
+
+    rows: int = 24
+    columns: int = 80
+
+
+@dataclass(frozen=True, slots=True)
+class LimitHit:
+    """A limit that stopped something: the setting's name and its value, for people."""
+
+    limit: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.limit} {self.value}"
+
+    def error(self) -> LimitReached:
+        """The same as an error, for callers who cannot go on."""
+        return LimitReached(
+            f"The command was stopped by the limit {self.limit} ({self.value}). "
+            f"Use less or raise {self.limit}.",
+            limit=self.limit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a command ended: by itself with a code, or by a signal."""
+
+    code: int | None
+    signal: int | None
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A command that was run to its end, and all there is to tell about it."""
+
+    exit_code: int | None  # None when a signal ended it
+    signal: int | None
+    stdout: bytes  # head and tail, with a line between that tells what was left out
+    stderr: bytes
+    timed_out: bool = False
+    truncated: bool = False
+    output_path: Path | None = None  # both streams as they came, when memory was not enough
+    duration_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    limit_hit: LimitHit | None = None
+
+
+class Reader(Protocol):
+    """The host's end of an output pipe."""
+
+    fd: int
+
+    async def read(self, most: int = 65536) -> bytes:
+        """The next bytes; b"" when there will be no more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Writer(Protocol):
+    """The host's end of an input pipe."""
+
+    fd: int
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Process(Protocol):
+    """A command in a jail. Its streams belong to the caller, who closes them or the whole."""
+
+    stdin: Writer | None
+    stdout: Reader | None
+    stderr: Reader | None
+    terminal: int | None  # the master's descriptor, not blocking
+
+    async def wait(self) -> Exit:
+        """How the command itself ended; what it started may live on."""
+        ...
+
+    async def signal(self, number: int) -> None:
+        """To the command's process group."""
+        ...
+
+    async def kill(self) -> None:
+        """The command and all it ever started, and returns when they are gone."""
+        ...
+
+    def close(self) -> None:
+        """Give the descriptors back; the command goes on."""
+        ...
+
+
+class Jail(Protocol):
+    """A place where commands run."""
+
+    policy: Policy
+    unsafe: bool  # no walls: plain processes of this machine
+    workspace: str  # where commands find it
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> Finished:
+        """Run a command to its end."""
+        ...
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | Pipe | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        limits: Limits | None = None,
+        terminal: Size | None = None,
+    ) -> Process:
+        """Start a command and leave it to the caller."""
+        ...
+
+    async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
+        """A TCP connection to a port inside."""
+        ...
+
+    async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
+        """A listening TCP socket inside, served from out here."""
+        ...
+
+    async def clear(self) -> None:
+        """End every process inside; the jail stays."""
+        ...
+
+    async def close(self) -> None: ...
