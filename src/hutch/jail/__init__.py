@@ -1,0 +1,1 @@
+"""Where commands run, and what this machine must offer for that."""
