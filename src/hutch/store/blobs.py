@@ -6,6 +6,8 @@ deleting a file.
 """
 
 import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import obstore
@@ -14,6 +16,8 @@ from obstore.store import LocalStore
 
 from hutch.domain.errors import Unavailable
 from hutch.store.chain import SALT_BYTES
+
+OLD = timedelta(hours=1)
 
 
 class Blobs:
@@ -29,10 +33,8 @@ class Blobs:
         key = _key(name)
         try:
             obstore.put(self._objects, key, salt + payload)
-        except (BaseError, OSError) as error:
-            raise Unavailable(
-                f"Cannot write to {self._directory}: {error}. Free some space or mend its permissions."
-            ) from error
+        except BaseError as error:
+            raise OSError(str(error)) from error
         path = self._directory / key
         for place in (path, path.parent, self._directory):  # obstore itself never syncs
             descriptor = os.open(place, os.O_RDONLY)
@@ -49,6 +51,14 @@ class Blobs:
             raise Unavailable(
                 f"Blob {name} is missing from {self._directory}. Restore it from a backup of that directory."
             ) from None
+
+    def old_names(self) -> Iterator[str]:
+        """Every blob that was written a while ago, so that no commit can still be on its way."""
+        before = datetime.now(UTC) - OLD
+        for page in obstore.list(self._objects):
+            for blob in page:
+                if blob["last_modified"] < before:
+                    yield blob["path"].rpartition("/")[2]
 
     def delete(self, name: str) -> None:
         """Forget a blob; one that is not there is fine."""

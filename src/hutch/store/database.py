@@ -5,32 +5,48 @@ Many processes may open one file. WAL lets them read while one writes;
 """
 
 import fcntl
+import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.store.schema import REVISIONS
 
-BUSY_TIMEOUT_S = 15
+logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user
+
+BUSY_TIMEOUT_S = 15.0
 BACKUPS_KEPT = 3
 
 
-def open_database(path: Path) -> Engine:
-    """Connect to the database at `path`, made or migrated to this version's schema."""
+@dataclass(frozen=True, slots=True)
+class Migrations:
+    """The steps from an empty file to a schema: where they are, and their names, oldest first."""
+
+    directory: Path
+    revisions: Sequence[str]
+
+
+MIGRATIONS = Migrations(Path(__file__).with_name("migrations"), REVISIONS)
+
+
+def open_database(
+    path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, migrations: Migrations = MIGRATIONS
+) -> Engine:
+    """Connect to the database at `path`, made or migrated to the newest schema."""
     with plain_errors(path):
         _make_directory(path.parent)
-        revision = _revision(path)
-        if revision != REVISIONS[-1]:
-            _migrate(path)
-        return _connect(path)
+        if _revision(path, migrations) != migrations.revisions[-1]:
+            _migrate(path, migrations)
+        return _connect(path, busy_timeout_s)
 
 
 @contextmanager
@@ -42,6 +58,25 @@ def plain_errors(path: Path) -> Iterator[None]:
         raise _explain(path, error.orig or error) from error
     except (sqlite3.Error, OSError) as error:
         raise _explain(path, error) from error
+
+
+def truncate_wal(connection: Connection, *, within_s: float = 1.0) -> bool:
+    """Fold the write-ahead file into the database and cut it to nothing.
+
+    It holds old pages, so what was erased is gone only now. A reader with an old
+    snapshot is in the way; never wait for it inside SQLite, where that stops writers.
+    """
+    patience_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    try:
+        deadline = time.monotonic() + within_s
+        while connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0] != 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_ms}")
 
 
 def _explain(path: Path, error: BaseException) -> HutchError:
@@ -58,7 +93,7 @@ def _explain(path: Path, error: BaseException) -> HutchError:
         )
     if "locked" in text or "busy" in text:
         return Unavailable(
-            f"The database {path} was locked by another process for over {BUSY_TIMEOUT_S} s. "
+            f"The database {path} was locked by another process for too long. "
             f"See who holds it: fuser -v {path}"
         )
     if (
@@ -80,11 +115,11 @@ def _make_directory(directory: Path) -> None:
         raise PermissionError(f"no write permission on {directory}")
 
 
-def _connect(path: Path) -> Engine:
+def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     engine = create_engine(
         f"sqlite:///{path}",
         isolation_level="AUTOCOMMIT",  # the writer says BEGIN IMMEDIATE itself; a read is one statement
-        connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_S},
+        connect_args={"check_same_thread": False, "timeout": busy_timeout_s},
     )
 
     @event.listens_for(engine, "connect")
@@ -97,7 +132,7 @@ def _connect(path: Path) -> Engine:
     return engine
 
 
-def _revision(path: Path) -> str | None:
+def _revision(path: Path, migrations: Migrations) -> str | None:
     """The schema revision of the file; None when it has no schema yet."""
     if not path.exists():
         return None
@@ -111,28 +146,28 @@ def _revision(path: Path) -> str | None:
     if row is None:
         return None
     revision = str(row[0])
-    if revision not in REVISIONS:
+    if revision not in migrations.revisions:
         raise Unavailable(
             f"The database {path} was written by a newer Hutch (schema {revision}; this one knows up to "
-            f"{REVISIONS[-1]}). Upgrade Hutch, or set HUTCH_HOME to another directory."
+            f"{migrations.revisions[-1]}). Upgrade Hutch, or set HUTCH_HOME to another directory."
         )
     return revision
 
 
-def _migrate(path: Path) -> None:
+def _migrate(path: Path, migrations: Migrations) -> None:
     """Bring the schema up to date, one process at a time, after a backup."""
     from alembic import command
     from alembic.config import Config
 
     with (path.parent / "migration.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        revision = _revision(path)
-        if revision == REVISIONS[-1]:
+        revision = _revision(path, migrations)
+        if revision == migrations.revisions[-1]:
             return
         if revision is not None:
             _back_up(path, revision)
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        config.set_main_option("script_location", str(migrations.directory))
         engine = _connect(path)
         try:
             with engine.connect() as connection:

@@ -7,7 +7,10 @@ missing is a broken record, an erased one is not.
 
 from collections.abc import Collection
 
+from sqlalchemy import Connection, select
+
 from hutch.store.blobs import Blobs
+from hutch.store.schema import events
 from hutch.store.signing import Signer
 from hutch.store.transaction import LogState, Transaction
 
@@ -30,3 +33,13 @@ def delete_doomed_blobs(transaction: Transaction, blobs: Blobs) -> None:
     for name in transaction.doomed_blobs():
         blobs.delete(name)
         transaction.forget_blob(name)
+
+
+def collect_blobs(connection: Connection, blobs: Blobs) -> int:
+    """Delete blobs that no event names: their commit never came. How many there were."""
+    in_blobs = select(events.c.payload_hash).where(events.c.payload.is_(None), events.c.salt.is_not(None))
+    named = set(connection.scalars(in_blobs))
+    orphans = [name for name in blobs.old_names() if name not in named]
+    for name in orphans:
+        blobs.delete(name)
+    return len(orphans)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import structlog
 from sqlalchemy import Connection, Engine, select
 
 from hutch.domain.errors import BadRequest, Conflict
@@ -15,8 +16,8 @@ from hutch.domain.ids import SessionId
 from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
 from hutch.store.chain import Record
-from hutch.store.database import open_database, plain_errors
-from hutch.store.erasure import delete_doomed_blobs, erase_payloads
+from hutch.store.database import BUSY_TIMEOUT_S, open_database, plain_errors, truncate_wal
+from hutch.store.erasure import collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.records import (
     no_session,
     read_entries,
@@ -34,19 +35,23 @@ from hutch.store.writer import Writer
 
 PAGE_EVENTS = 500
 READERS = 4
+REASON_LETTERS = 1000
 
 T = TypeVar("T")
 
+logger = structlog.get_logger()
+
 
 @asynccontextmanager
-async def open_log(path: Path, blobs: Path, signing_key: Path) -> AsyncIterator["SqlLog"]:
+async def open_log(
+    path: Path, blobs: Path, signing_key: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S
+) -> AsyncIterator["SqlLog"]:
     """The event log in the database at `path`; at the end all is written and signed."""
-    engine = await asyncio.to_thread(open_database, path)
+    engine = await asyncio.to_thread(open_database, path, busy_timeout_s=busy_timeout_s)
     try:
         with plain_errors(path):
             log = SqlLog(engine, path, Blobs(blobs), Signer.open(signing_key))
         try:
-            await log.recover()
             yield log
         finally:
             await log.close()
@@ -109,6 +114,9 @@ class SqlLog:
         return await self._read(lambda connection: [to_head(row) for row in connection.execute(query)])
 
     async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
+        if len(reason) > REASON_LETTERS:
+            raise BadRequest(f"A reason of {len(reason)} letters is too long; {REASON_LETTERS} must do.")
+
         def erase(transaction: Transaction) -> int:
             log = transaction.log(session_id)
             if log is None:
@@ -117,9 +125,12 @@ class SqlLog:
 
         erased = await self._writer.work(erase)
         await self._writer.work(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
-        # The write-ahead file still holds the old pages: fold it in and cut it to nothing.
-        await self._read(lambda connection: connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)"))
+        if not await self._read(truncate_wal):
+            logger.warning("erasure.lingers", session_id=session_id, until="other readers have finished")
         return erased
+
+    async def collect(self) -> int:
+        return await self._read(lambda connection: collect_blobs(connection, self._blobs))
 
     async def receipt(self, session_id: SessionId) -> Statement:
         head = await self.head(session_id)
@@ -137,17 +148,6 @@ class SqlLog:
                 yield Evidence(head, self._records(connection, session_id), statements, public_keys)
             finally:
                 connection.exec_driver_sql("ROLLBACK")
-
-    async def recover(self) -> None:
-        """Do what a crash may have left undone: sign heads, delete erased blobs."""
-
-        def recover(transaction: Transaction) -> None:
-            transaction.add_key(self._signer.fingerprint, self._signer.public_key)
-            delete_doomed_blobs(transaction, self._blobs)
-            for session_id in transaction.unsigned():
-                self._writer.sign_head(transaction, session_id)
-
-        await self._writer.work(recover)
 
     async def close(self) -> None:
         await self._writer.close()

@@ -1,6 +1,7 @@
 """What the rest of Hutch may ask of the event log, wherever it rests."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,8 +71,14 @@ class EventLog(Protocol):
         """Erase payloads (all of them with None), keep the chain; how many were erased now."""
         ...
 
+    async def collect(self) -> int:
+        """Delete what crashes left lying about and no event names; how many things."""
+        ...
+
     async def receipt(self, session_id: SessionId) -> Statement:
         """A signed statement of the head, for somebody to keep elsewhere."""
         ...
 
-    async def evidence(self, session_id: SessionId) -> Evidence: ...
+    def evidence(self, session_id: SessionId) -> AbstractAsyncContextManager[Evidence]:
+        """A consistent view of the whole log with its signatures, signed up to its head."""
+        ...

@@ -23,6 +23,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.batch import Append, Batch
 from hutch.store.blobs import Blobs
 from hutch.store.database import plain_errors
+from hutch.store.erasure import delete_doomed_blobs
 from hutch.store.seam import Head
 from hutch.store.signing import Kind, Signer
 from hutch.store.transaction import LogState, Transaction
@@ -96,9 +97,11 @@ class Writer:
     def _run(self) -> None:
         transaction = self._transaction
         try:
-            open_ = True
+            open_, recovered = True, False
             while open_:
                 jobs, open_ = self._gather()
+                if jobs and not recovered:
+                    recovered = self._recover(transaction)
                 appends = [job for job in jobs if isinstance(job, Append)]
                 if appends:
                     self._append_all(transaction, appends)
@@ -108,6 +111,21 @@ class Writer:
                 self._sign_overdue(transaction, everything=not open_)
         finally:
             transaction.close()
+
+    def _recover(self, transaction: Transaction) -> bool:
+        """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
+        try:
+            transaction.begin()
+            transaction.add_key(self._signer.fingerprint, self._signer.public_key)
+            delete_doomed_blobs(transaction, self._blobs)
+            for session_id in transaction.unsigned():
+                self.sign_head(transaction, session_id)
+            transaction.commit()
+        except Exception:  # the job itself will say what is wrong; try again with the next one
+            transaction.rollback()
+            logger.warning("store.recovery_postponed", exc_info=True)
+            return False
+        return True
 
     def _gather(self) -> tuple[list[Append | Work], bool]:
         """All jobs that wait now, up to a batch; wait for the first, or until a signature is due."""

@@ -1,0 +1,52 @@
+# Every target sets up what it needs; on a fresh machine `make demo` is the first command to try.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+STAMP := .venv/.set-up
+TESTS_STAMP := .venv/.set-up-for-tests
+
+.PHONY: help setup demo test bench lint docs soak clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Install system packages, .venv and everything in uv.lock (PYTHON=… picks the interpreter)
+	@:
+
+$(STAMP): uv.lock pyproject.toml system-packages.txt scripts/system-packages scripts/python-environment
+	@$(if $(filter skip,$(SYSTEM_PACKAGES)),,scripts/system-packages system-packages.txt)
+	@PYTHON='$(PYTHON)' scripts/python-environment
+	@touch $@
+
+$(TESTS_STAMP): $(STAMP)
+	@$(if $(filter skip,$(SYSTEM_PACKAGES)),,scripts/system-packages --tests system-packages.txt)
+	@touch $@
+
+demo: setup ## Show what Hutch does, in a minute
+	@$(BIN)/python scripts/demo.py
+
+test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, tests
+	$(BIN)/python scripts/settings_reference.py --check
+	$(BIN)/python scripts/cli_reference.py --check
+	$(BIN)/python -m pytest -n 2
+
+bench: setup ## Measure, side by side with the bare thing
+	@$(BIN)/python bench/run.py
+
+lint: setup ## Check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: setup ## Generate docs/settings.md and docs/cli.md
+	$(BIN)/python scripts/settings_reference.py
+	$(BIN)/python scripts/cli_reference.py
+
+soak: $(TESTS_STAMP) ## Run the long tests
+	$(BIN)/python -m pytest -m soak
+
+clean: ## Remove .venv and everything else that can be made again
+	rm -rf .venv .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +

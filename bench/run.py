@@ -1,0 +1,33 @@
+"""`make bench`: every claim about speed, measured beside a named alternative in the same run.
+
+A claim is a function in a `claim_*.py` beside this file that yields rows. Figures
+are for reading, not for failing a build: machines differ, and a busy one lies.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+
+
+def main(wanted: list[str]) -> None:
+    table = Table("claim", "ours", "alternative", "theirs", "ratio", "bar", "")
+    sys.path.insert(0, str(HERE.parent))
+    console = Console()
+    console.width = max(console.width, 130)  # a table cut into words is no table
+    for path in sorted(HERE.glob("claim_*.py")):
+        name = path.stem.removeprefix("claim_")
+        if wanted and name not in wanted:
+            continue
+        console.print(f"measuring {name} …", style="dim")
+        for row in importlib.import_module(f"bench.{path.stem}").measure():
+            table.add_row(*row.cells(), "[green]holds[/]" if row.holds else "[red]misses[/]")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

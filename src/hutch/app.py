@@ -1,0 +1,58 @@
+"""The only wiring: settings in, living things out.
+
+Commands and the gateway ask here for what they need; nobody else knows which
+implementation stands behind a seam.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from hutch import logs
+from hutch.domain.ids import SessionId
+from hutch.domain.redaction import Redactor
+from hutch.settings import Loaded
+from hutch.settings.paths import Paths
+from hutch.store.bundle import write_bundle
+from hutch.store.lock import hold
+from hutch.store.log import open_log
+from hutch.store.retention import Pruned, prune
+from hutch.store.seam import EventLog, Head
+from hutch.store.vault import Vault
+
+__all__ = ["EventLog", "Head", "Pruned", "configure_logs", "event_log", "export", "only_server", "prune"]
+
+
+def configure_logs(loaded: Loaded) -> None:
+    """Log as the settings say, with every stored secret kept out of the lines."""
+    vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
+    secrets = [vault.get(name) or "" for name in vault.names()]
+    logs.configure(loaded.settings.log.level, loaded.settings.log.format, redactor=Redactor(secrets))
+
+
+@asynccontextmanager
+async def event_log(paths: Paths) -> AsyncIterator[EventLog]:
+    """The installation's event log; other processes may have it open too."""
+    async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
+        yield log
+
+
+@contextmanager
+def only_server(paths: Paths) -> Iterator[None]:
+    """Refuse to be the second server on one data directory."""
+    with hold(paths.data / "server.lock", holder="Hutch server"):
+        yield
+
+
+async def export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
+    """Write the record of a session to a file that a stranger can verify."""
+    async with log.evidence(session_id) as evidence:
+        await write_bundle(
+            path,
+            session_id=session_id,
+            records=evidence.records,
+            statements=evidence.statements,
+            public_keys=evidence.public_keys,
+            overwrite=overwrite,
+        )
+        return evidence.head

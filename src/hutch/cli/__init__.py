@@ -1,0 +1,1 @@
+"""A client of the gateway, and the few commands that work without a server."""

@@ -1,0 +1,32 @@
+"""Every command of `hutch`, in one table.
+
+Help, completion, the reference and dispatch all read this table. It names the
+code of a command without importing it, so that `hutch --help` stays quick
+however heavy the commands become.
+"""
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command: where its code is, and the one line that help says of it."""
+
+    group: str
+    name: str
+    target: str  # module:attribute; the attribute is a function or a typer.Typer
+    help: str
+
+
+COMMANDS = (
+    Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session."),
+    Command("Record", "export", "hutch.cli.record:export_command", "Write a session's record to a bundle."),
+    Command("Record", "verify", "hutch.cli.verify:verify_command", "Check a bundle, offline."),
+    Command("Record", "receipt", "hutch.cli.record:receipt_command", "Sign what a log says now."),
+    Command("Record", "erase", "hutch.cli.record:erase_command", "Erase what an event said, keep the proof."),
+    Command("Record", "prune", "hutch.cli.record:prune_command", "Erase sessions past retention.days."),
+    Command("Set-up", "doctor", "hutch.cli.doctor:doctor_command", "Check that this machine can run Hutch."),
+    Command("Set-up", "config", "hutch.cli.config:app", "Show the settings, keep secrets."),
+    Command("Set-up", "completion", "hutch.cli.completion:completion_command", "Print a completion script."),
+    Command("Set-up", "version", "hutch.cli.version:version_command", "Print the version."),
+)
+BY_NAME = {command.name: command for command in COMMANDS}

@@ -1,0 +1,192 @@
+"""`hutch config`: what is set and by whom, and the secrets that Hutch keeps.
+
+Settings are written by hand, in a file or the environment; this command shows what
+came of them. Secrets go the other way: they are put in here, encrypted, and no
+command ever shows one again.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ByteSize
+
+from hutch import settings
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.redaction import Redactor
+from hutch.settings.model import size_text
+from hutch.store.signing import Signer
+from hutch.store.vault import LARGEST_SECRET_BYTES, Vault, check_name
+
+app = typer.Typer(
+    help="Show and check the settings, and keep secrets.", no_args_is_help=True, add_completion=False
+)
+
+LARGEST_VALUE_BYTES = LARGEST_SECRET_BYTES + len("\r\n")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+SecretName = Annotated[str, typer.Argument(help="Such as anthropic_api_key or github_token.")]
+
+
+@app.command()
+def show(
+    as_json: Json = False,
+    repo: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also weigh the settings of the repository in DIR.")
+    ] = None,
+) -> None:
+    """Show every setting with its value and its origin.
+
+    What is printed is valid TOML and can be copied into a settings file.
+    """
+    loaded = settings.load(repo=repo)
+    for sentence in loaded.refused:
+        typer.echo(f"warning: {sentence}", err=True)
+    values = {name: _clean(loaded.value(name)) for name in loaded.origins}
+    if as_json:
+        rows = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
+        typer.echo(json.dumps({"settings": rows, "refused": loaded.refused}, indent=2))
+        return
+    for name, value in values.items():
+        if value is None:
+            typer.echo(f"# {name} is not set")
+        else:
+            origin = loaded.origins[name]
+            typer.echo(f"{name} = {_toml(value)}  # {origin if origin.isprintable() else _quoted(origin)}")
+
+
+@app.command()
+def path(
+    every: Annotated[bool, typer.Option("--all", help="Every place, not only your settings file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print where your settings file is, whether or not it exists.
+
+    To edit it: $EDITOR "$(hutch config path)"
+    """
+    paths = settings.find_paths()
+    places = {"config_file": paths.config_file}
+    if every:
+        places |= {"data": paths.data, "state": paths.state, "cache": paths.cache}
+        places |= {"database": paths.database, "blobs": paths.blobs, "keys": paths.keys, "vault": paths.vault}
+    if as_json:
+        typer.echo(json.dumps({name: str(place) for name, place in places.items()}, indent=2))
+    elif every:
+        for name, place in places.items():
+            typer.echo(f"{name:<12} {place}")
+    else:
+        typer.echo(paths.config_file)
+
+
+@app.command()
+def set_secret(
+    name: SecretName,
+    from_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the value from this file.")
+    ] = None,
+) -> None:
+    """Keep a secret, encrypted.
+
+    The value is asked for without showing it, or read from standard input when that is
+    not a terminal. It is never an argument: arguments end up in the shell's history.
+    """
+    check_name(name)
+    _vault().set(name, _value(name, from_file))
+    typer.echo(f"Secret {name} is set.", err=True)
+
+
+@app.command()
+def unset_secret(name: SecretName) -> None:
+    """Forget a secret."""
+    _vault().delete(name)
+    typer.echo(f"Secret {name} is forgotten.", err=True)
+
+
+@app.command()
+def secrets(as_json: Json = False) -> None:
+    """List the names of the secrets. Values are never shown."""
+    names = _vault().names()
+    if as_json:
+        typer.echo(json.dumps(names))
+        return
+    for name in names:
+        typer.echo(name)
+    if not names:
+        typer.echo("There are no secrets. Set one with: hutch config set-secret NAME", err=True)
+
+
+@app.command()
+def rotate_keys() -> None:
+    """Encrypt all secrets under a new key, and drop the old one.
+
+    It may be interrupted at any point: the secrets stay readable.
+    """
+    count = _vault().rotate()
+    typer.echo(f"{count} secret{'' if count == 1 else 's'} encrypted under a new key.", err=True)
+
+
+@app.command()
+def fingerprint() -> None:
+    """Print the fingerprint of this installation's signing key.
+
+    Give it to those who check your records: hutch verify FILE --key FINGERPRINT.
+    """
+    typer.echo(Signer.open(settings.find_paths().signing_key).fingerprint)
+
+
+def _vault() -> Vault:
+    paths = settings.find_paths()
+    return Vault(paths.vault, paths.vault_keys)
+
+
+def _value(name: str, from_file: Path | None) -> str:
+    """A secret's value without the newline at its end."""
+    if from_file is None and sys.stdin.isatty():
+        typed: str = typer.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
+        return typed
+    try:
+        raw = _read(from_file)
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {str(from_file)!r} to read the secret {name} from.") from None
+    except OSError as error:
+        raise BadRequest(f"File {str(from_file)!r} cannot be read: {error.strerror}.") from None
+    if len(raw) > LARGEST_VALUE_BYTES:
+        raise BadRequest(f"The value of {name} is larger than {LARGEST_SECRET_BYTES // 1024} KiB.")
+    try:
+        return raw.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise BadRequest(f"The value of {name} is not UTF-8 text. Encode it first, as base64.") from None
+
+
+def _read(from_file: Path | None) -> bytes:
+    if from_file is None:
+        return sys.stdin.buffer.read(LARGEST_VALUE_BYTES + 1)
+    with from_file.open("rb") as file:
+        return file.read(LARGEST_VALUE_BYTES + 1)
+
+
+def _clean(value: Any) -> Any:
+    """A value for JSON; should somebody have put a credential into a setting, without it."""
+    if isinstance(value, tuple):
+        return [_clean(part) for part in value]
+    return Redactor().clean(value) if isinstance(value, str) else value
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case list():
+            return f"[{', '.join(_toml(part) for part in value)}]"
+        case ByteSize():
+            return _quoted(size_text(value))
+        case str():
+            return _quoted(value)
+        case _:
+            return str(value)
+
+
+def _quoted(text: str) -> str:
+    """A TOML string that no character in it can end, or use to steer the terminal."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in quoted)

@@ -1,0 +1,89 @@
+"""From a line of the command table to running code.
+
+Everything that needs typer to run a command is here; `main.py` imports this
+module only when a command is really wanted.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from hutch.cli import exits
+from hutch.cli.commands import Command
+from hutch.domain.errors import BadRequest
+
+Loaded = TyperCommand | TyperGroup
+
+
+def load(command: Command) -> Loaded:
+    """Import the command's module and make the typer command of it."""
+    module, attribute = command.target.split(":")
+    target = getattr(import_module(module), attribute)
+    # No rich markup: the help of a command looks as that of `hutch` itself, and starts as quickly.
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command("help-option")(_help_option)
+    if isinstance(target, typer.Typer):
+        app.add_typer(target, name=command.name)
+    else:
+        app.command(command.name)(target)
+    app.callback()(lambda: None)
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    loaded = group.commands[command.name]
+    assert isinstance(loaded, Loaded)
+    _share(loaded, group.commands["help-option"].params)
+    return loaded
+
+
+def invoke(command: Command, args: Sequence[str]) -> int:
+    """Run the command and return its exit code: what it returns or raises, else 0."""
+    loaded = load(command)
+    if isinstance(loaded, TyperGroup) and not args and not loaded.invoke_without_command:
+        args = ["--help"]
+    try:
+        with loaded.make_context(f"hutch {command.name}", list(args)) as context:
+            code = loaded.invoke(context)
+    except typer.Exit as exit_:
+        return exit_.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except typer.TyperException as error:
+        raise BadRequest(_usage_message(error, command)) from None
+    return code if isinstance(code, int) else exits.OK
+
+
+def _usage_message(error: typer.TyperException, command: Command) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else f"hutch {command.name}"
+    message = " ".join(error.format_message().split())
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} '{path} --help' tells more."
+
+
+def _show_help(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+def _help_option(
+    help_: Annotated[
+        bool,
+        typer.Option(
+            "-h", "--help", is_eager=True, expose_value=False, callback=_show_help, help="Show this message."
+        ),
+    ] = False,
+) -> None:
+    """Holds the help option that all commands share.
+
+    Typer's own would list its two names in random order and load pydantic to read them.
+    """
+
+
+def _share(loaded: Any, params: list[Any]) -> None:
+    loaded.params.extend(params)
+    for below in getattr(loaded, "commands", {}).values():
+        _share(below, params)

@@ -1,0 +1,40 @@
+"""What each exit code means: the one table that scripts can rely on."""
+
+from hutch.domain.errors import BadRequest, Denied, LimitReached, Unavailable
+
+OK = 0
+BUG = 1
+BAD_REQUEST = 2
+NO = 3
+DENIED = 4
+LIMIT_REACHED = 5
+UNAVAILABLE = 6
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+MEANINGS = {
+    OK: "Done.",
+    BUG: "A bug in Hutch. `hutch --debug …` shows where.",
+    BAD_REQUEST: "The request makes no sense: wrong usage, an unknown name, a state that does not fit.",
+    NO: "Checked, and the answer is no: tests fail, a record does not verify, the doctor found a failure.",
+    DENIED: "Not allowed; somebody with the right to must allow it.",
+    LIMIT_REACHED: "A limit was hit; raise it or use less.",
+    UNAVAILABLE: "Something Hutch needs is missing or broken.",
+    INTERRUPTED: "Interrupted from the keyboard.",
+    BROKEN_PIPE: "Whoever read the output stopped reading, as `head` does.",
+}
+
+
+def code_of(error: Exception) -> int:
+    """The exit code of an error. What is not one of the families for people is a bug."""
+    match error:
+        case BadRequest():
+            return BAD_REQUEST
+        case Denied():
+            return DENIED
+        case LimitReached():
+            return LIMIT_REACHED
+        case Unavailable():
+            return UNAVAILABLE
+        case _:
+            return BUG

@@ -1,0 +1,119 @@
+"""`hutch log`: what happened in a session, and which sessions there are."""
+
+import asyncio
+import json
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from hutch import app, settings
+from hutch.cli.sessions import find_session
+from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
+
+Session = Annotated[str | None, typer.Argument(help="A session id, or 'last'. Without it: all sessions.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the session ends.")]
+After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin after this event.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+
+
+def log_command(
+    session: Session = None, follow: Follow = False, after: After = 0, as_json: Json = False
+) -> None:
+    """Show the events of a session, or list the sessions."""
+    if session is None:
+        asyncio.run(_list_sessions(as_json))
+    else:
+        asyncio.run(_show_events(session, follow, after, as_json))
+
+
+async def _list_sessions(as_json: bool) -> None:
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    before, any_ = None, False
+    async with app.event_log(loaded.paths) as log:
+        while heads := await log.heads(before=before):
+            before, any_ = heads[-1].session_id, True
+            for head in heads:
+                if as_json:
+                    typer.echo(
+                        json.dumps(
+                            {
+                                "session": head.session_id,
+                                "events": head.seq,
+                                "opened_ms": head.opened_ms,
+                                "at_ms": head.at_ms,
+                                "ended": head.ended,
+                                "hash": head.hash,
+                            }
+                        )
+                    )
+                else:
+                    state = "ended" if head.ended else "open"
+                    typer.echo(f"{head.session_id}  {_time(head.opened_ms)}  {state:<5}  {head.seq} events")
+    if not any_:
+        typer.echo("No sessions yet.", err=True)
+
+
+async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> None:
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    show = _show_json if as_json else _show_line
+    async with app.event_log(loaded.paths) as log:
+        session_id = await find_session(log, session)
+        if follow:
+            async with aclosing(log.follow(session_id, after=after)) as entries:
+                async for entry in entries:
+                    show(entry)
+            return
+        while page := await log.read(session_id, after=after):
+            for entry in page:
+                show(entry)
+            after = page[-1].seq
+
+
+def _show_json(entry: Entry) -> None:
+    line = {
+        "session": entry.session_id,
+        "seq": entry.seq,
+        "at_ms": entry.at_ms,
+        "hash": entry.hash,
+        "event": orjson.Fragment(_event_json(entry.event)),
+    }
+    typer.echo(orjson.dumps(line).decode())
+
+
+def _event_json(event: AnyEvent) -> bytes:
+    if isinstance(event, ErasedEvent):
+        erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
+        return orjson.dumps(erased)
+    return to_json(event)
+
+
+def _show_line(entry: Entry) -> None:
+    typer.echo(
+        f"{entry.seq:>6}  {_time(entry.at_ms)}  {entry.event.type:<16} {_visible(_summary(entry.event))}"
+    )
+
+
+def _summary(event: AnyEvent) -> str:
+    """An event in one line: its fields as they were, without the type."""
+    match event:
+        case ErasedEvent():
+            return f"(erased {_time(event.at_ms)}: {event.reason})"
+        case UnknownEvent():
+            return f"(from a newer Hutch) {event.payload.decode(errors='replace')}"
+        case Event():
+            fields: dict[str, Any] = event.model_dump(exclude={"type", "v"})
+            return "  ".join(f"{name}={value}" for name, value in fields.items() if value != "")
+
+
+def _visible(text: str) -> str:
+    """Text from anywhere as one line that cannot drive the terminal."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,86 @@
+"""The door: `hutch` on the command line.
+
+Help, version, completion of command names and mistyped commands are answered
+from the command table alone; only a command that is really wanted loads typer
+and its own module. Every error becomes one message on stderr and an exit code.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import hutch
+from hutch.cli import exits, usage
+from hutch.cli.commands import BY_NAME, Command
+from hutch.domain.errors import BadRequest, HutchError
+
+
+def main() -> int:
+    """The console script: run what was typed, return the exit code."""
+    return run(sys.argv[1:])
+
+
+def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
+    """Answer, whatever happens; nothing rises from here."""
+    words = list(args)
+    debug = bool(words) and words[0] == "--debug"
+    try:
+        code = _answer(words[1:] if debug else words, commands)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Python flushes stdout once more on its way out: let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.BROKEN_PIPE
+    except KeyboardInterrupt:
+        sys.stderr.write("hutch: interrupted\n")
+        return exits.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - nobody above could answer
+        if debug:
+            sys.excepthook(type(error), error, error.__traceback__)
+        return _say(error)
+
+
+def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
+    match words:
+        case [] | ["-h" | "--help", *_]:
+            sys.stdout.write(usage.help_text())
+        case ["--version", *_]:
+            sys.stdout.write(f"hutch {hutch.__version__}\n")
+        case ["__complete", *typed]:
+            for word, help_ in _candidates(typed, commands):
+                sys.stdout.write(f"{word}\t{help_}\n")
+        case [name, *args] if name in commands:
+            from hutch.cli.dispatch import invoke
+
+            return invoke(commands[name], args)
+        case [name, *_]:
+            raise BadRequest(usage.unknown(name))
+    return exits.OK
+
+
+def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple[str, str]]:
+    """What may stand in the place of the last word typed."""
+    if typed[:1] == ["--debug"] and len(typed) > 1:
+        typed = typed[1:]
+    match typed:
+        case [word]:
+            return [first for first in usage.first_words() if first[0].startswith(word)]
+        case [name, *args, word] if name in commands:
+            from hutch.cli.candidates import candidates
+
+            return candidates(commands[name], args, word)
+        case _:
+            return []
+
+
+def _say(error: Exception) -> int:
+    code = exits.code_of(error)
+    if isinstance(error, HutchError) and code != exits.BUG:
+        sys.stderr.write(f"hutch: {error}\n")
+    else:
+        sys.stderr.write(
+            f"hutch: {type(error).__name__}: {error}\n"
+            "This is a bug in Hutch. Put --debug before the command to see where: hutch --debug …\n"
+        )
+    return code

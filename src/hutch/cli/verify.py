@@ -1,0 +1,44 @@
+"""`hutch verify`: check a record offline, on any machine, without an installation."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hutch.cli import exits
+from hutch.store.verify import Report, read_receipt, verify_bundle
+
+
+def verify_command(
+    file: Annotated[Path, typer.Argument(help="The record: a file that hutch export wrote.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FINGERPRINT", help="Accept only signatures of this key. May be repeated."),
+    ] = None,
+    receipt: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A receipt that the record must agree with. May be repeated."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Check that a record is whole and signed, and name the first bad event if not."""
+    report = verify_bundle(file, keys=key or (), receipts=[read_receipt(path) for path in receipt or ()])
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(report)))
+    else:
+        _show(file, report)
+    return exits.OK if report.ok else exits.NO
+
+
+def _show(file: Path, report: Report) -> None:
+    if report.ok:
+        ended = "ended" if report.ended else "not ended"
+        typer.echo(f"ok: {report.events} events of {report.session}, {ended}, {report.erased} erased")
+        for fingerprint in report.keys:
+            typer.echo(f"signed by {fingerprint}{'' if report.pinned else ' (not checked: say --key)'}")
+    else:
+        typer.echo(f"BAD: {report.problem}")
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}", err=True)

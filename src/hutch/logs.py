@@ -1,0 +1,184 @@
+"""What Hutch tells about its own work: one line for each thing that happened.
+
+JSON for machines, or plain lines for people at a terminal. Every line carries the
+time, the level, the event and a trace id, so that one request can be followed
+through all components. Lines of other libraries, which speak to the standard
+`logging`, go the same way (start uvicorn with `log_config=None`), warnings and worse
+unless the level is debug.
+
+Much of what is logged was written by strangers. Secrets are taken out of every
+string, and no string can start a new line or steer the terminal.
+"""
+
+import json
+import logging
+import re
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
+from math import isfinite
+from typing import Any, Literal, TextIO
+
+import structlog
+from structlog.stdlib import ProcessorFormatter
+
+from hutch.domain.redaction import Redactor
+
+Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["auto", "json", "human"]
+Line = MutableMapping[str, Any]
+
+DEEPEST = 8  # levels of nesting that are written out
+PROCESS_TRACE_ID = secrets.token_hex(16)
+
+_TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
+_PLAIN = re.compile(r"[\w./:@+,-]+", re.ASCII)
+# Other libraries call much "info" that is only of interest to whoever debugs them.
+_OTHERS: dict[Level, int] = {
+    "debug": logging.INFO,
+    "info": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+_COLOURS = {"debug": "\x1b[2m", "warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
+
+
+def configure(
+    level: Level = "info",
+    format: Format = "auto",
+    stream: TextIO | None = None,
+    redactor: Redactor | None = None,
+) -> None:
+    """Send every line, ours and other libraries', to `stream`. The last call counts."""
+    stream = sys.stderr if stream is None else stream
+    terminal = stream.isatty()
+    human = format == "human" or (format == "auto" and terminal)
+    redactor = Redactor() if redactor is None else redactor
+
+    handler = _Handler(stream)
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.ExtraAdder()],
+            processors=[
+                structlog.contextvars.merge_contextvars,
+                structlog.stdlib.add_logger_name,
+                structlog.stdlib.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+                structlog.processors.format_exc_info,
+                ProcessorFormatter.remove_processors_meta,
+                _add_trace_id,
+                _cleaner(redactor),
+                _human(colours=terminal) if human else _json,
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for other in root.handlers[:]:
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(_OTHERS[level])
+    logging.getLogger("hutch").setLevel(level.upper())
+    structlog.configure(
+        processors=[structlog.processors.StackInfoRenderer(), ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,  # so that the last call counts
+    )
+
+
+@contextmanager
+def trace(trace_id: str | None = None) -> Iterator[str]:
+    """Lines inside carry one trace id: the caller's if it is a valid W3C one, else a new one."""
+    valid = trace_id is not None and _TRACE_ID.fullmatch(trace_id)
+    bound = trace_id if trace_id and valid else secrets.token_hex(16)
+    with structlog.contextvars.bound_contextvars(trace_id=bound):
+        yield bound
+
+
+def current_trace_id() -> str:
+    """The trace id that a line written now would carry; outside any trace, the process's own."""
+    return str(structlog.contextvars.get_contextvars().get("trace_id", PROCESS_TRACE_ID))
+
+
+def _add_trace_id(_: Any, __: str, line: Line) -> Line:
+    line["trace_id"] = current_trace_id()
+    line.pop("color_message", None)  # uvicorn's second copy of the event
+    return line
+
+
+def _cleaner(redactor: Redactor) -> Callable[[Any, str, Line], Line]:
+    """A step that leaves only JSON values without secrets, the four that every line has first."""
+
+    def clean(value: object, depth: int = 0) -> Any:
+        match value:
+            case str():
+                return redactor.clean(value)
+            case None | bool() | int():
+                return value
+            case float():
+                return value if isfinite(value) else str(value)
+            case bytes():
+                return redactor.clean(value.decode(errors="backslashreplace"))
+            case Mapping() | list() | tuple() | set() | frozenset() if depth >= DEEPEST:
+                return "…"
+            case Mapping():
+                return {redactor.clean(str(key)): clean(inner, depth + 1) for key, inner in value.items()}
+            case list() | tuple() | set() | frozenset():
+                return [clean(inner, depth + 1) for inner in value]
+            case _:
+                return redactor.clean(repr(value))
+
+    def step(_: Any, __: str, line: Line) -> Line:
+        first = {key: line.pop(key, "") for key in ("time", "level", "event", "trace_id")}
+        return {**clean(first), "event": clean(str(first["event"])), **clean(line)}
+
+    return step
+
+
+def _json(_: Any, __: str, line: Line) -> str:
+    return json.dumps(line)  # in ASCII: newlines and control characters are escaped with the rest
+
+
+def _human(*, colours: bool) -> Callable[[Any, str, Line], str]:
+    """A step that renders `TIME LEVEL EVENT key=value …`, and below it the traceback, indented."""
+
+    def render(_: Any, __: str, line: Line) -> str:
+        time, level, event = (line.pop(key) for key in ("time", "level", "event"))
+        details = [str(line.pop(key)) for key in ("exception", "stack") if key in line]
+        pairs = [f"{_token(key)}={_token(value)}" for key, value in line.items()]
+        text = f"{time} {level:<8} {' '.join([_visible(event), *pairs])}"
+        for row in (row for detail in details for row in detail.split("\n")):
+            text += f"\n    | {_visible(row)}"
+        colour = _COLOURS.get(level, "") if colours else ""
+        return f"{colour}{text}\x1b[0m" if colour else text
+
+    return render
+
+
+def _token(value: object) -> str:
+    """A key or value that cannot be taken for two: quoted unless it is one plain word."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
+    return _visible(json.dumps(value, ensure_ascii=False))
+
+
+def _visible(text: str) -> str:
+    """Newlines, escape sequences and invisible characters as `\\n`, `\\x1b`, `\\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Says in one clean line that a line could not be written; the default prints its raw arguments."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        kind = getattr(sys.exc_info()[0], "__name__", "unknown")
+        where = {"file": record.pathname, "line": record.lineno, "problem": kind}
+        apology = logging.LogRecord(
+            record.name, logging.ERROR, "", 0, "log line could not be written", (), None
+        )
+        apology.__dict__.update(where)
+        with suppress(Exception):  # the stream itself is gone: there is nobody left to tell
+            self.stream.write(self.format(apology) + self.terminator)

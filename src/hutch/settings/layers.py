@@ -1,0 +1,229 @@
+"""What Hutch was told, by whom, and where it keeps its things.
+
+The only reader of the environment. A value comes from, in this order: a flag, a
+`HUTCH_*` variable, the user's own file, the repository's file, the default. What
+the first three say must be right, or Hutch does not start; what a repository says
+is untrusted, weighed by the rules of `repository.py`, and never fatal.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ByteSize, ValidationError
+from pydantic_settings import EnvSettingsSource
+
+from hutch.domain.errors import BadRequest
+from hutch.domain.redaction import Redactor
+from hutch.settings import repository
+from hutch.settings.model import FIELDS, SECTIONS, Settings, repository_may, size_text, variable
+from hutch.settings.paths import Paths
+from hutch.settings.repository import May
+
+MOST_REFUSALS = 20
+FLAG, DEFAULT = "the command line", "default"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_SECRETIVE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+# Kubernetes sets these for a service named hutch or hutch-something; they are not for us.
+_FOREIGN = re.compile(
+    r"HUTCH_(?!\w*__)(\w+_)?"
+    r"((SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP)).*|PORT=(tcp|udp|sctp)://.*)"
+)
+_redactor = Redactor()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in effect, where each came from, and what the repository was refused."""
+
+    settings: Settings
+    paths: Paths
+    origins: Mapping[str, str]
+    refused: tuple[str, ...] = ()
+
+    def value(self, name: str) -> Any:
+        """A setting by its dotted name."""
+        return attrgetter(name)(self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as somebody wrote it, and where."""
+
+    value: object
+    origin: str
+
+
+def load(
+    flags: Mapping[str, Any] = NOTHING, repo: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Loaded:
+    """Bring all layers together. `flags` is nested like the settings; None in it means not given."""
+    environ = os.environ if environ is None else environ
+    paths = Paths.of(environ)
+    from_flags = _flat(flags, FLAG)
+    layers = [_user_file(paths.config_file), _environment(environ), from_flags]
+    problems = [problem for layer in layers for problem in _problems(layer)]
+    problems += _unknown_variables(environ)
+    if len(problems) == 1:
+        raise BadRequest(problems[0])
+    if problems:
+        raise BadRequest("\n- ".join([f"{len(problems)} settings are wrong:", *problems]))
+    given = {name: one for layer in layers for name, one in layer.items()}
+    refused = _admit_repository(repo, given, final=from_flags.keys()) if repo else []
+    origins = {name: given[name].origin if name in given else DEFAULT for name in FIELDS}
+    return Loaded(_validated(given), paths, origins, tuple(refused))
+
+
+def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
+    """Where things are kept, without a look at any settings: it also works when these are wrong."""
+    return Paths.of(os.environ if environ is None else environ)
+
+
+def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, Given]:
+    """`{"jail": {"processes": 5}}` as `{"jail.processes": Given(5, origin)}`."""
+    flat: dict[str, Given] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if name in SECTIONS and isinstance(value, Mapping):
+            flat |= _flat(value, origin, f"{name}.")
+        elif value is not None:  # a flag that was not given
+            flat[name] = Given(value, origin)
+    return flat
+
+
+def _user_file(path: Path) -> dict[str, Given]:
+    try:
+        return _flat(tomllib.loads(path.read_bytes().decode()), str(path))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise BadRequest(
+            f"The settings in {path} cannot be read: {error.strerror}. Mend or move it."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"{path} is not valid TOML: {error}. Correct it or move it away.") from None
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, Given]:
+    """An empty variable counts as not set, as is the custom."""
+    named = {variable(name): name for name in FIELDS}
+    source = EnvSettingsSource(Settings)
+    source.env_vars = {name.lower(): text for name, text in environ.items() if name in named and text}
+    return {name: Given(one.value, variable(name)) for name, one in _flat(source(), "").items()}
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    known = {variable(name) for name in FIELDS} | {"HUTCH_HOME"}
+    strange = [
+        name
+        for name, value in environ.items()
+        if name.startswith("HUTCH_") and name not in known and not _FOREIGN.fullmatch(f"{name}={value}")
+    ]
+    return [_unknown(name, "the environment", known) for name in sorted(strange)]
+
+
+def _problems(layer: Mapping[str, Given]) -> list[str]:
+    """Each value that is wrong, in a sentence; also one that another layer overrides."""
+    problems = []
+    for name, given in layer.items():
+        if name in SECTIONS:
+            problems.append(
+                f"{name} (from {given.origin}) is a section: it holds settings, and has no value itself."
+            )
+        elif name not in FIELDS:
+            problems.append(_unknown(name, given.origin, FIELDS.keys()))
+        elif fault := _fault(name, given):
+            problems.append(f"{name} is {_shown(name, given.value)} (from {given.origin}). {fault}.")
+    return problems
+
+
+def _fault(name: str, given: Given) -> str:
+    """What is allowed instead, or nothing when the value is right."""
+    try:
+        _validated({name: given})
+    except ValidationError as error:
+        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        return re.sub(r"^(Input|String|Value|Tuple)\b", "It", message)
+    return ""
+
+
+def _validated(given: Mapping[str, Given]) -> Settings:
+    nested: dict[str, Any] = {}
+    for name, one in given.items():
+        section, _, key = name.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[key] = one.value
+    return Settings(**nested)
+
+
+def _admit_repository(repo: Path, given: dict[str, Given], final: Collection[str]) -> list[str]:
+    """Add to `given` what the repository may say; answer with the rest, in sentences."""
+    path = repository.config_file(repo)
+    try:
+        wanted = _flat(repository.read(repo), str(path))
+    except repository.Unusable as error:
+        return [f"{str(path)!r} is ignored: {error}."]
+    present = _validated(given)
+    refused = []
+    for name, one in wanted.items():
+        why = _refusal(name, one, present)
+        if why:
+            refused.append(
+                f"{str(path)!r} sets {_shown_name(name)} to {_shown(name, one.value)}, ignored: {why}."
+            )
+        elif name not in final and (repository_may(name) is May.TIGHTEN or name not in given):
+            given[name] = one
+    if len(refused) > MOST_REFUSALS:
+        refused[MOST_REFUSALS:] = [f"{str(path)!r} has {len(refused) - MOST_REFUSALS} more that are ignored."]
+    return refused
+
+
+def _refusal(name: str, wanted: Given, present: Settings) -> str:
+    """Why a repository may not have this, or nothing when it may."""
+    if name not in FIELDS:
+        return "there is no such setting"
+    if repository_may(name) is May.NEVER:
+        return "a repository may not set it; set it in your own settings if you want it"
+    if fault := _fault(name, wanted):
+        return fault[0].lower() + fault[1:]
+    now, new = attrgetter(name)(present), attrgetter(name)(_validated({name: wanted}))
+    if repository_may(name) is May.TIGHTEN and not repository.is_tighter(new, now):
+        return f"a repository may only tighten it, and it is {_shown(name, now)}"
+    return ""
+
+
+def _unknown(name: str, origin: str, known: Collection[str]) -> str:
+    bare = {one.removeprefix("HUTCH_"): one for one in known}
+    close = difflib.get_close_matches(name.removeprefix("HUTCH_"), bare, n=1)
+    near = [one for one in known if one.endswith(f".{name}")] or [bare[one] for one in close]
+    if _SECRETIVE.search(name):
+        way_out = "Secrets are not settings: keep them with `hutch config set-secret NAME`."
+    elif near:
+        way_out = f"Did you mean {near[0]}?"
+    else:
+        way_out = "`hutch config show` lists all settings."
+    return f"{_shown_name(name)} (from {origin}) is not a setting. {way_out}"
+
+
+def _shown_name(name: str) -> str:
+    return name if re.fullmatch(r"[\w.]{1,80}", name, re.ASCII) else repr(name[:80])
+
+
+def _shown(name: str, value: object) -> str:
+    """A value for a message: short, on one line, and no secret."""
+    if _SECRETIVE.search(name):
+        return "a value that is not shown"
+    if isinstance(value, ByteSize):
+        return size_text(value)
+    try:
+        text = _redactor.clean(repr(list(value) if isinstance(value, tuple) else value))
+    except (ValueError, RecursionError):  # an absurdly large number or nesting
+        return "a value too large to show"
+    return text if len(text) <= 100 else f"{text[:100]}…"

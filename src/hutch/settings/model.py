@@ -1,0 +1,193 @@
+"""Everything that can be set: names, kinds, defaults, and what a repository may do.
+
+Values are read in `settings`; `docs/settings.md` is generated from this page. Sizes
+and times carry their unit in the name.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from hutch.settings.repository import May
+
+GIB, MIB = 1024**3, 1024**2
+
+
+def _not_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("It should be a number, not true or false")
+    return value
+
+
+def _size(value: object) -> object:
+    # Short enough that no number of digits can overflow a float on the way.
+    if isinstance(value, str) and not re.fullmatch(r"\d{1,18}(\.\d{1,6})?\s?[A-Za-z]{0,3}", value.strip()):
+        raise ValueError('It should be a number of bytes, or a size such as "512MB" or "2GiB"')
+    return _not_bool(value)
+
+
+def _texts(value: object) -> object:
+    """A list; in the environment and in flags also `one,two`."""
+    return (
+        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    )
+
+
+def _host(value: str) -> str:
+    if len(value) > 253 or not re.fullmatch(
+        r"(\*\.)?([a-z0-9_]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9-]+", value.lower()
+    ):
+        raise ValueError("It should be a host such as docs.example.com, or *.example.org for all under it")
+    return value.lower()
+
+
+def _persona(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", value):
+        raise ValueError("It should be a persona's name: small letters, digits, - and _")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_not_bool)]
+Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
+Text = Annotated[str, Field(min_length=1, max_length=4096)]
+Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
+
+
+class Section(BaseModel):
+    """Settings that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Log(Section):
+    """What Hutch tells about its own work, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least important lines that are still written."
+    )
+    format: Literal["auto", "json", "human"] = Field(
+        "auto", description="JSON lines, or lines for people; `auto` is for people when it is a terminal."
+    )
+
+
+class Tests(Section):
+    """How a repository is tested."""
+
+    command: Annotated[Text | None, May.FREE] = Field(
+        None, description="The command that runs the tests, inside the jail. Found by looking when not set."
+    )
+
+
+class Retention(Section):
+    """How long what was said and done is kept."""
+
+    days: Annotated[Count | None, May.NEVER] = Field(
+        None,
+        ge=1,
+        le=36_500,
+        description="`hutch prune` erases the payloads of sessions that ended longer ago than this. "
+        "Kept for good when not set.",
+    )
+
+
+class Jail(Section):
+    """What commands inside a session's jail may use."""
+
+    processes: Annotated[Count, May.TIGHTEN] = Field(
+        512, ge=16, le=1_000_000, description="Processes and threads at one time."
+    )
+    memory_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(2 * GIB), ge=64 * MIB, description="Memory of all processes together."
+    )
+    open_files: Annotated[Count, May.TIGHTEN] = Field(
+        4096, ge=64, le=1_000_000, description="Open files of one process."
+    )
+    tmp_bytes: Annotated[Size, May.TIGHTEN] = Field(ByteSize(GIB), ge=MIB, description="Size of `/tmp`.")
+    shm_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(64 * MIB), ge=MIB, description="Size of `/dev/shm`."
+    )
+    home_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(512 * MIB), ge=MIB, description="Size of the home directory."
+    )
+    workspace_growth_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(2 * GIB), ge=MIB, description="What a session may add to its workspace."
+    )
+    command_timeout_s: Annotated[Count, May.TIGHTEN] = Field(
+        30, ge=1, le=600, description="Seconds that a command may take unless it asks for other."
+    )
+    output_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(MIB), ge=4096, description="Output of one command that is kept; the middle is cut out."
+    )
+    network: Annotated[Hosts, May.TIGHTEN] = Field(
+        (),
+        description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all under it.",
+    )
+
+
+class Settings(BaseSettings):
+    """All settings. Made by `load`; made by hand it holds what it is given, and defaults."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="HUTCH_", env_nested_delimiter="__"
+    )
+
+    persona: Annotated[str, AfterValidator(_persona), May.FREE] = Field(
+        "engineer", description="Who works: the persona of a session's agent."
+    )
+    model: Annotated[Text | None, May.NEVER] = Field(
+        None, description="The language model that thinks, as `provider:name`."
+    )
+    ignore: Annotated[Texts, May.FREE] = Field(
+        (), description="Patterns of files that the agent does not look at, as in `.gitignore`."
+    )
+    log: Log = Log()
+    tests: Tests = Tests()
+    retention: Retention = Retention()
+    jail: Jail = Jail()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # Nothing is read behind the caller's back: `load` brings the layers together.
+        return (init_settings,)
+
+
+def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _walk(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+FIELDS: dict[str, FieldInfo] = dict(_walk(Settings))
+SECTIONS = frozenset(name.rpartition(".")[0] for name in FIELDS) - {""}
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting: `jail.processes` is `HUTCH_JAIL__PROCESSES`."""
+    return f"HUTCH_{name.replace('.', '__').upper()}"
+
+
+def repository_may(name: str) -> May:
+    """What a repository may do with a setting."""
+    return next((mark for mark in FIELDS[name].metadata if isinstance(mark, May)), May.NEVER)
+
+
+def size_text(size_bytes: int) -> str:
+    """A size as people write it, and exact: `2GiB`, or the plain number when no unit fits."""
+    for unit, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
+        if size_bytes and size_bytes % factor == 0:
+            return f"{size_bytes // factor}{unit}"
+    return str(int(size_bytes))

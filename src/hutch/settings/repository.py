@@ -1,0 +1,93 @@
+"""What a repository may say about how Hutch works on it.
+
+A repository is untrusted: whoever wrote it may want more memory, a looser
+network or another model than its reader would grant. Each setting therefore
+declares what a repository may do with it, and the file is opened so that it can
+neither point elsewhere nor make us wait. Whatever is wrong with the file is
+told and passed over; it never stops Hutch.
+"""
+
+import os
+import stat
+import tomllib
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from hutch.domain.errors import NotFound
+
+FOLDER, FILE = ".hutch", "config.toml"
+LARGEST_FILE_BYTES = 64 * 1024
+
+
+class May(StrEnum):
+    """What a repository may do with a setting. NEVER unless the setting says otherwise."""
+
+    FREE = "set it"
+    TIGHTEN = "only tighten it"
+    NEVER = "not touch it"
+
+
+class Unusable(Exception):
+    """The repository's file cannot be used at all; the message says why."""
+
+
+def config_file(repo: Path) -> Path:
+    return repo / FOLDER / FILE
+
+
+def read(repo: Path) -> dict[str, Any]:
+    """The repository's settings as they stand in its file; empty when it has none."""
+    try:
+        root = os.open(repo, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound(
+            f"Repository {str(repo)!r} cannot be opened ({error.strerror}). Name a directory."
+        ) from None
+    try:
+        raw = _read_beneath(root)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise Unusable(f"it cannot be opened ({error.strerror}, or it is a symbolic link)") from None
+    finally:
+        os.close(root)
+    try:
+        return tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:  # broken TOML, not UTF-8, absurd numbers or nesting
+        raise Unusable(f"it is not valid TOML ({str(error)[:200]})") from None
+
+
+def _read_beneath(root: int) -> bytes:
+    """Open folder and file by descriptor: no link is followed, and a fifo does not make us wait."""
+    careful = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    folder = os.open(FOLDER, careful | os.O_DIRECTORY, dir_fd=root)
+    try:
+        descriptor = os.open(FILE, careful, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unusable("it is not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            raw = file.read(LARGEST_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(raw) > LARGEST_FILE_BYTES:
+        raise Unusable(f"it is larger than {LARGEST_FILE_BYTES // 1024} KiB")
+    return raw
+
+
+def is_tighter(new: object, present: object) -> bool:
+    """Whether `new` allows nothing that `present` does not: a lower limit, or fewer hosts."""
+    if isinstance(new, int) and isinstance(present, int):
+        return new <= present
+    if isinstance(new, Sequence) and isinstance(present, Sequence):
+        return all(any(covers(have, wanted) for have in present) for wanted in new)
+    return False
+
+
+def covers(pattern: str, wanted: str) -> bool:
+    """Whether every host that `wanted` names is named by `pattern`: `*.a.org` covers `x.a.org`."""
+    return pattern == wanted or (pattern.startswith("*.") and wanted.endswith(pattern[1:]))

@@ -1,0 +1,189 @@
+"""Writing a log out as a record: one file that a stranger can verify.
+
+The same log gives the same bytes. The file appears under its name only when it
+is whole and on disk; until then it is a draft beside it, and an error or a
+cancellation takes the draft away. Events pass through in chunks, so a long log
+needs no more memory than a short one.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import IO
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from hutch.domain.errors import BadRequest, Conflict, Unavailable
+from hutch.domain.ids import SessionId
+from hutch.store.chain import Record
+from hutch.store.record import (
+    README,
+    Manifest,
+    event_line,
+    keys_line,
+    manifest_line,
+    statement_line,
+)
+from hutch.store.signing import Statement
+
+CHUNK_BYTES = 1024 * 1024
+
+
+async def write_bundle(
+    path: Path,
+    *,
+    session_id: SessionId,
+    records: AsyncIterator[Record],
+    statements: Sequence[Statement],
+    public_keys: Mapping[str, bytes],
+    overwrite: bool = False,
+) -> None:
+    """Write the record of a session to `path`, readable by its owner only.
+
+    `statements` are those about the events in `records`; the last event must be covered by one.
+    """
+    for statement in statements:
+        if statement.key not in public_keys:
+            raise Unavailable(
+                f"The {statement.kind} of event {statement.seq} is signed with key {statement.key}, whose "
+                "public key the store does not hold. Add it to the store's public keys and export again."
+            )
+    draft = _Draft(path, overwrite=overwrite)
+    try:
+        await asyncio.to_thread(draft.open)
+        await asyncio.to_thread(draft.add, "README.txt", README)
+        manifest = await _write_events(draft, session_id, records)
+        await asyncio.to_thread(_write_rest, draft, statements, public_keys, manifest)
+        await asyncio.to_thread(draft.keep)
+    finally:
+        # Shielded, and after the thread that may still be writing: nothing stays behind.
+        await asyncio.shield(asyncio.to_thread(draft.discard))
+
+
+async def _write_events(draft: "_Draft", session_id: SessionId, records: AsyncIterator[Record]) -> Manifest:
+    await asyncio.to_thread(draft.begin, "events.ndjson")
+    chunk, events, head = bytearray(), 0, ""
+    async for record in records:
+        if record.session_id != session_id:
+            raise ValueError(f"event {record.seq} of {record.session_id} in the record of {session_id}")
+        chunk += event_line(record)
+        events, head = events + 1, record.hash
+        if len(chunk) >= CHUNK_BYTES:
+            await asyncio.to_thread(draft.write, bytes(chunk))
+            chunk.clear()
+    if not events:
+        raise BadRequest(f"Session {session_id} has no events, so there is nothing to export.")
+    await asyncio.to_thread(draft.write, bytes(chunk))
+    return Manifest(session_id, events, head)
+
+
+def _write_rest(
+    draft: "_Draft", statements: Sequence[Statement], public_keys: Mapping[str, bytes], manifest: Manifest
+) -> None:
+    # By event, so that a verifier reads them beside the events and keeps none.
+    lines = sorted((statement.seq, statement_line(statement)) for statement in statements)
+    draft.add("statements.ndjson", b"".join(line for _, line in lines))
+    draft.add("keys.json", keys_line(public_keys))
+    draft.add("manifest.json", manifest_line(manifest))
+
+
+class _Draft:
+    """The zip before it has its name. Used from threads; a cancelled caller may leave one of them inside."""
+
+    def __init__(self, path: Path, *, overwrite: bool) -> None:
+        self._path = path
+        self._overwrite = overwrite
+        self._lock = Lock()
+        self._closed = False
+        self._draft: Path | None = None
+        self._file: IO[bytes] | None = None
+        self._zip: ZipFile | None = None
+        self._entry: IO[bytes] | None = None
+
+    def open(self) -> None:
+        with self._working():
+            self._refuse_to_overwrite()
+            descriptor, draft = tempfile.mkstemp(prefix=".hutch-record-", dir=self._path.parent)
+            self._draft = Path(draft)
+            self._file = os.fdopen(descriptor, "wb")
+            self._zip = ZipFile(self._file, "w")
+
+    def add(self, name: str, content: bytes) -> None:
+        self.begin(name)
+        self.write(content)
+
+    def begin(self, name: str) -> None:
+        """Start the next file; what is written from now on goes there."""
+        info = ZipInfo(name)  # dated 1980, as all of them
+        info.compress_type = ZIP_DEFLATED
+        info.create_system = 3
+        info.external_attr = 0o100644 << 16
+        with self._working():
+            assert self._zip
+            if self._entry:
+                self._entry.close()
+            self._entry = self._zip.open(info, "w", force_zip64=True)
+
+    def write(self, content: bytes) -> None:
+        with self._working():
+            assert self._entry
+            self._entry.write(content)
+
+    def keep(self) -> None:
+        """Bring the draft to disk and give it its name."""
+        with self._working():
+            assert self._entry and self._zip and self._file and self._draft
+            self._entry.close()
+            self._zip.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._name(self._draft)
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def discard(self) -> None:
+        """Remove what has no name yet; nothing happens to a file that was kept."""
+        with self._lock:
+            self._closed = True
+            for part in (self._entry, self._zip, self._file):
+                if part:
+                    with suppress(OSError, ValueError):  # the disk may be full, which is why we are here
+                        part.close()
+            if self._draft:
+                self._draft.unlink(missing_ok=True)
+
+    def _name(self, draft: Path) -> None:
+        if not self._overwrite:
+            try:
+                self._path.hardlink_to(draft)  # unlike a rename, this never replaces a file
+                draft.unlink()
+                return
+            except OSError:  # it exists; or the file system has no hard links, as on a memory stick
+                self._refuse_to_overwrite()
+        draft.replace(self._path)
+
+    def _refuse_to_overwrite(self) -> None:
+        if not self._overwrite and (self._path.exists() or self._path.is_symlink()):
+            raise Conflict(f"{self._path} exists. Choose another name, or ask to overwrite it.")
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the draft was discarded")
+            try:
+                yield
+            except FileNotFoundError:
+                raise BadRequest(f"The folder {self._path.parent} does not exist. Make it first.") from None
+            except OSError as error:
+                raise Unavailable(
+                    f"The record could not be written to {self._path} ({error.strerror}). "
+                    "Choose another place or make room there."
+                ) from None

@@ -1,0 +1,42 @@
+"""How long payloads are kept."""
+
+import time
+from dataclasses import dataclass
+
+from hutch.domain.events import ErasedEvent
+from hutch.domain.ids import SessionId
+from hutch.store.seam import EventLog, Head
+
+DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A session past its time, and how many of its payloads were erased."""
+
+    session_id: SessionId
+    payloads: int
+
+
+async def prune(log: EventLog, *, days: int, dry_run: bool = False) -> list[Pruned]:
+    """Erase the payloads of sessions that ended more than `days` days ago; their proof stays."""
+    cutoff_ms = time.time_ns() // 1_000_000 - days * DAY_MS
+    pruned: list[Pruned] = []
+    before: SessionId | None = None
+    while heads := await log.heads(before=before):
+        before = heads[-1].session_id
+        for head in heads:
+            if not head.ended or head.at_ms >= cutoff_ms or await _is_erased(log, head):
+                continue
+            payloads = head.seq
+            if not dry_run:
+                payloads = await log.erase(head.session_id, None, reason=f"kept for {days} days")
+            pruned.append(Pruned(head.session_id, payloads))
+    if not dry_run:
+        await log.collect()
+    return pruned
+
+
+async def _is_erased(log: EventLog, head: Head) -> bool:
+    """Whether this was done before: erasing a session whole begins with its first event."""
+    return isinstance((await log.read(head.session_id, limit=1))[0].event, ErasedEvent)

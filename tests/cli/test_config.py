@@ -1,0 +1,220 @@
+"""What is set can be seen, what is secret cannot; data on stdout, the rest on stderr."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hutch.cli.config import app
+from hutch.domain.errors import BadRequest, NotFound, Unavailable
+from hutch.settings import find_paths, load
+from hutch.settings.model import FIELDS
+from hutch.store.vault import Vault
+
+SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
+
+
+class Home:
+    """An installation of its own, and the command run in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.environ = {"HUTCH_HOME": str(path)}
+        self.paths = find_paths(self.environ)
+        self.vault = Vault(self.paths.vault, self.paths.vault_keys)
+
+    def run(self, *args: str, stdin: str | bytes | None = None, **variables: str) -> Result:
+        return CliRunner().invoke(app, args, input=stdin, env={**self.environ, **variables})
+
+    def out(self, *args: str, stdin: str | bytes | None = None, **variables: str) -> str:
+        result = self.run(*args, stdin=stdin, **variables)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    (tmp_path / "home").mkdir()
+    return Home(tmp_path / "home")
+
+
+def test_show_names_every_setting_and_its_origin(home: Home) -> None:
+    home.paths.config_file.write_text("jail.processes = 100")
+    shown = home.out("show", HUTCH_LOG__LEVEL="debug").splitlines()
+    assert [line.removeprefix("# ").split(" ")[0] for line in shown] == list(FIELDS)
+    assert f"jail.processes = 100  # {home.paths.config_file}" in shown
+    assert 'log.level = "debug"  # HUTCH_LOG__LEVEL' in shown
+    assert 'jail.memory_bytes = "2GiB"  # default' in shown
+    assert "# model is not set" in shown
+
+
+def test_what_show_prints_is_a_settings_file_that_says_the_same(home: Home) -> None:
+    home.paths.config_file.write_text(
+        'ignore = ["a b", "q\\"uote", "back\\\\slash", "\\u001b[2J\\u009b\\u202e"]\n'
+        'jail.memory_bytes = 1500000001\njail.tmp_bytes = "1500MiB"\nmodel = "anthropic:x"'
+    )
+    before = load(environ=home.environ).settings
+    shown = home.out("show")
+    assert re.search(r"[^\n -~]", shown) is None
+    tomllib.loads(shown)
+    home.paths.config_file.write_text(shown)
+    assert load(environ=home.environ).settings == before
+
+
+def test_show_json_is_for_programs(home: Home) -> None:
+    shown = json.loads(home.out("show", "--json", HUTCH_JAIL__NETWORK="docs.example.com"))
+    assert shown["settings"]["jail.network"] == {
+        "value": ["docs.example.com"],
+        "origin": "HUTCH_JAIL__NETWORK",
+    }
+    assert shown["settings"]["jail.memory_bytes"] == {"value": 2 * 1024**3, "origin": "default"}
+    assert shown["settings"]["model"] == {"value": None, "origin": "default"}
+    assert shown["refused"] == []
+
+
+def test_show_weighs_a_repository_and_warns_on_stderr(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".hutch").mkdir(parents=True)
+    file = tmp_path / "repo" / ".hutch" / "config.toml"
+    file.write_text('persona = "reviewer"\nmodel = "evil:one"')
+    result = home.run("show", "--repo", str(tmp_path / "repo"))
+    assert f'persona = "reviewer"  # {file}' in result.stdout
+    assert result.stderr == (
+        f"warning: '{file}' sets model to 'evil:one', ignored: a repository may not set it; "
+        "set it in your own settings if you want it.\n"
+    )
+    shown = json.loads(home.out("show", "--json", "--repo", str(tmp_path / "repo")))
+    assert len(shown["refused"]) == 1
+
+
+def test_show_refuses_wrong_settings_and_hides_a_misplaced_secret(home: Home) -> None:
+    assert isinstance(home.run("show", HUTCH_LOG__LEVEL="loud").exception, BadRequest)
+    assert SECRET not in home.out("show", HUTCH_TESTS__COMMAND=f"KEY={SECRET} make")
+    assert SECRET not in home.out("show", "--json", HUTCH_TESTS__COMMAND=f"KEY={SECRET} make")
+
+
+def test_path_works_also_when_the_settings_are_wrong(home: Home) -> None:
+    home.paths.config_file.write_text("broken")
+    assert home.out("path") == f"{home.path}/config.toml\n"
+    assert f"vault        {home.path}/data/vault.json" in home.out("path", "--all").splitlines()
+    assert json.loads(home.out("path", "--json")) == {"config_file": f"{home.path}/config.toml"}
+    assert json.loads(home.out("path", "--all", "--json"))["database"] == f"{home.path}/data/hutch.db"
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_a_secret_comes_from_standard_input(home: Home, ending: str) -> None:
+    result = home.run("set-secret", "anthropic_api_key", stdin=SECRET + ending)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Secret anthropic_api_key is set.\n")
+    assert home.vault.get("anthropic_api_key") == SECRET
+
+
+def test_a_secret_comes_from_a_file(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text("line one\nline two\n")
+    home.out("set-secret", "deploy_key", "--from-file", str(tmp_path / "key.pem"))
+    assert home.vault.get("deploy_key") == "line one\nline two"
+
+
+def test_a_secret_typed_at_a_terminal_is_not_echoed(home: Home) -> None:
+    terminal, inside = pty.openpty()
+    command = [sys.executable, "-c", "from hutch.cli.config import app; app()", "set-secret", "github_token"]
+    # In a session of its own it has no other terminal to ask at than this one.
+    with subprocess.Popen(
+        command,
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env={**os.environ, **home.environ},
+        start_new_session=True,
+    ) as child:
+        try:
+            deadline = time.monotonic() + 30
+            # What is typed before the echo is off is thrown away.
+            while termios.tcgetattr(terminal)[3] & termios.ECHO:
+                assert time.monotonic() < deadline, "the echo was never switched off"
+                time.sleep(0.01)
+            os.write(terminal, SECRET.encode() + b"\n")
+            assert child.wait(30) == 0
+        finally:
+            child.kill()
+    screen = os.read(terminal, 4096)
+    os.close(inside)
+    os.close(terminal)
+    assert b"Value of github_token (not shown)" in screen
+    assert b"Secret github_token is set." in screen
+    assert SECRET.encode() not in screen
+    assert home.vault.get("github_token") == SECRET
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "error"),
+    [
+        (["BAD-NAME"], b"value", BadRequest),
+        (["github_token"], b"", BadRequest),
+        (["github_token"], b"\n", BadRequest),
+        (["github_token"], b"\xff\xfe", BadRequest),
+        (["github_token"], b"x" * 70_000, BadRequest),
+        (["github_token", "--from-file", "/nonexistent/file"], None, NotFound),
+        (["github_token", "--from-file", "/"], None, BadRequest),
+    ],
+)
+def test_a_strange_secret_is_refused(
+    home: Home, args: list[str], stdin: bytes | None, error: type[Exception]
+) -> None:
+    assert isinstance(home.run("set-secret", *args, stdin=stdin).exception, error)
+    assert home.vault.names() == []
+
+
+def test_a_secret_is_never_an_argument(home: Home) -> None:
+    assert home.run("set-secret", "github_token", SECRET).exit_code == 2
+    assert home.vault.names() == []
+
+
+def test_secrets_lists_names_only(home: Home) -> None:
+    nothing = home.run("secrets")
+    assert (nothing.stdout, nothing.stderr) == (
+        "",
+        "There are no secrets. Set one with: hutch config set-secret NAME\n",
+    )
+    home.vault.set("openai_api_key", SECRET)
+    home.vault.set("github_token", SECRET)
+    assert home.out("secrets") == "github_token\nopenai_api_key\n"
+    assert json.loads(home.out("secrets", "--json")) == ["github_token", "openai_api_key"]
+
+
+def test_an_unset_secret_is_gone(home: Home) -> None:
+    home.vault.set("github_token", SECRET)
+    result = home.run("unset-secret", "github_token")
+    assert (result.stdout, result.stderr) == ("", "Secret github_token is forgotten.\n")
+    assert home.vault.names() == []
+    assert isinstance(home.run("unset-secret", "github_token").exception, NotFound)
+
+
+def test_rotated_keys_still_open_everything(home: Home) -> None:
+    home.vault.set("github_token", SECRET)
+    key = home.paths.vault_keys.read_bytes()
+    result = home.run("rotate-keys")
+    assert (result.stdout, result.stderr) == ("", "1 secret encrypted under a new key.\n")
+    assert home.paths.vault_keys.read_bytes() != key
+    assert home.vault.get("github_token") == SECRET
+    home.paths.vault_keys.unlink()
+    assert isinstance(home.run("rotate-keys").exception, Unavailable)
+
+
+def test_no_command_ever_shows_a_secret(home: Home) -> None:
+    said = home.run("set-secret", "github_token", stdin="a value like no other").output
+    for command in (["show"], ["show", "--json"], ["secrets"], ["path", "--all"], ["rotate-keys"]):
+        said += home.run(*command).output
+    assert "like no other" not in said
+
+
+def test_every_command_explains_itself(home: Home) -> None:
+    for command in ("show", "path", "set-secret", "unset-secret", "secrets", "rotate-keys"):
+        assert len(home.out(command, "--help").splitlines()) > 3

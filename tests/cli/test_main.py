@@ -1,0 +1,168 @@
+"""The door answers everything with a message and an exit code."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hutch
+from hutch.cli import exits, usage
+from hutch.cli.commands import COMMANDS, Command
+from hutch.cli.main import run
+from hutch.domain.errors import (
+    BadRequest,
+    Conflict,
+    Denied,
+    HutchError,
+    LimitReached,
+    NotFound,
+    ToolError,
+    Unavailable,
+)
+
+HUTCH = Path(sys.executable).with_name("hutch")
+HEAVY = {"pydantic", "sqlalchemy", "cryptography", "structlog", "rich"}
+
+ERRORS: dict[str, BaseException] = {
+    "bad": BadRequest("No."),
+    "missing": NotFound("No."),
+    "conflict": Conflict("No."),
+    "denied": Denied("No."),
+    "limit": LimitReached("No.", limit="jail.processes"),
+    "unavailable": Unavailable("No."),
+    "tool": ToolError("No."),
+    "bug": ValueError("seven is odd"),
+    "interrupt": KeyboardInterrupt(),
+}
+
+
+def fail(kind: str) -> None:
+    """Fail in a known way."""
+    raise ERRORS[kind]
+
+
+def answer(code: int) -> int:
+    """Return an exit code."""
+    return code
+
+
+TABLE = {
+    "fail": Command("Work", "fail", f"{__name__}:fail", "Fail."),
+    "answer": Command("Work", "answer", f"{__name__}:answer", "Answer."),
+}
+
+
+@pytest.mark.parametrize("args", [[], ["-h"], ["--help"]])
+def test_help_lists_every_command_under_its_group(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args) == exits.OK
+    said = capsys.readouterr().out
+    for command in COMMANDS:
+        section = re.search(rf"^{command.group}:\n((?:  .*\n)+)", said, re.M)
+        assert section and re.search(rf"^  {command.name} +{re.escape(command.help)}$", section[1], re.M)
+
+
+def test_help_fits_on_a_terminal() -> None:
+    assert [line for line in usage.help_text().splitlines() if len(line) > 88] == []
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == exits.OK
+    assert capsys.readouterr().out == f"hutch {hutch.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("vrify", "hutch: There is no command 'vrify'. Did you mean 'verify'?\n"),
+        ("zzz", "hutch: There is no command 'zzz'. 'hutch --help' lists what there is.\n"),
+        ("--versoin", "hutch: There is no option '--versoin'. Did you mean '--version'?\n"),
+    ],
+)
+def test_an_unknown_word_gets_a_suggestion(
+    word: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([word]) == exits.BAD_REQUEST
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("bad", 2),
+        ("missing", 2),
+        ("conflict", 2),
+        ("denied", 4),
+        ("limit", 5),
+        ("unavailable", 6),
+    ],
+)
+def test_an_error_for_people_is_its_message_and_a_code(
+    kind: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert isinstance(ERRORS[kind], HutchError)
+    assert run(["fail", kind], TABLE) == code
+    assert capsys.readouterr().err == "hutch: No.\n"
+
+
+@pytest.mark.parametrize("kind", ["bug", "tool"])
+def test_anything_else_is_called_a_bug(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fail", kind], TABLE) == exits.BUG
+    said = capsys.readouterr().err
+    assert said.startswith(f"hutch: {type(ERRORS[kind]).__name__}: {ERRORS[kind]}\n")
+    assert "hutch --debug" in said
+    assert "Traceback" not in said
+
+
+def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--debug", "fail", "bug"], TABLE) == exits.BUG
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fail", "interrupt"], TABLE) == exits.INTERRUPTED
+    assert capsys.readouterr().err == "hutch: interrupted\n"
+
+
+def test_a_command_decides_its_exit_code() -> None:
+    assert [run(["answer", str(code)], TABLE) for code in (exits.OK, exits.NO)] == [exits.OK, exits.NO]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["answer"], "Missing argument 'code'. 'hutch answer --help' tells more."),
+        (["answer", "0", "--loud"], "No such option: --loud. 'hutch answer --help' tells more."),
+    ],
+)
+def test_wrong_usage_points_to_the_help(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args, TABLE) == exits.BAD_REQUEST
+    assert capsys.readouterr().err == f"hutch: {said}\n"
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ran = subprocess.run([HUTCH, "--help"], stdout=writer, stderr=subprocess.PIPE)
+    finally:
+        os.close(writer)
+    assert (ran.returncode, ran.stderr) == (exits.BROKEN_PIPE, b"")
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["version"], ["__complete", "v"], ["vrify"]])
+def test_what_needs_nothing_loads_nothing(args: list[str]) -> None:
+    program = f"import sys; from hutch.cli.main import run; run({args!r}); print('\\n', *sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert HEAVY.intersection(ran.stdout.splitlines()[-1].split()) == set()
+
+
+def test_the_first_help_does_not_even_load_typer() -> None:
+    program = "import sys; from hutch.cli.main import run; run(['--help']); sys.exit('typer' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

@@ -1,0 +1,221 @@
+"""`hutch log`, `export`, `verify`, `receipt`, `erase` and `prune`, run as a person would."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.events import Event, MessageSent, SessionEnded, SessionOpened
+from hutch.domain.ids import SessionId, new_session_id
+from hutch.store.log import open_log
+
+HUTCH = Path(sys.executable).with_name("hutch")
+
+
+def hutch(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {"HUTCH_HOME": str(home), "PATH": os.defpath, **more}
+    return subprocess.run(
+        [HUTCH, *arguments],
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def record(home: Path, *events: Event) -> SessionId:
+    """A session with these events, written straight into the log."""
+    session_id = new_session_id()
+
+    async def write() -> None:
+        data = home / "data"
+        async with open_log(data / "hutch.db", data / "blobs", data / "keys" / "signing.pem") as log:
+            await log.append(session_id, [SessionOpened(purpose="test"), *events])
+
+    asyncio.run(write())
+    return session_id
+
+
+def said(text: str) -> MessageSent:
+    return MessageSent(author="agent", text=text)
+
+
+ENDED = SessionEnded(outcome="done")
+
+
+def test_an_empty_installation_says_so(tmp_path: Path) -> None:
+    listed = hutch(tmp_path, "log")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", "No sessions yet.\n")
+
+
+def test_sessions_are_listed(tmp_path: Path) -> None:
+    older, newer = record(tmp_path, ENDED), record(tmp_path)
+    lines = hutch(tmp_path, "log").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [newer, older]
+    assert lines[0].endswith("open   1 events") and lines[1].endswith("ended  2 events")
+    rows = [json.loads(line) for line in hutch(tmp_path, "log", "--json").stdout.splitlines()]
+    assert [(row["session"], row["events"], row["ended"]) for row in rows] == [
+        (newer, 1, False),
+        (older, 2, True),
+    ]
+
+
+def test_a_log_is_shown_line_by_line(tmp_path: Path) -> None:
+    session_id = record(tmp_path, said("hello"), ENDED)
+    for name in (session_id, "last"):
+        shown = hutch(tmp_path, "log", name)
+        assert shown.returncode == 0
+        assert [line.split()[3] for line in shown.stdout.splitlines()] == [
+            "session.opened",
+            "message.sent",
+            "session.ended",
+        ]
+    assert [
+        line.split()[0] for line in hutch(tmp_path, "log", "last", "--after", "1").stdout.splitlines()
+    ] == ["2", "3"]
+
+
+def test_a_log_as_json_carries_the_whole_event(tmp_path: Path) -> None:
+    record(tmp_path, said("line\nbreak"))
+    lines = hutch(tmp_path, "log", "last", "--json").stdout.splitlines()
+    assert json.loads(lines[1])["event"] == {
+        "type": "message.sent",
+        "v": 1,
+        "author": "agent",
+        "text": "line\nbreak",
+    }
+
+
+def test_what_an_event_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    record(tmp_path, said("\x1b]0;owned\x07\x1b[2J\nforged line\u202e"))
+    shown = hutch(tmp_path, "log", "last").stdout
+    assert len(shown.splitlines()) == 2
+    assert not any(sign in shown for sign in "\x1b\x07\u202e")
+
+
+def test_a_log_is_followed_until_the_session_ends(tmp_path: Path) -> None:
+    session_id = record(tmp_path, said("before"))
+
+    async def go_on() -> None:
+        data = tmp_path / "data"
+        async with open_log(data / "hutch.db", data / "blobs", data / "keys" / "signing.pem") as log:
+            await log.append(session_id, [said("after"), ENDED])
+
+    with subprocess.Popen(
+        [HUTCH, "log", session_id, "--follow"],
+        env={"HUTCH_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as follower:
+        assert follower.stdout
+        first = [follower.stdout.readline(), follower.stdout.readline()]
+        asyncio.run(go_on())
+        rest = follower.stdout.read()
+    assert follower.returncode == 0
+    assert len(first) + len(rest.splitlines()) == 4
+
+
+def test_output_into_a_pipe_that_closes_is_no_error(tmp_path: Path) -> None:
+    record(tmp_path, *(said("x" * 1000) for _ in range(500)))
+    script = f'set -o pipefail; "{HUTCH}" log last | head -n 1'
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={"HUTCH_HOME": str(tmp_path), "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+    )
+    assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("command", [["log"], ["export"], ["receipt"], ["erase", "--all", "--yes"]])
+def test_a_wrong_session_is_named(tmp_path: Path, command: list[str]) -> None:
+    stranger = new_session_id()
+    refused = hutch(tmp_path, *command, stranger)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"There is no session {stranger}" in refused.stderr
+    assert "is not a session id" in hutch(tmp_path, *command, "../../etc").stderr
+    assert "There are no sessions yet" in hutch(tmp_path, *command, "last").stderr
+
+
+def test_a_record_is_exported_and_verified(tmp_path: Path) -> None:
+    session_id = record(tmp_path, said("hello"), said("x" * 50_000), ENDED)
+    done = hutch(tmp_path, "export", session_id, "-o", "record.zip", "--json")
+    assert json.loads(done.stdout)["events"] == 4
+    verified = hutch(tmp_path, "verify", "record.zip", "--json")
+    report = json.loads(verified.stdout)
+    assert (verified.returncode, report["ok"], report["events"], report["ended"]) == (0, True, 4, True)
+    (key,) = report["keys"]
+    assert hutch(tmp_path, "config", "fingerprint").stdout == f"{key}\n"
+    assert hutch(tmp_path, "verify", "record.zip", "--key", key).returncode == 0
+    foreign = hutch(tmp_path, "verify", "record.zip", "--key", "0" * 64)
+    assert foreign.returncode == 3 and foreign.stdout.startswith("BAD: ")
+
+
+def test_an_export_does_not_replace_a_file_unasked(tmp_path: Path) -> None:
+    record(tmp_path, said("hello"))
+    (tmp_path / "mine.zip").write_text("precious")
+    refused = hutch(tmp_path, "export", "last", "-o", "mine.zip")
+    assert refused.returncode == 2 and "mine.zip" in refused.stderr
+    assert (tmp_path / "mine.zip").read_text() == "precious"
+    assert hutch(tmp_path, "export", "last", "-o", "mine.zip", "--force").returncode == 0
+
+
+def test_a_rolled_back_log_does_not_agree_with_its_receipt(tmp_path: Path) -> None:
+    record(tmp_path, said("one"))
+    shutil.copytree(tmp_path / "data", tmp_path / "old")
+    session_id = json.loads(hutch(tmp_path, "log", "--json").stdout)["session"]
+
+    async def go_on() -> None:
+        data = tmp_path / "data"
+        async with open_log(data / "hutch.db", data / "blobs", data / "keys" / "signing.pem") as log:
+            await log.append(session_id, [said("two")])
+
+    asyncio.run(go_on())
+    assert hutch(tmp_path, "receipt", "last", "-o", "receipt.json").returncode == 0
+    hutch(tmp_path, "export", "last", "-o", "whole.zip")
+    assert hutch(tmp_path, "verify", "whole.zip", "--receipt", "receipt.json").returncode == 0
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "old").rename(tmp_path / "data")
+    hutch(tmp_path, "export", "last", "-o", "cut.zip")
+    assert hutch(tmp_path, "verify", "cut.zip").returncode == 0
+    cut = hutch(tmp_path, "verify", "cut.zip", "--receipt", "receipt.json")
+    assert cut.returncode == 3 and "receipt" in cut.stdout
+
+
+def test_erased_events_show_as_erased_and_the_record_stays_valid(tmp_path: Path) -> None:
+    record(tmp_path, said("my password is hunter2"), said("fine"), ENDED)
+    assert "Say which events" in hutch(tmp_path, "erase", "last").stderr
+    assert "add --yes" in hutch(tmp_path, "erase", "last", "--seq", "2").stderr
+    assert "is not an event number" in hutch(tmp_path, "erase", "last", "--seq", "2-", "--yes").stderr
+    done = hutch(tmp_path, "erase", "last", "--seq", "2", "--reason", "a password", "--yes")
+    assert (done.returncode, done.stderr) == (0, "1 payload erased.\n")
+    shown = hutch(tmp_path, "log", "last").stdout
+    assert "hunter2" not in shown and ": a password)" in shown and "fine" in shown
+    row = json.loads(hutch(tmp_path, "log", "last", "--json").stdout.splitlines()[1])["event"]
+    assert (row["type"], row["erased"], row["reason"]) == ("message.sent", True, "a password")
+    hutch(tmp_path, "export", "last", "-o", "record.zip")
+    assert b"hunter2" not in (tmp_path / "record.zip").read_bytes()
+    report = json.loads(hutch(tmp_path, "verify", "record.zip", "--json").stdout)
+    assert (report["ok"], report["erased"]) == (True, 1)
+
+
+def test_prune_erases_ended_sessions_past_their_time(tmp_path: Path) -> None:
+    ended, open_ = record(tmp_path, said("old"), ENDED), record(tmp_path, said("still open"))
+    time.sleep(0.01)
+    assert "Set retention.days" in hutch(tmp_path, "prune", "--yes").stderr
+    assert hutch(tmp_path, "prune", "--yes", HUTCH_RETENTION__DAYS="30").stdout == ""
+    would = hutch(tmp_path, "prune", "--days", "0", "--dry-run")
+    assert (would.stdout, would.stderr) == (f"{ended}  3 payloads\n", "1 session would be erased.\n")
+    did = hutch(tmp_path, "prune", "--days", "0", "--yes", "--json")
+    assert json.loads(did.stdout) == {"session": ended, "payloads": 3, "dry_run": False}
+    assert hutch(tmp_path, "prune", "--days", "0", "--yes").stdout == ""
+    assert "still open" in hutch(tmp_path, "log", open_).stdout
+    assert "old" not in hutch(tmp_path, "log", ended).stdout

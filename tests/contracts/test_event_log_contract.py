@@ -1,0 +1,313 @@
+"""What every event log promises, whatever it rests on."""
+
+import asyncio
+from contextlib import aclosing
+from itertools import pairwise
+
+import pytest
+
+from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
+from hutch.domain.events import (
+    Entry,
+    ErasedEvent,
+    Event,
+    MessageSent,
+    SessionEnded,
+    SessionOpened,
+    UnknownEvent,
+)
+from hutch.domain.ids import SessionId, new_session_id
+from hutch.store.chain import GENESIS, Record, hash_payload, link
+from hutch.store.seam import EventLog
+from hutch.store.signing import is_signed_by
+
+pytestmark = pytest.mark.anyio
+
+
+def said(text: str) -> MessageSent:
+    return MessageSent(author="agent", text=text)
+
+
+async def opened(log: EventLog, *events: Event) -> SessionId:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(purpose="a test"), *events])
+    return session_id
+
+
+async def take(log: EventLog, session_id: SessionId, count: int, after: int = 0) -> list[Entry]:
+    """The first entries that a follower sees."""
+    seen: list[Entry] = []
+    async with asyncio.timeout(20), aclosing(log.follow(session_id, after=after)) as entries:
+        async for entry in entries:
+            seen.append(entry)
+            if len(seen) == count:
+                break
+    return seen
+
+
+async def records(log: EventLog, session_id: SessionId) -> list[Record]:
+    async with log.evidence(session_id) as evidence:
+        return [record async for record in evidence.records]
+
+
+async def test_what_was_appended_is_read_back_in_order(log: EventLog) -> None:
+    session_id = await opened(log)
+    head = await log.append(session_id, [said("one"), said("two")])
+    entries = await log.read(session_id)
+    assert [entry.event for entry in entries] == [SessionOpened(purpose="a test"), said("one"), said("two")]
+    assert [entry.seq for entry in entries] == [1, 2, 3]
+    assert (head.seq, head.hash, head.ended) == (3, entries[-1].hash, False)
+
+
+async def test_a_page_starts_after_a_sequence_number_and_keeps_to_its_limit(log: EventLog) -> None:
+    session_id = await opened(log, *(said(str(number)) for number in range(10)))
+    assert [entry.seq for entry in await log.read(session_id, after=4, limit=3)] == [5, 6, 7]
+    assert await log.read(session_id, after=11) == []
+
+
+async def test_a_page_of_heavy_events_ends_early_but_never_empty(log: EventLog) -> None:
+    session_id = await opened(log, *(said("x" * 3_000_000) for _ in range(4)))
+    first = await log.read(session_id)
+    assert 1 < len(first) < 5
+    rest = await log.read(session_id, after=first[-1].seq)
+    assert [entry.seq for entry in first + rest] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("after", "limit"), [(-1, 10), (0, 0), (0, -5)])
+async def test_a_page_without_sense_is_refused(log: EventLog, after: int, limit: int) -> None:
+    with pytest.raises(BadRequest, match="A page starts after event 0"):
+        await log.read(await opened(log), after=after, limit=limit)
+
+
+async def test_large_payloads_come_back_whole(log: EventLog) -> None:
+    large = said("ä" * 100_000)
+    session_id = await opened(log, large)
+    assert (await log.read(session_id))[1].event == large
+
+
+async def test_an_event_over_the_limit_is_refused_and_nothing_is_written(log: EventLog) -> None:
+    session_id = await opened(log)
+    with pytest.raises(LimitReached, match="over the limit of 16,777,216"):
+        await log.append(session_id, [said("fine"), said("x" * 17_000_000)])
+    assert (await log.head(session_id)).seq == 1
+
+
+async def test_an_unknown_event_is_carried_through_byte_for_byte(log: EventLog) -> None:
+    payload = b'{"type":"moon.landed","v":7, "nested":{"b":1e400,"a":[12345678901234567890123]}}'
+    session_id = await opened(log)
+    await log.append(session_id, [UnknownEvent("moon.landed", payload)])
+    assert (await log.read(session_id))[-1].event == UnknownEvent("moon.landed", payload)
+
+
+async def test_fields_that_a_newer_version_added_are_kept(log: EventLog) -> None:
+    event = MessageSent.model_validate({"author": "user", "text": "hi", "mood": {"calm": True}})
+    session_id = await opened(log, event)
+    assert (await log.read(session_id))[-1].event == event
+
+
+@pytest.mark.parametrize("type_", ['a"b.c', "Moon.Landed", "moon", "", "moon.landed\n", "x." * 5000])
+async def test_an_event_type_that_could_confuse_the_chain_is_refused(log: EventLog, type_: str) -> None:
+    session_id = await opened(log)
+    with pytest.raises(BadRequest, match="is not an event type"):
+        await log.append(session_id, [UnknownEvent(type_, b"{}")])
+
+
+async def test_an_event_that_is_no_json_fails_alone(log: EventLog) -> None:
+    session_id = await opened(log)
+    bad = MessageSent.model_construct(author="user", text="lone surrogate \ud800")
+    results = await asyncio.gather(
+        log.append(session_id, [said("before")]),
+        log.append(session_id, [bad]),
+        log.append(session_id, [said("after")]),
+        return_exceptions=True,
+    )
+    assert isinstance(results[1], BadRequest)
+    assert [entry.event for entry in await log.read(session_id, after=1)] == [said("before"), said("after")]
+
+
+async def test_a_log_begins_with_session_opened_and_only_once(log: EventLog) -> None:
+    stranger = new_session_id()
+    with pytest.raises(NotFound, match=stranger):
+        await log.append(stranger, [said("hello?")])
+    session_id = await opened(log)
+    with pytest.raises(Conflict, match="already open"):
+        await log.append(session_id, [SessionOpened()])
+    with pytest.raises(BadRequest, match="only be the first"):
+        await log.append(session_id, [said("x"), SessionOpened()])
+
+
+async def test_nothing_follows_the_end_of_a_session(log: EventLog) -> None:
+    session_id = await opened(log)
+    with pytest.raises(BadRequest, match="No event can follow"):
+        await log.append(session_id, [SessionEnded(outcome="done"), said("and another thing")])
+    await log.append(session_id, [SessionEnded(outcome="done")])
+    with pytest.raises(Conflict, match="has ended at event 2"):
+        await log.append(session_id, [said("and another thing")])
+
+
+async def test_appending_nothing_is_refused(log: EventLog) -> None:
+    with pytest.raises(BadRequest, match="no events"):
+        await log.append(await opened(log), [])
+
+
+async def test_a_writer_who_missed_something_is_told(log: EventLog) -> None:
+    session_id = await opened(log)
+    await log.append(session_id, [said("first")], expected_seq=1)
+    with pytest.raises(Conflict, match="is at event 2, not 1"):
+        await log.append(session_id, [said("late")], expected_seq=1)
+
+
+async def test_racing_writers_get_one_gapless_sequence(log: EventLog) -> None:
+    session_id = await opened(log)
+    heads = await asyncio.gather(*(log.append(session_id, [said(str(number))] * 3) for number in range(50)))
+    assert sorted(head.seq for head in heads) == list(range(4, 152, 3))
+    assert [entry.seq for entry in await log.read(session_id)] == list(range(1, 152))
+
+
+async def test_a_follower_gets_history_then_news_without_gap_or_repetition(log: EventLog) -> None:
+    session_id = await opened(log, said("history"))
+    follower = asyncio.create_task(take(log, session_id, 42))
+    for number in range(40):
+        await log.append(session_id, [said(str(number))])
+    assert [entry.seq for entry in await follower] == list(range(1, 43))
+
+
+async def test_a_follower_can_go_on_from_any_point(log: EventLog) -> None:
+    session_id = await opened(log, *(said(str(number)) for number in range(1200)))
+    for after in (0, 1, 499, 500, 501, 1000):
+        assert [entry.seq for entry in await take(log, session_id, 1201 - after, after)] == list(
+            range(after + 1, 1202)
+        )
+
+
+async def test_following_ends_with_the_session(log: EventLog) -> None:
+    session_id = await opened(log)
+    follower = asyncio.create_task(take(log, session_id, 1000))
+    await log.append(session_id, [said("bye"), SessionEnded(outcome="done")])
+    assert (await follower)[-1].event == SessionEnded(outcome="done")
+    assert await take(log, session_id, 1, after=3) == []
+
+
+async def test_following_from_beyond_the_end_is_refused(log: EventLog) -> None:
+    session_id = await opened(log)
+    with pytest.raises(Conflict, match="ends at event 1, before 9"):
+        await take(log, session_id, 1, after=9)
+
+
+@pytest.mark.parametrize("ask", ["read", "head", "receipt", "erase", "follow", "records"])
+async def test_a_session_that_does_not_exist_is_named(log: EventLog, ask: str) -> None:
+    stranger = new_session_id()
+    with pytest.raises(NotFound, match=stranger):
+        match ask:
+            case "read":
+                await log.read(stranger)
+            case "head":
+                await log.head(stranger)
+            case "receipt":
+                await log.receipt(stranger)
+            case "erase":
+                await log.erase(stranger, None, reason="")
+            case "follow":
+                await take(log, stranger, 1)
+            case "records":
+                await records(log, stranger)
+
+
+async def test_a_slow_follower_neither_slows_the_writer_nor_misses_anything(log: EventLog) -> None:
+    session_id = await opened(log)
+    async with asyncio.timeout(60), aclosing(log.follow(session_id)) as slow:
+        assert (await anext(slow)).seq == 1
+        for number in range(3000):  # all acknowledged while the follower stands still
+            await log.append(session_id, [said(str(number))])
+        assert [(await anext(slow)).seq for _ in range(3000)] == list(range(2, 3002))
+
+
+async def test_sessions_are_listed_newest_first_in_pages(log: EventLog) -> None:
+    ids = [await opened(log) for _ in range(5)]
+    first = await log.heads(limit=3)
+    rest = await log.heads(limit=3, before=first[-1].session_id)
+    assert [head.session_id for head in first + rest] == ids[::-1]
+
+
+async def test_the_chain_can_be_recomputed_from_the_records(log: EventLog) -> None:
+    session_id = await opened(log, said("one"), said("y" * 50_000), SessionEnded(outcome="done"))
+    prev = GENESIS
+    for record in await records(log, session_id):
+        assert record.salt is not None and record.payload is not None
+        assert record.payload_hash == hash_payload(record.salt, record.payload)
+        prev = link(session_id, record.seq, record.at_ms, record.type, record.payload_hash, prev)
+        assert record.hash == prev
+
+
+async def test_checkpoints_are_signed_at_least_every_64_events(log: EventLog) -> None:
+    session_id = await opened(log)
+    for number in range(200):
+        await log.append(session_id, [said(str(number))])
+    await log.append(session_id, [SessionEnded(outcome="done")])
+    hashes = {entry.seq: entry.hash for entry in await log.read(session_id)}
+    async with log.evidence(session_id) as evidence:
+        statements = evidence.statements
+        assert all(is_signed_by(said_, evidence.public_keys[said_.key]) for said_ in statements)
+    assert all(said_.hash == hashes[said_.seq] for said_ in statements)
+    covered = [0, *(said_.seq for said_ in statements)]
+    assert max(b - a for a, b in pairwise(covered)) <= 64
+    assert (statements[-1].kind, statements[-1].seq) == ("end", 202)
+
+
+async def test_evidence_is_signed_up_to_the_head_of_a_live_session(log: EventLog) -> None:
+    session_id = await opened(log, said("still at work"))
+    async with log.evidence(session_id) as evidence:
+        assert (evidence.statements[-1].seq, evidence.statements[-1].hash) == (2, evidence.head.hash)
+
+
+async def test_evidence_is_one_snapshot_whatever_happens_meanwhile(log: EventLog) -> None:
+    session_id = await opened(log, said("secret"))
+    async with log.evidence(session_id) as evidence:
+        await log.append(session_id, [said("later")])
+        await log.erase(session_id, [2], reason="meanwhile")
+        seen = [record async for record in evidence.records]
+        assert [record.seq for record in seen] == [1, 2]
+        assert seen[1].payload is not None
+        assert not [said_ for said_ in evidence.statements if said_.kind == "erasure"]
+
+
+async def test_a_receipt_vouches_for_the_head(log: EventLog) -> None:
+    session_id = await opened(log, said("one"))
+    receipt = await log.receipt(session_id)
+    head = await log.head(session_id)
+    assert (receipt.kind, receipt.seq, receipt.hash) == ("receipt", head.seq, head.hash)
+    async with log.evidence(session_id) as evidence:
+        assert is_signed_by(receipt, evidence.public_keys[receipt.key])
+
+
+async def test_erasing_takes_the_payload_and_leaves_the_chain(log: EventLog) -> None:
+    session_id = await opened(log, said("secret"), said("z" * 50_000), said("harmless"))
+    before = [record.hash for record in await records(log, session_id)]
+    assert await log.erase(session_id, [2, 3, 99], reason="asked by the user") == 2
+    assert await log.erase(session_id, [2, 3], reason="again") == 0
+    entries = await log.read(session_id)
+    assert entries[3].event == said("harmless")
+    for entry in entries[1:3]:
+        assert isinstance(entry.event, ErasedEvent)
+        assert (entry.event.type, entry.event.reason) == ("message.sent", "asked by the user")
+    after = await records(log, session_id)
+    assert [record.hash for record in after] == before
+    assert [(record.salt, record.payload) for record in after[1:3]] == [(None, None)] * 2
+    async with log.evidence(session_id) as evidence:
+        erasures = [said_ for said_ in evidence.statements if said_.kind == "erasure"]
+    assert [(said_.seq, said_.hash) for said_ in erasures] == [
+        (record.seq, record.payload_hash) for record in after[1:3]
+    ]
+
+
+async def test_an_endless_reason_is_refused(log: EventLog) -> None:
+    session_id = await opened(log)
+    with pytest.raises(BadRequest, match="1001 letters is too long"):
+        await log.erase(session_id, None, reason="x" * 1001)
+
+
+async def test_an_ended_session_can_be_erased_whole(log: EventLog) -> None:
+    session_id = await opened(log, said("secret"), SessionEnded(outcome="done"))
+    assert await log.erase(session_id, None, reason="retention") == 3
+    assert all(isinstance(entry.event, ErasedEvent) for entry in await log.read(session_id))
+    assert [entry.seq for entry in await take(log, session_id, 9)] == [1, 2, 3]

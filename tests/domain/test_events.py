@@ -1,0 +1,85 @@
+"""Events keep their JSON for ever; what a newer version wrote is not lost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from hutch.domain.events import (
+    EVENT_TYPES,
+    Event,
+    MessageSent,
+    SessionEnded,
+    SessionOpened,
+    UnknownEvent,
+    from_json,
+    json_schema,
+    to_json,
+)
+
+EXAMPLES: dict[str, tuple[Event, bytes]] = {
+    "session.opened": (
+        SessionOpened(purpose="fix it", owner="ada"),
+        b'{"owner":"ada","purpose":"fix it","type":"session.opened","v":1}',
+    ),
+    "message.sent": (
+        MessageSent(author="user", text='say "hé"\n'),
+        '{"author":"user","text":"say \\"hé\\"\\n","type":"message.sent","v":1}'.encode(),
+    ),
+    "session.ended": (
+        SessionEnded(outcome="done"),
+        b'{"outcome":"done","reason":"","type":"session.ended","v":1}',
+    ),
+}
+
+
+def test_there_is_an_example_of_every_event() -> None:
+    assert EXAMPLES.keys() == EVENT_TYPES.keys()
+
+
+@pytest.mark.parametrize("type_", EXAMPLES)
+def test_the_json_of_an_event_stays_as_it_is(type_: str) -> None:
+    event, payload = EXAMPLES[type_]
+    assert to_json(event) == payload
+    assert from_json(payload, type_) == event
+
+
+@pytest.mark.parametrize("type_", EVENT_TYPES)
+def test_event_types_are_noun_and_past_verb(type_: str) -> None:
+    noun, verb = type_.split(".")
+    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en"))
+
+
+def test_an_unknown_type_is_carried_through() -> None:
+    payload = b'{"type": "moon.landed", "odd":   "spacing"}'
+    event = from_json(payload, "moon.landed")
+    assert event == UnknownEvent("moon.landed", payload)
+    assert to_json(event) == payload
+
+
+def test_a_known_type_with_a_new_meaning_is_carried_through() -> None:
+    payload = b'{"author":"a committee","text":["not","a","string"],"type":"message.sent","v":2}'
+    assert from_json(payload, "message.sent") == UnknownEvent("message.sent", payload)
+
+
+def test_new_fields_of_a_known_type_survive_a_round_trip() -> None:
+    payload = b'{"author":"user","mood":{"a":1,"b":[true,null]},"text":"hi","type":"message.sent","v":1}'
+    assert to_json(from_json(payload, "message.sent")) == payload
+
+
+@given(st.text())
+def test_any_text_survives_a_round_trip(text: str) -> None:
+    event = MessageSent(author="agent", text=text)
+    assert from_json(to_json(event), "message.sent") == event
+
+
+def test_events_are_frozen_and_checked() -> None:
+    event = MessageSent(author="user", text="hi")
+    with pytest.raises(ValidationError):
+        event.text = "changed"  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        MessageSent(author="stranger", text="hi")  # type: ignore[arg-type]
+
+
+def test_the_schema_names_every_event() -> None:
+    assert set(json_schema()["discriminator"]["mapping"]) == set(EVENT_TYPES)

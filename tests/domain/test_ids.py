@@ -1,0 +1,42 @@
+"""Ids sort by age, say what they name, and are checked at the door."""
+
+import pytest
+
+from hutch.domain.errors import BadRequest
+from hutch.domain.ids import (
+    new_input_id,
+    new_run_id,
+    new_session_id,
+    new_task_id,
+    parse_session_id,
+)
+
+
+def test_ids_made_one_after_the_other_rise_and_differ() -> None:
+    ids = [new_session_id() for _ in range(10_000)]
+    assert ids == sorted(set(ids))
+
+
+def test_an_id_says_what_it_names() -> None:
+    made = [new_session_id(), new_run_id(), new_task_id(), new_input_id()]
+    assert [(id_[:4], len(id_)) for id_ in made] == [("ses_", 30), ("run_", 30), ("tsk_", 30), ("inp_", 30)]
+
+
+def test_a_session_id_from_outside_is_taken_as_it_is() -> None:
+    session_id = new_session_id()
+    assert parse_session_id(session_id) == session_id
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ses_", "ses_../../etc/passwd", "run_01jd2m4c9k7w6t0q8n5x3vbaeh", "SES_01JD", "ses_" + "z" * 26],
+)
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BadRequest, match=r"is not a session id. One looks like ses_"):
+        parse_session_id(text)
+
+
+def test_a_huge_wrong_id_is_not_echoed_whole() -> None:
+    with pytest.raises(BadRequest) as refusal:
+        parse_session_id("x" * 1_000_000)
+    assert len(str(refusal.value)) < 300

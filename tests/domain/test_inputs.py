@@ -1,0 +1,34 @@
+"""Inputs come from outside and are parsed strictly."""
+
+import pytest
+from pydantic import ValidationError
+
+from hutch.domain.inputs import Cancel, End, Message, Prompt, parse_input
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"type": "prompt", "text": "fix it"}, Prompt(text="fix it")),
+        ({"type": "message", "text": "hello"}, Message(text="hello")),
+        ({"type": "cancel"}, Cancel()),
+        ({"type": "end", "reason": "enough"}, End(reason="enough")),
+    ],
+)
+def test_an_input_is_known_by_its_type(given: dict[str, str], expected: object) -> None:
+    assert parse_input.validate_python(given) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"type": "sudo"},
+        {"type": "prompt"},
+        {"type": "prompt", "text": ""},
+        {"type": "cancel", "force": True},
+    ],
+)
+def test_anything_else_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        parse_input.validate_python(given)

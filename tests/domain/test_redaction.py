@@ -1,0 +1,139 @@
+"""Secrets go, everything else stays, and no text makes it slow."""
+
+import sysconfig
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.redaction import Redactor
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+BODY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3 + ["Mw=="])
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("secret", "name"),
+    [
+        ("sk-ant-api03-" + "aB3_-" * 12, "anthropic_key"),
+        ("sk-proj-" + "aB3_-" * 12, "openai_key"),
+        ("sk-svcacct-" + "aB3_-" * 12, "openai_key"),
+        ("sk-" + "a1B2" * 12, "openai_key"),
+        ("AIza" + "aB3_-" * 7, "google_key"),
+        ("ghp_" + "a1B2" * 9, "github_token"),
+        ("gho_" + "a1B2" * 9, "github_token"),
+        ("ghs_" + "a1B2" * 9, "github_token"),
+        ("ghu_" + "a1B2" * 9, "github_token"),
+        ("github_pat_" + "a1B2_" * 16, "github_token"),
+        ("AKIAIOSFODNN7EXAMPLE", "aws_key"),
+        ("xoxb-123456789012-abcdefghijkl", "slack_token"),
+        (JWT, "jwt"),
+        (PEM, "private_key"),
+    ],
+)
+def test_a_well_known_shape_is_replaced_by_its_name(secret: str, name: str) -> None:
+    redactor = Redactor()
+    for before, after in [
+        ("", ""),
+        ("key=", " rest"),
+        ('{"k": "', '"}'),
+        ("line\\n", "\\n"),
+        ("\x1b[31m", "\x1b[0m"),
+    ]:
+        assert redactor.clean(before + secret + after) == f"{before}[redacted:{name}]{after}"
+
+
+def test_a_private_key_goes_whole_when_indented_escaped_encrypted_or_cut_off() -> None:
+    indented = PEM.replace("\n", "\n    ")
+    escaped = PEM.replace("\n", "\\n")
+    encrypted = PEM.replace(
+        "KEY-----\nMII", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00AA\n\nMII"
+    )
+    for text in (indented, escaped, encrypted, PEM.partition("\n-----END")[0]):
+        assert Redactor().clean(f"a {text} b") == "a [redacted:private_key] b"
+
+
+@pytest.mark.parametrize(
+    "header", ["Authorization: Bearer ", "authorization: bearer ", '"Authorization": "Basic ']
+)
+def test_an_authorization_header_keeps_its_name_and_loses_its_value(header: str) -> None:
+    assert Redactor().clean(f"{header}abc.DEF-123~+/==\nnext") == f"{header}[redacted:authorization]\nnext"
+
+
+def test_known_values_are_replaced_wherever_they_stand() -> None:
+    redactor = Redactor(["correct horse", "short"])
+    assert redactor.clean("Xcorrect horseX short") == "X[redacted:secret]X short"
+
+
+def test_a_known_value_is_found_inside_json_and_urls() -> None:
+    redactor = Redactor(['pa"ss\nwörd&'])
+    assert redactor.clean(r"{'pa\"ss\nw\u00f6rd&'}") == "{'[redacted:secret]'}"
+    assert redactor.clean("?p=pa%22ss%0Aw%C3%B6rd%26") == "?p=[redacted:secret]"
+
+
+def test_of_two_values_that_begin_alike_the_longer_goes_whole() -> None:
+    assert Redactor(["password1", "password1-and-more"]).clean("password1-and-more") == "[redacted:secret]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-abcdefghijklmnopqrstuvwxyz0123",
+        "class sk-fading-circle sk-cube-grid",
+        "the bearer of this letter",
+        "Authorization: Bearer $TOKEN",
+        "AKIAIOSFODNN7EXAMPLEANDMORE",
+        "-----BEGIN PRIVATE KEY----- marks where a key begins",
+        "-----BEGIN CERTIFICATE-----\n" + BODY,
+        "commit 697f5c0d4e1b2a3c4d5e6f708192a3b4c5d6e7f8",
+        "",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert Redactor().clean(text) == text
+
+
+def test_the_standard_library_holds_nothing_that_looks_like_a_secret() -> None:
+    redactor, hits = Redactor(), []
+    for file in islice(sorted(Path(sysconfig.get_path("stdlib")).glob("*/*.py")), 500):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if "test" not in file.parts and redactor.clean(text) != text:
+            hits.append(file.name)
+    assert hits == []
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "eyJ",
+        "-eyJ",
+        "eyJaaaaaaaa.",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "-----BEGIN PRIVATE KEY-----" + " " * 70,
+        "-----BEGIN PRIVATE KEY-----" + "\na: b" * 8,
+        "-----BEGIN ",
+        "-----BEGIN A A A A",
+        "sk-",
+        "sk-ant-",
+        "authorization: bearer ",
+        "authorization    :    ",
+        "ghp_",
+        "github_pat_",
+        "AIza",
+        "AKIA",
+        "xoxb-",
+        "A",
+        "-",
+        "\n",
+        "\\n",
+        "secret-valu",
+    ],
+)
+def test_hostile_text_costs_no_more_than_its_length(unit: str) -> None:
+    redactor = Redactor(["secret-value", "secret-valve"])
+    text = unit * (1_000_000 // len(unit))
+    start = time.process_time()
+    redactor.clean(text)
+    assert time.process_time() - start < 2  # measured below 0.1 s; quadratic would take minutes

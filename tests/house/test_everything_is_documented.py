@@ -1,0 +1,93 @@
+"""What a user can set, meet or type is on a page of the documents."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from hutch.cli import exits, usage
+from hutch.cli.commands import COMMANDS, Command
+from hutch.cli.dispatch import load
+from hutch.domain.errors import HutchError
+from hutch.domain.events import EVENT_TYPES, from_json, to_json
+from hutch.domain.inputs import AnyInput, Input, parse_input
+from hutch.settings.model import FIELDS
+
+INPUT_TYPES: dict[str, type[Input]] = {
+    get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(get_args(AnyInput)[0])
+}
+
+
+def test_every_setting(root: Path) -> None:
+    page = (root / "docs/settings.md").read_text()
+    assert [name for name in FIELDS if f"`{name}`" not in page] == []
+
+
+def test_every_error_code(root: Path) -> None:
+    page = (root / "docs/errors.md").read_text()
+    assert [kind.code for kind in _family(HutchError) if f"| `{kind.code}` |" not in page] == []
+
+
+def test_every_event_type_and_its_fields(root: Path) -> None:
+    sections = dict(
+        re.findall(r"^### `([a-z_.]+)`\n(.*?)(?=^##)", (root / "docs/events.md").read_text(), re.M | re.S)
+    )
+    assert set(sections) == set(EVENT_TYPES)
+    missing = [
+        f"{name}.{field}"
+        for name, kind in EVENT_TYPES.items()
+        for field in set(kind.model_fields) - {"type", "v"}
+        if f"| `{field}` |" not in sections[name]
+    ]
+    assert missing == []
+
+
+def test_every_example_of_an_event_is_one(root: Path) -> None:
+    examples = re.findall(r"^```json\n(.*?)\n```$", (root / "docs/events.md").read_text(), re.M | re.S)
+    types = {example: json.loads(example)["type"] for example in examples}
+    for example, type_ in types.items():
+        if type_ in EVENT_TYPES:
+            assert to_json(from_json(example.encode(), type_)).decode() == example
+        else:
+            parse_input.validate_json(example)
+    assert set(EVENT_TYPES) <= set(types.values())
+
+
+def test_every_input_type_and_its_fields(root: Path) -> None:
+    page = (root / "docs/events.md").read_text()
+    for name, kind in INPUT_TYPES.items():
+        row = re.search(rf"^\| `{name}` \|.*$", page, re.M)
+        assert row, f"input {name} is not in docs/events.md"
+        assert [field for field in set(kind.model_fields) - {"type"} if f"`{field}`" not in row[0]] == []
+
+
+def test_every_command(root: Path) -> None:
+    page = (root / "docs/cli.md").read_text()
+    assert [command.name for command in COMMANDS if f"\n## hutch {command.name}\n" not in page] == []
+
+
+def test_every_exit_code(root: Path) -> None:
+    page = (root / "docs/cli.md").read_text()
+    codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    assert set(exits.MEANINGS) == codes
+    assert [code for code in codes if f"| `{code}` | {exits.MEANINGS[code]} |" not in page] == []
+
+
+def test_help_tells_the_exit_codes_that_a_script_meets() -> None:
+    told = {int(number) for number in re.findall(r"\b\d+\b", usage.EXIT_CODES)}
+    assert told == set(exits.MEANINGS) - {exits.BROKEN_PIPE}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_of_the_table_can_be_loaded(command: Command) -> None:
+    loaded = load(command)
+    assert loaded.help
+
+
+def _family(kind: type[HutchError]) -> Iterator[type[HutchError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _family(below)

@@ -1,0 +1,71 @@
+"""Rooms stand on floors, and imports point strictly down."""
+
+import ast
+from collections.abc import Iterator
+
+GROUND = {"domain"}
+FIRST = {"store", "jail", "llm", "forge"}
+SETTINGS = {"settings"}
+INSIDE = {"workspace", "agent", "sessions", "flows"} | FIRST | GROUND
+
+MAY_IMPORT = {
+    "": set(),  # hutch itself
+    "domain": set(),
+    **dict.fromkeys(FIRST, GROUND),  # never sideways
+    "workspace": FIRST | GROUND,
+    "agent": {"workspace"} | FIRST | GROUND,
+    "sessions": {"agent", "workspace"} | FIRST | GROUND,
+    "flows": {"sessions", "agent", "workspace"} | FIRST | GROUND,
+    **dict.fromkeys(SETTINGS, SETTINGS | GROUND),
+    "logs": SETTINGS | GROUND,
+    "app": INSIDE | SETTINGS | {"logs"},
+    "gateway": INSIDE | SETTINGS | {"logs", "app"},
+    "cli": GROUND | SETTINGS | {"logs", "app"},
+}
+
+# Who else may import what, and why.
+EXCEPTIONS = {
+    (
+        "hutch.cli.config",
+        "hutch.store.signing",
+    ): "the key's fingerprint is told without opening anything else",
+    ("hutch.cli.config", "hutch.store.vault"): "secrets are put in before there is anything to start",
+    ("hutch.cli.doctor", "hutch.jail.probe"): "asks what a jail needs on a machine where nothing may work",
+    ("hutch.cli.verify", "hutch.store.verify"): "verifying must not need an installation",
+}
+
+
+def test_every_import_points_down(modules: dict[str, ast.Module]) -> None:
+    wrong = [
+        f"{importer} imports {imported}"
+        for importer, tree in modules.items()
+        for imported in _own_imports(importer, tree, modules)
+        if not _is_allowed(importer, imported)
+    ]
+    assert wrong == []
+
+
+def test_every_room_has_a_floor(modules: dict[str, ast.Module]) -> None:
+    assert {_room(name) for name in modules} <= set(MAY_IMPORT)
+
+
+def _is_allowed(importer: str, imported: str) -> bool:
+    here, there = _room(importer), _room(imported)
+    return there in {here, "", *MAY_IMPORT.get(here, ())} or (importer, imported) in EXCEPTIONS
+
+
+def _room(module: str) -> str:
+    return [*module.split("."), ""][1]
+
+
+def _own_imports(importer: str, tree: ast.Module, modules: dict[str, ast.Module]) -> Iterator[str]:
+    """The modules of hutch that this one imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "hutch")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{importer} line {node.lineno}: write the import in full"
+            if node.module and node.module.split(".")[0] == "hutch":
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    yield whole if whole in modules else node.module

@@ -1,0 +1,40 @@
+"""Imports stand at the top of a module, where a reader looks for them."""
+
+import ast
+from collections.abc import Iterator
+
+# module -> what it imports late, and why
+LATE = {
+    ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
+    ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
+    ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
+    ("hutch.store.database", "alembic.config"): "as above",
+}
+BY_NAME = {"hutch.cli.dispatch": "loads a command from the table when it is wanted"}
+
+
+def test_no_import_hides_in_a_function(modules: dict[str, ast.Module]) -> None:
+    late = [(name, imported) for name, tree in modules.items() for imported in _late(tree)]
+    assert [each for each in late if each not in LATE] == []
+
+
+def test_modules_are_imported_by_name_in_one_place(modules: dict[str, ast.Module]) -> None:
+    importers = {name for name, tree in modules.items() if any(map(_imports_by_name, ast.walk(tree)))}
+    assert importers <= set(BY_NAME)
+
+
+def _late(tree: ast.Module) -> Iterator[str]:
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import):
+                    yield from (alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom):
+                    yield node.module or ""
+
+
+def _imports_by_name(node: ast.AST) -> bool:
+    names = {"import_module", "__import__"}
+    return (isinstance(node, ast.Name) and node.id in names) or (
+        isinstance(node, ast.Attribute) and node.attr in names
+    )

@@ -1,0 +1,22 @@
+"""One module reads the environment, so that one page can list what it may say."""
+
+import ast
+
+READER = "hutch.settings.layers"
+NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+
+
+def test_only_settings_reads_the_environment(modules: dict[str, ast.Module]) -> None:
+    readers = {name for name, tree in modules.items() if any(map(_reads_environment, ast.walk(tree)))}
+    assert readers <= {READER}
+
+
+def _reads_environment(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "os" and any(alias.name in NAMES for alias in node.names)
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr in NAMES
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "os"
+    )

@@ -1,0 +1,151 @@
+"""Opening the database: made, migrated after a backup, or refused."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from hutch.domain.errors import Conflict, Unavailable
+from hutch.store import schema
+from hutch.store.database import MIGRATIONS, Migrations, open_database
+from hutch.store.lock import hold
+
+
+def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path) -> None:
+    with open_database(tmp_path / "hutch.db").connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+
+
+def test_the_code_knows_every_migration_there_is() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS.directory))
+    scripts = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    assert tuple(reversed(scripts)) == schema.REVISIONS
+
+
+def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:
+    with open_database(tmp_path / "hutch.db").connect() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1, "foreign_keys": 1}
+
+
+def test_the_data_directory_is_for_its_owner_only(tmp_path: Path) -> None:
+    open_database(tmp_path / "data" / "hutch.db")
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def revision_of(path: Path) -> str:
+    with sqlite3.connect(path) as connection:
+        return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+
+
+def test_a_database_from_a_newer_version_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "hutch.db"
+    open_database(path).dispose()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = path.read_bytes()
+    with pytest.raises(Unavailable, match=r"written by a newer Hutch \(schema 9999; this one knows up to"):
+        open_database(path)
+    assert path.read_bytes() == before
+
+
+def with_next_migration(directory: Path, body: str) -> Migrations:
+    """The real migrations and one more, as a later version would bring it."""
+    shutil.copytree(MIGRATIONS.directory, directory)
+    script = f"from alembic import op\nrevision = 'next'\ndown_revision = {MIGRATIONS.revisions[-1]!r}\n"
+    (directory / "versions" / "next.py").write_text(f"{script}def upgrade():\n    {body}\n")
+    return Migrations(directory, (*MIGRATIONS.revisions, "next"))
+
+
+def remember(path: Path) -> None:
+    open_database(path).dispose()
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO public_keys VALUES ('kept', x'00')")
+
+
+def test_an_older_database_is_backed_up_then_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "hutch.db"
+    remember(path)
+    later = with_next_migration(tmp_path / "later", "op.execute('DELETE FROM public_keys')")
+    open_database(path, migrations=later).dispose()
+    assert revision_of(path) == "next"
+    (backup,) = (tmp_path / "backups").glob("*.db")
+    assert revision_of(backup) == MIGRATIONS.revisions[-1]
+    with sqlite3.connect(backup) as connection:
+        assert connection.execute("SELECT fingerprint FROM public_keys").fetchall() == [("kept",)]
+
+
+def test_a_migration_that_fails_halfway_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "hutch.db"
+    remember(path)
+    body = "op.execute('CREATE TABLE half (x)'); op.execute('DELETE FROM public_keys'); op.execute('oops')"
+    with pytest.raises(Unavailable, match=r"does not work: .*syntax error"):
+        open_database(path, migrations=with_next_migration(tmp_path / "later", body))
+    assert revision_of(path) == MIGRATIONS.revisions[-1]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT fingerprint FROM public_keys").fetchall() == [("kept",)]
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'half'").fetchall()
+
+
+def test_only_the_newest_backups_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "hutch.db"
+    remember(path)
+    (tmp_path / "backups").mkdir()
+    for number in range(5):
+        old = tmp_path / "backups" / f"hutch-old{number}.db"
+        old.touch()
+        os.utime(old, (number, number))
+    open_database(path, migrations=with_next_migration(tmp_path / "later", "pass")).dispose()
+    names = sorted(backup.name[:10] for backup in (tmp_path / "backups").glob("*.db"))
+    assert names == ["hutch-0001", "hutch-old3", "hutch-old4"]
+
+
+def test_many_processes_starting_at_once_make_one_schema(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from hutch.store.database import open_database;"
+        "open_database(Path(sys.argv[1]))"
+    )
+    path = tmp_path / "data" / "hutch.db"
+    started = [
+        subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    errors = [process.communicate(timeout=60)[1] for process in started]
+    assert [(process.returncode, error) for process, error in zip(started, errors, strict=True)] == [
+        (0, "")
+    ] * 4
+    assert revision_of(path) == schema.REVISIONS[-1]
+
+
+HOLD_AND_TRY = """
+import sys
+from pathlib import Path
+from hutch.store.lock import hold
+
+with hold(Path(sys.argv[1]), holder="Hutch server"):
+    pass
+"""
+
+
+def test_a_second_server_on_one_data_directory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "server.lock"
+    command = [sys.executable, "-c", HOLD_AND_TRY, str(path)]
+    with hold(path, holder="Hutch server"):
+        again = hold(path, holder="Hutch server")
+        with pytest.raises(Conflict, match=r"Another Hutch server \(process \d+\) is using .*data"), again:
+            pass
+        refused = subprocess.run(command, capture_output=True, text=True)
+        assert "Conflict: Another Hutch server" in refused.stderr
+    assert subprocess.run(command, capture_output=True, text=True).returncode == 0
