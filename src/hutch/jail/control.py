@@ -23,7 +23,7 @@ MOST_DESCRIPTORS = 4
 FRAMES_AT_ONCE = 16
 CREDENTIALS = struct.Struct("iII")
 READY = b"ready"
-SOCKET = re.compile(rb"socket\0(\d{1,18})\0(\d{1,5})")
+ANSWER = re.compile(rb"(socket|done)\0(\d{1,18})\0(\d{1,5})")
 READY_S = 10.0
 
 
@@ -41,7 +41,7 @@ class Control:
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._asked: dict[int, asyncio.Future[socket.socket]] = {}
+        self._asked: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}  # number: (kind of answer, it)
         self._number = 0
         self._sending = asyncio.Lock()
         self._loop.add_reader(sock.fileno(), self._readable)
@@ -72,12 +72,20 @@ class Control:
 
     async def tcp(self, operation: bytes, host: str, port: int) -> socket.socket:
         """A TCP socket from inside; OSError as it happened there."""
+        sock: socket.socket = await self._ask(b"socket", operation, host.encode(), b"%d" % port)
+        return sock
+
+    async def clear(self) -> None:
+        """Have everything inside killed."""
+        await self._ask(b"done", b"clear")
+
+    async def _ask(self, kind: bytes, operation: bytes, *fields: bytes) -> Any:
         self._number += 1
         number = self._number
-        answer: asyncio.Future[socket.socket] = self._loop.create_future()
-        self._asked[number] = answer
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._asked[number] = (kind, answer)
         try:
-            await self.send(operation, b"%d" % number, host.encode(), b"%d" % port)
+            await self.send(operation, b"%d" % number, *fields)
             return await answer
         finally:
             del self._asked[number]
@@ -135,18 +143,21 @@ class Control:
                 if not self._ready.done():
                     self._ready.set_result(None)
                 return
-        elif pid == self.warden_pid and whole and (said := SOCKET.fullmatch(frame)):
-            answer = self._asked.get(int(said[1]))
-            failed = int(said[2])
-            if answer is not None and not answer.done():
+        elif pid == self.warden_pid and whole and (said := ANSWER.fullmatch(frame)):
+            number, failed = int(said[2]), int(said[3])
+            kind, answer = self._asked.get(number, (b"", None))
+            if answer is None and number <= self._number:
+                return  # nobody waits for it any more
+            if answer is not None and not answer.done() and kind == said[1]:
                 if failed and not fds:
                     answer.set_exception(OSError(failed, os.strerror(failed)))
                     return
-                if not failed and len(fds) == 1 and is_tcp(fds[0]):
+                if not failed and kind == b"done" and not fds:
+                    answer.set_result(None)
+                    return
+                if not failed and kind == b"socket" and len(fds) == 1 and is_tcp(fds[0]):
                     answer.set_result(ForeignSocket(fileno=fds.pop()))
                     return
-            elif int(said[1]) <= self._number:
-                return  # nobody waits for it any more
         self._break("The jail was ended: its warden broke the protocol. Open a new one.")
 
     def _break(self, reason: str) -> None:
@@ -157,7 +168,7 @@ class Control:
 
     def _fail(self, reason: str) -> None:
         self.broken = self.broken or reason
-        waiting: list[asyncio.Future[Any]] = [self._ready, *self._asked.values()]
+        waiting: list[asyncio.Future[Any]] = [self._ready, *(answer for _, answer in self._asked.values())]
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(Unavailable(self.broken))

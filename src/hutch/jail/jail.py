@@ -160,7 +160,7 @@ class Jailed:
             argv,
             stdin=stdin,
             env=full,
-            rlimits=self._meter.rlimits(limits or self.policy.limits, unsafe=self.unsafe),
+            rlimits=self._own_rlimits(limits),
             pty=self._open_terminal(terminal) if terminal else None,
             uid=self._identity.uid if self._identity.claim else None,
         )
@@ -194,7 +194,7 @@ class Jailed:
         return sock
 
     async def clear(self) -> None:
-        await self._control.send(b"clear")
+        await self._control.clear()
 
     async def close(self) -> None:
         """End all that is inside and give everything back. Safe to call again."""
@@ -238,6 +238,11 @@ class Jailed:
             self._loop.remove_reader(outer)
             os.close(outer)
         await asyncio.to_thread(process.wait)
+
+    def _own_rlimits(self, limits: Limits | None) -> str:
+        if limits is None or limits == self.policy.limits:
+            return ""  # the jail's, which reapers have already
+        return self._meter.rlimits(limits, unsafe=self.unsafe)
 
     def _count(self, change: int) -> None:
         self._running += change
@@ -307,11 +312,12 @@ async def start_jail(workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail:
     else:
         identity, group = claim_identity(), await asyncio.to_thread(make_group, policy.limits)
     meter = Meter(policy.limits, group)
+    rlimits = meter.rlimits(policy.limits, unsafe=unsafe_no_jail)
     try:
         if unsafe_no_jail:
-            launched = await launch_unsafe(directory)
+            launched = await launch_unsafe(directory, rlimits=rlimits)
         else:
-            launched = await launch(directory, policy, identity, counted=meter.counted)
+            launched = await launch(directory, policy, identity, counted=meter.counted, rlimits=rlimits)
     except BaseException:
         identity.release()
         await meter.remove()

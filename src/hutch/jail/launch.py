@@ -79,17 +79,19 @@ def claim_identity() -> Identity:
     raise Unavailable(f"All {len(UIDS)} user ids for jails are taken. Close some sessions.")
 
 
-async def launch(workspace: Path, policy: Policy, identity: Identity, *, counted: bool) -> Launched:
-    """Start bubblewrap with a warden in it."""
-    return await _in_launcher(lambda: _launch(workspace, policy, identity, counted=counted))
+async def launch(
+    workspace: Path, policy: Policy, identity: Identity, *, counted: bool, rlimits: str
+) -> Launched:
+    """Start bubblewrap with a warden in it. `rlimits` are those of commands that come without their own."""
+    return await _in_launcher(lambda: _launch(workspace, policy, identity, counted=counted, rlimits=rlimits))
 
 
-async def launch_unsafe(workspace: Path) -> Launched:
+async def launch_unsafe(workspace: Path, *, rlimits: str) -> Launched:
     """Start a warden without a jail around it."""
-    return await _in_launcher(lambda: _launch_unsafe(workspace))
+    return await _in_launcher(lambda: _launch_unsafe(workspace, rlimits))
 
 
-def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: bool) -> Launched:
+def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: bool, rlimits: str) -> Launched:
     path = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
     if path is None:
         raise Unavailable(
@@ -116,18 +118,18 @@ def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: boo
         options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
         return _start(
             [path, "--args", str(options_fd), "--", WARDEN_PROGRAM, "-I", "-S", WARDEN],
-            [str(policy.limits.processes), "jailed"],
+            [str(policy.limits.processes), rlimits, "jailed"],
             identity=identity if os.geteuid() == KERNEL_ROOT else None,
             pass_fds=[*fds.values(), filter_fd, options_fd],
             cwd=Path("/"),
         )
 
 
-def _launch_unsafe(workspace: Path) -> Launched:
+def _launch_unsafe(workspace: Path, rlimits: str) -> Launched:
     with ExitStack() as stack:
         source = _memory_file(stack, warden_source().encode())
         argv = [this_system().python, "-I", "-S", f"/proc/self/fd/{source}"]
-        return _start(argv, ["0", "unsafe"], identity=None, pass_fds=[source], cwd=workspace)
+        return _start(argv, ["0", rlimits, "unsafe"], identity=None, pass_fds=[source], cwd=workspace)
 
 
 def warden_source() -> str:

@@ -6,6 +6,7 @@ inside can write there, but what is read is still checked like an enemy's word.
 """
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import re
@@ -27,7 +28,7 @@ STATUS_BYTES = 1024  # all that a reaper has to say fits in this
 PIPE_BYTES = 256 * 1024
 SIGKILL = 9
 GONE_S = 10.0
-STUCK_S = 1.0  # after which a command that has not started must be given to another reaper
+STUCK_S = 1.0  # after which somebody must have stopped the reapers
 
 
 class Command:
@@ -52,6 +53,7 @@ class Command:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._feeding: asyncio.Task[None] | None = None
         self._watchdog: asyncio.TimerHandle | None = None
+        self._rousing: asyncio.Task[None] | None = None
 
     async def start(
         self,
@@ -90,10 +92,10 @@ class Command:
             self._loop.add_reader(self._status, self._status_readable)
             await self._control.put(
                 self._nonce,
+                rlimits.encode(),
                 kinds.encode(),
                 terminal,
                 os.fsencode(self._cwd),
-                rlimits.encode(),
                 b"%d" % len(argv),
                 *map(os.fsencode, argv),
                 *(os.fsencode(f"{name}={value}") for name, value in env.items()),
@@ -167,7 +169,12 @@ class Command:
 
     def _unstick(self) -> None:
         if not self._started.done():
-            self._feeding = self._loop.create_task(self._control.send(b"repost"))
+            self._rousing = self._loop.create_task(self._rouse())
+
+    async def _rouse(self) -> None:
+        with contextlib.suppress(Unavailable):  # then the pipes end, and everybody will know
+            await self._control.send(b"rouse")
+            self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
 
     def _status_readable(self) -> None:
         try:

@@ -1,28 +1,25 @@
 """The first process of a jail: it starts what the host asks for, and loses sight of nothing.
 
-One file without imports of Hutch's own, copied into the jail and run there by
-the system's Python with `-I -S`. The host opens the pipes and passes their
-ends, so output never goes through here. Modules are the bare C ones where a
-Python wrapper would double the time to start.
+One file without imports of Hutch's own, copied into the jail and run by the
+system's Python with `-I -S`; modules are the bare C ones where a Python wrapper
+would double the time to start. The host opens the pipes and passes their ends,
+so output never goes through here.
 
 Every command gets a *reaper*: a fork of the warden that is a child subreaper
 and the command's parent. Whatever the command starts, however often it forks,
 detaches or clears its environment, stays below its reaper, because the kernel
 hands every orphan to the nearest subreaper above it. (A mark in the environment
 can be wiped, a session left, and a cgroup is not to be had everywhere.) The
-reaper reports the command's end on a pipe of its own and goes when the last
-descendant has gone, so end of file on that pipe means that nothing is left.
-One reaper is always forked ahead and waits for the next command, which
-therefore costs no fork of Python.
+reaper reports on a pipe of its own and lets go of it when the last descendant
+has gone, so end of file there means that nothing is left. Then it takes the
+next command; one is always waiting, so a command costs no fork of Python.
 
 A reaper runs at the command's uid and can be killed by it. Then its orphans
-fall to the warden, which nobody inside can kill; it ends every process that is
-its child without being a reaper. A tree that forks faster than it can be
-listed is ended with `kill(-1)`, which no fork outruns, and which takes the
-jail's other commands with it.
-
-Reapers and warden are not dumpable: no process here can trace them, read their
-memory or take their descriptors.
+fall to the warden, which nobody inside can kill; it ends every child that is
+not a reaper. A tree that forks faster than it can be listed is ended with
+`kill(-1)`, which no fork outruns, and which takes the jail's other commands
+along. Reapers and warden are not dumpable: nobody inside can trace them, read
+their memory or take their descriptors.
 """
 
 # ruff: noqa: SIM105, PTH123, PTH208 (contextlib and pathlib would be most of its start-up time)
@@ -40,11 +37,10 @@ FRAME_BYTES = 65536
 MOST_DESCRIPTORS = 8
 MSG_CMSG_CLOEXEC = 0x40000000
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
-SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGXFSZ = 2, 9, 13, 17, 18, 25
-EINPROGRESS = 115
+SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
+SO_RCVTIMEO, EINPROGRESS = 20, 115
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
-HUNT_S = 0.25
-RETRY_MS = 50
+HUNT_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 30, 50, 1000
 
 _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")  # type: ignore[arg-type]
 
@@ -53,25 +49,33 @@ def prctl(option: int, value: int) -> None:
     _ctypes.call_function(_prctl, (option, value, 0, 0, 0))
 
 
+def send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def wait(options: int) -> "tuple[int, int, resource.struct_rusage] | None":
+    """The next child that has died: pid, status, usage; None when there are no children at all."""
+    try:
+        return os.wait4(-1, options)
+    except ChildProcessError:
+        return None
+
+
 class Warden:
-    """Serves the host until the host goes away.
+    """Serves the host until it goes away: requests about the jail come on `control`, commands on `work`,
+    from where a waiting reaper takes them itself."""
 
-    `control` carries requests about the jail, `work` the commands: the waiting
-    reaper takes them from there itself.
-    """
-
-    def __init__(self, control: _socket.socket, work: _socket.socket, jailed: bool) -> None:
-        self.control = control
-        self.work = work
-        self.jailed = jailed
-        self.me = os.getpid()
+    def __init__(self, control: _socket.socket, work: _socket.socket, limits: bytes, jailed: bool) -> None:
+        self.control, self.work, self.jailed, self.me = control, work, jailed, os.getpid()
+        self.limits = limits  # of commands, unless they come with others
         self.reapers: dict[int, bytes] = {}  # reaper's pid: its command's nonce, b"" while it waits
-        self.waiting = 0  # the reaper that waits
         self.doomed: set[bytes] = set()  # to be killed as soon as they are seen
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
-        for fd in (self.wake, self.alarm, self.news):
-            os.set_blocking(fd, False)
+        os.set_blocking(self.alarm, False)
 
     def serve(self) -> None:
         _signal.signal(SIGCHLD, lambda *_: None)
@@ -79,66 +83,51 @@ class Warden:
         poll = select.poll()
         for fd in (self.control.fileno(), self.wake, self.news):
             poll.register(fd, select.POLLIN)
-        self.post()
+        posted = self.post()
         self.control.sendmsg([b"ready"])
         while True:
-            ready = {fd for fd, _ in poll.poll(None if self.waiting else RETRY_MS)}
+            ready = {fd for fd, _ in poll.poll(None if posted else RETRY_MS)}
             if self.news in ready:
                 self.hear()
             if self.wake in ready:
                 self.bury()
-            if not self.waiting:
-                self.post()
+            posted = b"" in self.reapers.values() or self.post()
             if self.control.fileno() in ready and not self.answer():
                 return
 
-    def post(self) -> None:
-        """Fork the reaper of the next command. If there is no room for one, try again later."""
+    def post(self) -> bool:
+        """Fork a reaper. If there is no room for one, it has to be tried again later."""
         try:
             pid = os.fork()
         except OSError:
-            self.waiting = 0
-            return
-        if pid:
-            self.waiting = pid
-            self.reapers[pid] = b""
-            return
-        try:
-            self.control.close()
-            reap(self.work, self.tell)
-        finally:
-            os._exit(1)
+            return False
+        if pid == 0:
+            try:
+                self.control.close()
+                reap(self.work, self.tell, self.limits)
+            finally:
+                os._exit(1)
+        self.reapers[pid] = b""
+        return True
 
     def hear(self) -> None:
-        """Learn which reaper has taken which command."""
-        for line in os.read(self.news, 4096).splitlines():
-            word, nonce = line.split()
+        """Learn which reaper has taken which command, and which is free again."""
+        ready = select.select([self.news], [], [], 0)[0]
+        for line in os.read(self.news, 65536).splitlines() if ready else ():
+            word, _, nonce = line.partition(b" ")
             pid = int(word)
-            if pid == self.waiting:
-                self.waiting = 0
             if pid in self.reapers:
                 self.reapers[pid] = nonce
                 if nonce in self.doomed:
                     self.doomed.discard(nonce)
-                    self.hunt(pid, spare=set())
+                    self.kill(nonce)
 
     def bury(self) -> None:
         """Take the exit of every dead child; if a reaper was killed, end what it kept together."""
-        try:
-            os.read(self.wake, 4096)
-        except BlockingIOError:
-            pass
+        os.read(self.wake, 4096)
         orphaned = False
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
-            if pid == self.waiting:
-                self.waiting = 0
-            if self.reapers.pop(pid, None) is not None and os.WIFSIGNALED(status):
+        while (dead := wait(os.WNOHANG)) and dead[0]:
+            if self.reapers.pop(dead[0], None) is not None and os.WIFSIGNALED(dead[1]):
                 orphaned = True
         if orphaned:
             self.hunt(self.me, spare=set(self.reapers))
@@ -151,32 +140,42 @@ class Warden:
             return False
         operation, *fields = frame.split(b"\0")
         if operation == b"kill":
-            self.kill(fields[0])
+            self.kill(*fields)
         elif operation == b"signal":
-            try:
-                os.killpg(int(fields[0]), int(fields[1]))
-            except OSError:
-                pass
+            send(-int(fields[0]), int(fields[1]))
         elif operation == b"clear":
-            for pid in self.reapers:
-                os.kill(pid, SIGCONT)
+            self.rouse()
             self.hunt(self.me, spare=set(self.reapers), through=True)
-        elif operation == b"repost":  # the waiting reaper does not do its work: somebody has stopped it
-            if self.waiting:
-                os.kill(self.waiting, SIGKILL)
+            self.control.sendmsg([b"\0".join((b"done", fields[0], b"0"))])
+        elif operation == b"rouse":  # a command is not taken: somebody has stopped the reapers
+            self.rouse()
         elif operation == b"connect":
             self.connect(*fields)
         elif operation == b"listen":
             self.listen(*fields)
         return True
 
+    def rouse(self) -> None:
+        for pid in self.reapers:
+            send(pid, SIGCONT)
+
     def kill(self, nonce: bytes) -> None:
-        for pid, name in self.reapers.items():
+        """End one command with all it started. Its reaper stands still meanwhile: it might be done with this
+        command, take the next, and the wrong one would be killed."""
+        self.hear()
+        for pid, name in list(self.reapers.items()):
             if name == nonce:
-                os.kill(pid, SIGCONT)  # in case the command has stopped it
-                self.hunt(pid, spare=set())
+                send(pid, SIGSTOP)
+                deadline = time.monotonic() + HUNT_S
+                while look(str(pid))[:1] in ([b"R"], [b"S"], [b"D"]) and time.monotonic() < deadline:
+                    pass
+                self.hear()
+                if self.reapers.get(pid) == nonce:
+                    self.hunt(pid, spare=set())
+                send(pid, SIGCONT)
                 return
-        self.doomed.add(nonce)
+        if len(self.doomed) < MOST_DOOMED:
+            self.doomed.add(nonce)
 
     def hunt(self, root: int, spare: set[int], through: bool = False) -> None:
         """Kill all below `root`. A process that was sent SIGKILL cannot fork any more, so once a look shows
@@ -188,10 +187,7 @@ class Warden:
             if not prey:
                 return
             for pid, _ in prey:
-                try:
-                    os.kill(pid, SIGKILL)
-                except ProcessLookupError:
-                    pass
+                send(pid, SIGKILL)
             killed |= prey
             if self.jailed and time.monotonic() > deadline:
                 os.kill(-1, SIGKILL)
@@ -206,14 +202,13 @@ class Warden:
 
     def listen(self, number: bytes, host: bytes, port: bytes) -> None:
         sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-        failed = 0
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         try:
-            sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
             sock.bind((host.decode(), int(port)))
             sock.listen(128)
+            self.hand(number, sock, 0)
         except OSError as error:
-            failed = error.errno or 1
-        self.hand(number, sock, failed)
+            self.hand(number, sock, error.errno or 1)
 
     def hand(self, number: bytes, sock: _socket.socket, failed: int) -> None:
         reply = b"\0".join((b"socket", number, b"%d" % failed))
@@ -233,10 +228,19 @@ def receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS
         for at in range(0, len(data) - 3, 4)
     ]
-    if frame == b"long":  # too long for a frame: the request is in a file
+    if frame == b"long":  # too long for a frame: it is in a file
         with open(fds.pop(0), "rb") as file:
             frame = file.read()
     return frame, fds
+
+
+def look(pid: str) -> list[bytes]:
+    """What /proc tells of a process, from its state on; [] when it is gone."""
+    try:
+        with open("/proc/" + pid + "/stat", "rb", 0) as file:
+            return file.read(4096).rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def below(root: int, spare: set[int], through: bool) -> set[tuple[int, bytes]]:
@@ -244,16 +248,11 @@ def below(root: int, spare: set[int], through: bool) -> set[tuple[int, bytes]]:
     children: dict[int, list[int]] = {}
     started: dict[int, bytes] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/" + name + "/stat", "rb", 0) as file:
-                    state, parent, *rest = file.read(4096).rpartition(b")")[2].split()
-            except OSError:
-                continue
+        if name.isdigit() and (seen := look(name)):
             pid = int(name)
-            children.setdefault(int(parent), []).append(pid)
-            if state not in b"ZX":
-                started[pid] = rest[17]
+            children.setdefault(int(seen[1]), []).append(pid)
+            if seen[0] not in b"ZX":
+                started[pid] = seen[19]
     found = set()
     queue = [root]
     while queue:
@@ -267,109 +266,133 @@ def below(root: int, spare: set[int], through: bool) -> set[tuple[int, bytes]]:
     return found
 
 
-def reap(work: _socket.socket, tell: int) -> None:
-    """Wait for a command, start it, and be its parent until the last of its descendants is gone."""
+def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
+    """Wait for a command, start it, be its parent until the last of its descendants is gone; again."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     _signal.set_wakeup_fd(-1)
     _signal.signal(SIGCHLD, _signal.SIG_DFL)
     # A careless `pkill -f` or `kill -TERM -1` inside shall not take the reaper away.
     _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
-    frame, (status, *fds) = receive(work)
-    nonce, kinds, terminal, cwd, limits, words, *rest = frame.split(b"\0")
+    limit(limits)
+    rehearse()
+    me, used = os.getpid(), False
+    while True:
+        try:
+            frame, fds = receive(work)
+        except BlockingIOError:  # no command for IDLE_S
+            if used:
+                return
+            continue
+        if not frame:
+            return
+        used = True
+        nonce, own_limits, rest = frame.split(b"\0", 2)
+        os.write(tell, b"%d %s\n" % (me, nonce))
+        status = fds.pop(0)
+        pid = begin(rest, own_limits, status, fds)
+        for fd in fds:
+            os.close(fd)
+        while dead := wait(0):
+            if dead[0] == pid:
+                exited, usage = os.waitstatus_to_exitcode(dead[1]), dead[2]
+                cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
+                os.write(status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
+        os.write(tell, b"%d \n" % me)
+        os.close(status)
+        if own_limits:  # which we had to take on ourselves, and cannot shed
+            return
+
+
+def rehearse() -> None:
+    """Go through the motions once: after a fork each first write to a page costs a fault, and all of them
+    together as much as starting the command."""
+    null = os.open("/dev/null", os.O_WRONLY)
+    fds = [os.dup(null) for _ in range(3)]
+    words = [b"ioe", b"", b"/", b"2", b"/nowhere/program", b"argument"]
+    begin(b"\0".join(words + [b"NAME%d=a value" % number for number in range(20)]), b"", null, fds)
+    for fd in (null, *fds):
+        os.close(fd)
+
+
+def begin(command: bytes, limits: bytes, status: int, fds: list[int]) -> int:
+    """Start a command, or say why not."""
     step = b"start"
     try:
-        os.write(tell, b"%d %s\n" % (os.getpid(), nonce))
-        os.close(tell)
-        work.close()
+        kinds, terminal, cwd, words, *rest = command.split(b"\0")
         step = b"cwd"
         os.chdir(cwd)
         step = b"limits"
-        for limit in limits.split():
-            number, soft, hard = (int(part) for part in limit.split(b":"))
-            most = resource.getrlimit(number)[1]
-            if most != resource.RLIM_INFINITY:  # what the host itself may not have cannot be given
-                soft, hard = min(soft, most), min(hard, most)
-            resource.setrlimit(number, (soft, hard))
+        limit(limits)
         step = b"exec"
         argv, env = rest[: int(words)], dict(pair.split(b"=", 1) for pair in rest[int(words) :])
         pid = start(argv, env, stdio(dict(zip(kinds.decode(), fds)), terminal))  # noqa: B905 (Python 3.9)
         os.write(status, b"started %d\n" % pid)
+        return pid
     except OSError as error:
         os.write(status, b"failed %s %d\n" % (step, error.errno or 0))
-        return
-    for fd in fds:
-        os.close(fd)
-    while True:
-        try:
-            done, code, usage = os.wait4(-1, 0)
-        except ChildProcessError:
-            os._exit(0)
-        if done == pid:
-            exited = os.waitstatus_to_exitcode(code)
-            cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
-            os.write(status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
+        return 0
 
 
-def stdio(given: dict[str, int], terminal: bytes) -> list[tuple[int, ...]]:
+def limit(limits: bytes) -> None:
+    """Take on limits, which everything started from here inherits."""
+    for each in limits.split():
+        number, soft, hard = (int(part) for part in each.split(b":"))
+        most = resource.getrlimit(number)[1]
+        if most != resource.RLIM_INFINITY:  # what the host itself may not have cannot be given
+            soft, hard = min(soft, most), min(hard, most)
+        resource.setrlimit(number, (soft, hard))
+
+
+def stdio(given: dict[str, int], terminal: bytes) -> "list[tuple[object, ...]]":
     """What the command shall find on 0, 1 and 2."""
-    actions: list[tuple[int, ...]] = []
     if terminal:  # opened by the leader of a new session, it becomes the controlling terminal
-        actions.append((os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0))  # type: ignore[arg-type]
-        return [*actions, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
-    for target, kind in enumerate("ioe"):
-        if kind in given:
-            actions.append((os.POSIX_SPAWN_DUP2, given[kind], target))
-        else:
-            null = (os.POSIX_SPAWN_OPEN, target, b"/dev/null", os.O_RDWR, 0)
-            actions.append(null)  # type: ignore[arg-type]
-    return actions
+        opened = (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
+        return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+    return [
+        (os.POSIX_SPAWN_DUP2, given[kind], target)
+        if kind in given
+        else (os.POSIX_SPAWN_OPEN, target, b"/dev/null", os.O_RDWR, 0)
+        for target, kind in enumerate("ioe")
+    ]
 
 
-def start(argv: list[bytes], env: dict[bytes, bytes], actions: list[tuple[int, ...]]) -> int:
+def start(argv: list[bytes], env: dict[bytes, bytes], actions: "list[tuple[object, ...]]") -> int:
     """Start the first program of that name on PATH; posix_spawn, since it does not copy our memory."""
-    paths = [argv[0]]
-    if b"/" not in argv[0]:
-        paths = [place + b"/" + argv[0] for place in env.get(b"PATH", b"/usr/bin:/bin").split(b":")]
-        paths = [path for path in paths if os.access(path, os.F_OK)] or paths[-1:]
-    refused = None
-    for path in paths:
-        try:
-            return os.posix_spawn(
-                path,
-                argv,
-                env,
-                file_actions=actions,
-                setsid=True,
-                setsigmask=(),
-                setsigdef=(SIGINT, SIGPIPE, SIGXFSZ),  # what Python and the warden ignore
-            )
-        except OSError as error:
-            refused = error
-    raise refused or FileNotFoundError(2, "not found")
+    path = argv[0]
+    if b"/" not in path:
+        places = env.get(b"PATH", b"/usr/bin:/bin").split(b":")
+        found = [name for place in places if os.access(name := place + b"/" + path, os.F_OK)]
+        path = next((name for name in found if os.access(name, os.X_OK)), (found or [b"/nowhere"])[0])
+    ignored = (SIGINT, SIGPIPE, SIGXFSZ)  # by Python and the warden
+    return os.posix_spawn(
+        path, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=ignored
+    )
 
 
 def main() -> None:
     prctl(PR_SET_DUMPABLE, 0)
-    control_fd, work_fd, processes, mode = (*map(int, sys.argv[1:4]), sys.argv[4])
+    control_fd, work_fd, processes = map(int, sys.argv[1:4])
+    limits, jailed = os.fsencode(sys.argv[4]), sys.argv[5] == "jailed"
     _signal.signal(SIGINT, _signal.SIG_IGN)  # Python would turn a SIGINT from inside into its own end
-    if mode == "jailed":
+    if jailed:
         most = processes + SPARE_PROCESSES
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     else:
         os.setsid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    for fd in (control_fd, work_fd):
-        os.set_inheritable(fd, False)
     control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control_fd)
     work = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, work_fd)
+    idle = IDLE_S.to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
+    work.setsockopt(_socket.SOL_SOCKET, SO_RCVTIMEO, idle)
     null = os.open("/dev/null", os.O_RDWR)
     for target in range(3):
         os.dup2(null, target)
-    warden = Warden(control, work, mode == "jailed")
+        os.set_inheritable((control_fd, work_fd, null)[target], False)
+    warden = Warden(control, work, limits, jailed)
     try:
         warden.serve()
     finally:
-        if mode != "jailed":
+        if not jailed:
             warden.hunt(warden.me, spare=set())
 
 
