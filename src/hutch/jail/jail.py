@@ -20,15 +20,18 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound, Unavailable
 from hutch.jail.control import Control, ready_to_write
+from hutch.jail.egress import parse_allow_list
 from hutch.jail.launch import Identity, Launched, claim_identity, launch, launch_unsafe
-from hutch.jail.limits import Meter, hit_by_signal, make_group
+from hutch.jail.limits import Mark, Meter, hit_by_signal, make_group
+from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.output import Capture, Pump
 from hutch.jail.policy import AGENT, LONGEST_TIMEOUT_S, WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
 from hutch.jail.process import Command, set_size
-from hutch.jail.seam import Finished, LimitHit, OnOutput, Pipe, Size
+from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
 
 CLOSE_S = 5.0
+UNTOLD = Outside()
 TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
 
 
@@ -54,6 +57,7 @@ class Jailed:
         self._meter = meter
         self._loop = asyncio.get_running_loop()
         self._scratch: Path | None = None
+        self._way_out: WayOut | None = None
         self._outputs = 0
         self._running = 0
         self._pts = -1
@@ -61,7 +65,7 @@ class Jailed:
         self._closed = False
         self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
 
-    async def ready(self) -> None:
+    async def ready(self, outside: Outside) -> None:
         """Wait for the warden; from then on commands may come, and what is inside is not trusted."""
         try:
             pid = await self._control.ready()
@@ -75,6 +79,17 @@ class Jailed:
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
             self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
+            if self.policy.network:
+                self._way_out = await open_way_out(self, outside)
+
+    @property
+    def warden_pid(self) -> int:
+        """The first process of the jail, as this machine numbers it."""
+        return self._control.warden_pid
+
+    @property
+    def warden_pidfd(self) -> int:
+        return self._warden
 
     async def run(
         self,
@@ -193,6 +208,14 @@ class Jailed:
         sock.setblocking(False)
         return sock
 
+    def mark(self) -> Mark:
+        """This moment, for `limit_hit`."""
+        return self._meter.mark()
+
+    def limit_hit(self, since: Mark, ended: Exit, limits: Limits | None = None) -> LimitHit | None:
+        """The limit that was hit by what runs inside since the mark, or that ended a command of now."""
+        return self._meter.hit_since(since) or hit_by_signal(ended, limits or self.policy.limits)
+
     async def clear(self) -> None:
         await self._control.clear()
 
@@ -205,6 +228,8 @@ class Jailed:
         if not self.unsafe:  # the unsafe warden ends its children itself, now that its socket is closed
             self._end("closed")
         await self._meter.stop()
+        if self._way_out is not None:
+            await self._way_out.close()
         await self._reap()
         for fd in (self._warden, self._pts):
             if fd >= 0:
@@ -265,7 +290,7 @@ class Jailed:
 
     def _environment(self) -> dict[str, str]:
         if not self.unsafe:
-            return environment(self.policy)
+            return {**(self._way_out.environment if self._way_out else {}), **environment(self.policy)}
         return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
 
     def _output_path(self) -> Path:
@@ -292,18 +317,21 @@ class Jailed:
 
 @asynccontextmanager
 async def open_jail(
-    workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False
+    workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False, outside: Outside = UNTOLD
 ) -> AsyncIterator[Jailed]:
     """A jail on a directory, used in place; all that ran in it is gone when the block is left."""
-    jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail)
+    jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
     try:
         yield jail
     finally:
         await asyncio.shield(asyncio.ensure_future(jail.close()))
 
 
-async def start_jail(workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False) -> Jailed:
+async def start_jail(
+    workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False, outside: Outside = UNTOLD
+) -> Jailed:
     """As `open_jail`, for callers who close it themselves."""
+    parse_allow_list(policy.network)
     directory = await asyncio.to_thread(workspace.resolve)
     if not await asyncio.to_thread(directory.is_dir):
         raise NotFound(f"There is no directory '{directory}' to open a jail on. Create it first.")
@@ -326,7 +354,7 @@ async def start_jail(workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail:
         policy, launched=launched, identity=identity, meter=meter, directory=directory, unsafe=unsafe_no_jail
     )
     try:
-        await jail.ready()
+        await jail.ready(outside)
     except BaseException:
         await asyncio.shield(asyncio.ensure_future(jail.close()))
         raise

@@ -166,6 +166,8 @@ def _start(
             group=identity.gid if identity else None,
             extra_groups=[] if identity else None,
             umask=0o022,
+            # Not of our process group: a Ctrl-C meant for us would end the jail.
+            start_new_session=True,
         )
     except OSError as error:
         ours.close()

@@ -106,10 +106,19 @@ class Writer(Protocol):
 class Process(Protocol):
     """A command in a jail. Its streams belong to the caller, who closes them or the whole."""
 
-    stdin: Writer | None
-    stdout: Reader | None
-    stderr: Reader | None
-    terminal: int | None  # the master's descriptor, not blocking
+    @property
+    def stdin(self) -> Writer | None: ...
+
+    @property
+    def stdout(self) -> Reader | None: ...
+
+    @property
+    def stderr(self) -> Reader | None: ...
+
+    @property
+    def terminal(self) -> int | None:
+        """The master's descriptor, not blocking."""
+        ...
 
     async def wait(self) -> Exit:
         """How the command itself ended; what it started may live on."""
