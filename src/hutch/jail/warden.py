@@ -72,7 +72,7 @@ class Warden:
         self.control, self.work, self.jailed, self.me = control, work, jailed, os.getpid()
         self.limits = limits  # of commands, unless they come with others
         self.reapers: dict[int, bytes] = {}  # reaper's pid: its command's nonce, b"" while it waits
-        self.doomed: set[bytes] = set()  # to be killed as soon as they are seen
+        self.doomed: list[bytes] = []  # to be killed as soon as they are seen, or have begun
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
         os.set_blocking(self.alarm, False)
@@ -117,9 +117,10 @@ class Warden:
             word, _, nonce = line.partition(b" ")
             pid = int(word)
             if pid in self.reapers:
+                if not nonce and self.reapers[pid] in self.doomed:
+                    self.doomed.remove(self.reapers[pid])
                 self.reapers[pid] = nonce
                 if nonce in self.doomed:
-                    self.doomed.discard(nonce)
                     self.kill(nonce)
 
     def bury(self) -> None:
@@ -173,9 +174,8 @@ class Warden:
                 if self.reapers.get(pid) == nonce:
                     self.hunt(pid, spare=set())
                 send(pid, SIGCONT)
-                return
-        if len(self.doomed) < MOST_DOOMED:
-            self.doomed.add(nonce)
+        # It may not have been seen yet, or not have begun: its reaper will tell.
+        self.doomed = [*self.doomed, nonce][-MOST_DOOMED:]
 
     def hunt(self, root: int, spare: set[int], through: bool = False) -> None:
         """Kill all below `root`. A process that was sent SIGKILL cannot fork any more, so once a look shows
@@ -290,6 +290,7 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
         os.write(tell, b"%d %s\n" % (me, nonce))
         status = fds.pop(0)
         pid = begin(rest, own_limits, status, fds)
+        os.write(tell, b"%d %s\n" % (me, nonce))  # again: a kill in between has found nobody
         for fd in fds:
             os.close(fd)
         while dead := wait(0):
