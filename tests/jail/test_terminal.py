@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
@@ -460,6 +460,7 @@ async def test_two_who_type_at_once_do_not_mix(jail: Jailed, workspace: Path) ->
 # --- the ring ---
 
 
+@settings(database=None)
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=40), st.integers(8, 64))
 def test_ring_holds_the_last_bytes(chunks: list[bytes], size: int) -> None:
     ring, stream = Ring(size), b"".join(chunks)
