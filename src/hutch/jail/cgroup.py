@@ -85,7 +85,7 @@ def find_home(root: Path = Path("/")) -> Home | None:
     if version2 is not None and set(_read(version2 / "cgroup.controllers").split()) >= NEEDED:
         return Home(2, dict.fromkeys(("memory", "pids", "cpu"), version2)) if _ours(version2) else None
     if version1.keys() >= NEEDED and all(_ours(version1[name]) for name in NEEDED):
-        wanted = {name: path for name, path in version1.items() if name in ("memory", "pids")}
+        wanted = {name: path for name, path in version1.items() if name in ("memory", "pids", "cpu")}
         return Home(1, {name: path for name, path in wanted.items() if _ours(path)})
     return None
 

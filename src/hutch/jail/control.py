@@ -11,6 +11,7 @@ import asyncio
 import os
 import re
 import socket
+import stat
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -212,14 +213,13 @@ def write_all(fd: int, data: bytes) -> None:
 
 def is_tcp(fd: int) -> bool:
     """Whether a descriptor is a TCP socket, whatever its giver says."""
-    try:
-        with socket.socket(fileno=os.dup(fd)) as sock:
-            return (
-                sock.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) in (socket.AF_INET, socket.AF_INET6)
-                and sock.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
-            )
-    except OSError:
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         return False
+    sock = socket.socket(fileno=fd)
+    try:
+        return sock.family in (socket.AF_INET, socket.AF_INET6) and sock.proto == socket.IPPROTO_TCP
+    finally:
+        sock.detach()
 
 
 def _unpack(passed: list[tuple[int, int, bytes]]) -> tuple[list[int], tuple[int, int]]:

@@ -116,8 +116,9 @@ class Meter:
         self._tmpfs, self._workspace = {}, -1
 
     async def remove(self) -> None:
-        if self._group is not None:
-            await asyncio.to_thread(self._group.remove)
+        group, self._group = self._group, None
+        if group is not None:
+            await asyncio.to_thread(group.remove)
 
     async def _watch(self, warden: int, namespace: str, clear: Callable[[], Awaitable[None]]) -> None:
         growth = Growth(

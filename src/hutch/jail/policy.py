@@ -7,6 +7,7 @@ since bubblewrap performs them one by one.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.system import System
@@ -155,6 +156,8 @@ def arguments(
         # The same uid inside and outside, so that git finds its own files.
         *("--uid", str(uid), "--gid", str(gid), "--hostname", HOSTNAME),
         *("--new-session", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"),
+        # Made first and for all: a parent that bubblewrap makes for a file is its owner's alone.
+        *_flat(("--perms", "0755", "--dir", path) for path in _parents(system, files)),
         *_flat(("--ro-bind", path, path) for path in system.directories),
         *_flat(("--symlink", target, path) for path, target in system.links),
         *_flat(("--ro-bind", path, path) for path in system.etc),
@@ -173,6 +176,13 @@ def arguments(
         *("--remount-ro", "/", "--chdir", WORKSPACE),
         *("--seccomp", str(seccomp_fd)),
     ]
+
+
+def _parents(system: System, files: Mapping[str, int]) -> list[str]:
+    """The directories above the single files, parents first."""
+    paths = [*system.etc, *(path for path, _ in system.etc_links), *files]
+    above = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"}
+    return sorted(above)
 
 
 def _tmpfs(path: str, size_bytes: int, mode: str) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class Warden:
         self.control, self.work, self.jailed, self.me = control, work, jailed, os.getpid()
         self.limits = limits  # of commands, unless they come with others
         self.reapers: dict[int, bytes] = {}  # reaper's pid: its command's nonce, b"" while it waits
-        self.doomed: list[bytes] = []  # to be killed as soon as they are seen, or have begun
+        self.doomed: dict[bytes, None] = {}  # to be killed as soon as they are seen, or have begun
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
         os.set_blocking(self.alarm, False)
@@ -113,15 +113,14 @@ class Warden:
     def hear(self) -> None:
         """Learn which reaper has taken which command, and which is free again."""
         ready = select.select([self.news], [], [], 0)[0]
-        for line in os.read(self.news, 65536).splitlines() if ready else ():
-            word, _, nonce = line.partition(b" ")
-            pid = int(word)
-            if pid in self.reapers:
-                if not nonce and self.reapers[pid] in self.doomed:
-                    self.doomed.remove(self.reapers[pid])
-                self.reapers[pid] = nonce
-                if nonce in self.doomed:
-                    self.kill(nonce)
+        lines = os.read(self.news, 65536).splitlines() if ready else []
+        for pid, _, nonce in (line.partition(b" ") for line in lines):
+            if int(pid) in self.reapers:
+                if not nonce:
+                    self.doomed.pop(self.reapers[int(pid)], None)
+                self.reapers[int(pid)] = nonce
+        for nonce in self.doomed.keys() & set(self.reapers.values()) if lines else ():
+            self.kill(nonce)  # only now, when all lines are known: a reaper may have gone on to another
 
     def bury(self) -> None:
         """Take the exit of every dead child; if a reaper was killed, end what it kept together."""
@@ -174,8 +173,9 @@ class Warden:
                 if self.reapers.get(pid) == nonce:
                     self.hunt(pid, spare=set())
                 send(pid, SIGCONT)
-        # It may not have been seen yet, or not have begun: its reaper will tell.
-        self.doomed = [*self.doomed, nonce][-MOST_DOOMED:]
+        self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell
+        if len(self.doomed) > MOST_DOOMED:
+            del self.doomed[next(iter(self.doomed))]
 
     def hunt(self, root: int, spare: set[int], through: bool = False) -> None:
         """Kill all below `root`. A process that was sent SIGKILL cannot fork any more, so once a look shows

@@ -1,0 +1,25 @@
+"""A jail of its own for a test."""
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.jail import Jailed, open_jail
+
+
+@pytest.fixture
+def workspace() -> Iterator[Path]:
+    """A directory that other users can reach, as a jail's user may be another."""
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+async def jail(workspace: Path) -> AsyncIterator[Jailed]:
+    async with open_jail(workspace) as opened:
+        yield opened

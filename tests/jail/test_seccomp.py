@@ -1,0 +1,158 @@
+"""The filter, run call by call in an interpreter, and for real."""
+
+import ctypes
+import errno
+import struct
+
+import pytest
+
+from hutch.jail import seccomp
+from hutch.jail.jail import Jailed
+from hutch.jail.seccomp import ALLOW, ARCHITECTURES, ERRNO, KILL, Machine, program
+
+MACHINES: tuple[Machine, ...] = ("x86_64", "aarch64")
+EPERM, ENOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
+
+
+def judge(code: bytes, number: int, *arguments: int, architecture: int) -> int:
+    """Run a classic BPF program on one system call."""
+    words = [*arguments, *[0] * (6 - len(arguments))]
+    data = struct.pack("<iIQ6Q", number, architecture, 0, *(word & (1 << 64) - 1 for word in words))
+    accumulator, at = 0, 0
+    program = list(struct.iter_unpack("<HBBI", code))
+    while True:
+        operation, yes, no, k = program[at]
+        at += 1
+        if operation == seccomp.LOAD:
+            accumulator = struct.unpack_from("<I", data, k)[0]
+        elif operation == seccomp.AND:
+            accumulator &= k
+        elif operation == seccomp.RETURN:
+            return int(k)
+        else:
+            true = {
+                seccomp.EQUAL: accumulator == k,
+                seccomp.ABOVE: accumulator > k,
+                seccomp.ABOVE_OR_EQUAL: accumulator >= k,
+                seccomp.ANY_BIT: bool(accumulator & k),
+            }[operation]
+            at += yes if true else no
+
+
+def on(machine: Machine, number: int, *arguments: int, counted: bool = True) -> int:
+    return judge(program(machine, counted=counted), number, *arguments, architecture=ARCHITECTURES[machine])
+
+
+def x86(number: int, *arguments: int, counted: bool = True) -> int:
+    return on("x86_64", number, *arguments, counted=counted)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_call_of_the_tables_is_answered_with_its_error(machine: Machine) -> None:
+    column = MACHINES.index(machine)
+    for table, answer in ((seccomp.REFUSED, EPERM), (seccomp.ABSENT, ENOSYS)):
+        for name, numbers in table.items():
+            if (number := numbers[column]) is not None:
+                assert on(machine, number) == answer, name
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_program_is_short_and_every_jump_stays_inside(machine: Machine) -> None:
+    code = list(struct.iter_unpack("<HBBI", program(machine, counted=False)))
+    assert len(code) < 400
+    for at, (operation, yes, no, _) in enumerate(code):
+        if operation not in (seccomp.LOAD, seccomp.AND, seccomp.RETURN):
+            assert at + 1 + max(yes, no) < len(code)
+    assert code[-1] == (seccomp.RETURN, 0, 0, ALLOW)
+
+
+def test_other_architectures_and_x32_are_killed() -> None:
+    code = program("x86_64", counted=True)
+    assert judge(code, 1, architecture=0x40000003) == KILL  # i386
+    assert x86(0x40000001) == KILL
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "arguments", "answer"),
+    [
+        ("clone: a process", 56, (0x01200011,), ALLOW),
+        ("clone: a user namespace", 56, (0x10000011,), EPERM),
+        ("clone: a network namespace", 56, (0x40000011,), EPERM),
+        ("unshare: files", 272, (0x400,), ALLOW),
+        ("unshare: mounts", 272, (0x20000,), EPERM),
+        ("unshare: time", 272, (0x80,), EPERM),
+        ("personality: ask", 135, (0xFFFFFFFF,), ALLOW),
+        ("personality: no randomisation", 135, (0x40000,), EPERM),
+        ("ioctl: window size", 16, (0, 0x5413), ALLOW),
+        ("ioctl: TIOCSTI", 16, (0, 0x5412), EPERM),
+        ("ioctl: TIOCSTI with high bits", 16, (0, 0xFFFFFFFF00005412), EPERM),
+        ("ioctl: TIOCLINUX", 16, (0, 0x541C), EPERM),
+        ("socket: unix", 41, (1, 1), ALLOW),
+        ("socket: tcp", 41, (2, 1 | 0o2000000, 0), ALLOW),
+        ("socket: udp over ipv6", 41, (10, 2, 17), ALLOW),
+        ("socket: raw", 41, (2, 3, 1), EPERM),
+        ("socket: sctp", 41, (2, 1, 132), ERRNO | errno.EPROTONOSUPPORT),
+        ("socket: route", 41, (16, 3, 0), ALLOW),
+        ("socket: audit", 41, (16, 3, 9), ERRNO | errno.EPROTONOSUPPORT),
+        ("socket: vsock", 41, (40, 1), ERRNO | errno.EAFNOSUPPORT),
+        ("socket: packet", 41, (17, 3), ERRNO | errno.EAFNOSUPPORT),
+        ("socket: alg", 41, (38, 5), ERRNO | errno.EAFNOSUPPORT),
+        ("chmod: plain", 90, (0, 0o755), ALLOW),
+        ("chmod: set-user-ID", 90, (0, 0o4755), EPERM),
+        ("fchmodat: set-group-ID", 268, (0, 0, 0o2755), EPERM),
+        ("openat: read, junk in mode", 257, (0, 0, 0, 0o4755), ALLOW),
+        ("openat: create", 257, (0, 0, 0o101, 0o644), ALLOW),
+        ("openat: create set-user-ID", 257, (0, 0, 0o101, 0o4755), EPERM),
+        ("openat: unnamed, set-user-ID", 257, (0, 0, 0o20200001, 0o4755), EPERM),
+    ],
+)
+def test_calls_are_judged_by_their_arguments(
+    name: str, number: int, arguments: tuple[int, ...], answer: int
+) -> None:
+    assert x86(number, *arguments) == answer
+
+
+def test_memory_that_nobody_counts_is_refused_only_where_no_cgroup_counts_it() -> None:
+    assert (x86(319), x86(319, counted=False)) == (ALLOW, ENOSYS)  # memfd_create
+    assert (x86(29, 0, 1 << 30), x86(29, 0, 1 << 30, counted=False)) == (ALLOW, ERRNO | errno.EINVAL)
+    assert x86(29, 0, 4096, counted=False) == ALLOW  # shmget
+    assert x86(29, 0, 1 << 40, counted=False) == ERRNO | errno.EINVAL
+
+
+@pytest.mark.anyio
+async def test_the_kernel_agrees(jail: Jailed) -> None:
+    """Each call on this machine, bare and in a jail: what the jail refuses is not merely impossible."""
+    machine = seccomp.this_machine()
+    column = MACHINES.index(machine)
+    refused = {name: numbers[column] for name, numbers in {**seccomp.REFUSED, **seccomp.ABSENT}.items()}
+    numbers = {name: number for name, number in refused.items() if number is not None}
+    script = (
+        "import ctypes, sys\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "for number in map(int, sys.argv[1:]):\n"
+        "    libc.syscall(number, -1, -1, -1, -1, -1, -1)\n"
+        "    print(ctypes.get_errno())\n"
+    )
+    ran = await jail.run(["python3", "-c", script, *map(str, numbers.values())])
+    told = dict(zip(numbers, map(int, ran.stdout.split()), strict=True))
+    assert told == {name: errno.ENOSYS if name in seccomp.ABSENT else errno.EPERM for name in numbers}
+
+
+@pytest.mark.anyio
+async def test_the_filter_is_on_and_new_rights_are_off(jail: Jailed) -> None:
+    ran = await jail.run(["grep", "-E", "^(Seccomp|NoNewPrivs|Cap...):", "/proc/self/status"])
+    assert dict(line.split(b":\t") for line in ran.stdout.splitlines()) == {
+        **{b"Cap" + kind: b"0000000000000000" for kind in (b"Inh", b"Prm", b"Eff", b"Bnd", b"Amb")},
+        b"NoNewPrivs": b"1",
+        b"Seccomp": b"2",
+    }
+
+
+def test_the_negative_control_these_calls_work_out_here() -> None:
+    """keyctl and personality answer on the bare machine, so a refusal inside is the filter's."""
+    if seccomp.this_machine() != "x86_64":
+        pytest.skip("numbers of x86_64")
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.syscall(135, 0xFFFFFFFF) >= 0
+    libc.syscall(250, 0, -3, 0)  # KEYCTL_GET_KEYRING_ID
+    assert ctypes.get_errno() != errno.EPERM

@@ -1,0 +1,111 @@
+"""Commands that fight their keeper."""
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Unavailable
+from hutch.jail.jail import Jailed, open_jail
+
+pytestmark = pytest.mark.anyio
+
+# Forks, starts a new session and exits, for ever: no look at /proc ever finds it alive.
+RABBIT = """
+import os, sys
+os.close(1); os.close(2)
+while True:
+    if os.fork(): os._exit(0)
+    os.setsid()
+"""
+
+
+def sh(script: str) -> list[str]:
+    return ["/bin/sh", "-c", script]
+
+
+async def processes(jail: Jailed) -> int:
+    """Processes of commands, this one's own three not counted."""
+    return int((await jail.run(sh("ps -e -o args= | grep -vc '^/run/hutch/warden'"))).stdout) - 3
+
+
+async def test_killing_the_reaper_frees_nobody(jail: Jailed) -> None:
+    ran = await jail.run(sh("sleep 60 & setsid -f sleep 60; kill -9 $PPID; sleep 60"))
+    assert (ran.exit_code, ran.signal) == (None, signal.SIGKILL)
+    async with asyncio.timeout(5):
+        while await processes(jail):
+            await asyncio.sleep(0.01)
+
+
+async def test_killing_everything_is_survived(jail: Jailed) -> None:
+    assert (await jail.run(sh("kill -9 -1; sleep 60"))).signal == signal.SIGKILL
+    assert (await jail.run(["echo", "on"])).stdout == b"on\n"
+
+
+async def test_stopping_everything_is_survived(jail: Jailed) -> None:
+    ran = await jail.run(sh("kill -STOP -1; sleep 60"), timeout_s=0.5)
+    assert (ran.timed_out, ran.signal) == (True, signal.SIGKILL)
+    began = time.monotonic()
+    assert (await jail.run(["echo", "on"], timeout_s=5)).stdout == b"on\n"
+    assert time.monotonic() - began < 3
+
+
+async def test_a_stopped_waiting_reaper_is_roused(jail: Jailed) -> None:
+    await jail.run(sh("pkill -STOP -f warden.py"), timeout_s=1)  # its own reaper too
+    assert (await jail.run(["echo", "on"], timeout_s=10)).stdout == b"on\n"
+
+
+async def test_a_careless_pkill_leaves_the_keepers_alone(jail: Jailed) -> None:
+    other = await jail.spawn(["sleep", "60"])
+    await jail.run(sh("pkill -f python; pkill -f hutch; kill -TERM 1; kill -HUP $PPID; true"))
+    await jail.run(sh("pkill -9 python; killall -9 python3; true"))
+    assert other.is_gone is False
+    await other.kill()
+    other.close()
+
+
+async def test_what_forks_faster_than_it_can_be_listed_is_caught(jail: Jailed) -> None:
+    ran = await jail.run(["python3", "-c", RABBIT], timeout_s=0.5)
+    assert ran.duration_s < 0.5  # its first process is soon gone
+    rabbits = await jail.spawn(sh("(python3 -c '" + RABBIT + "') & sleep 60"))
+    await asyncio.sleep(0.3)
+    async with asyncio.timeout(5):
+        await rabbits.kill()
+        await jail.clear()
+    rabbits.close()
+    assert await processes(jail) == 0
+
+
+async def test_a_timeout_in_a_fork_bomb_leaves_nothing(jail: Jailed) -> None:
+    ran = await jail.run(
+        ["python3", "-c", "import os\nwhile True:\n try: os.fork()\n except OSError: pass"], timeout_s=1
+    )
+    assert ran.timed_out
+    assert ran.duration_s < 6
+    assert (await jail.run(["echo", "on"])).stdout == b"on\n"
+    async with asyncio.timeout(10):
+        while await processes(jail):
+            await asyncio.sleep(0.05)
+
+
+async def test_a_finished_commands_nonce_kills_nobody_else(jail: Jailed) -> None:
+    for _ in range(20):
+        short = await jail.spawn(["true"])
+        after = asyncio.create_task(jail.run(sh("sleep 0.02; echo whole")))
+        await short.kill()
+        short.close()
+        assert (await after).stdout == b"whole\n"
+
+
+async def test_a_killed_warden_ends_the_jail_and_says_so(workspace: Path) -> None:
+    async with open_jail(workspace) as jail:
+        process = await jail.spawn(["sleep", "60"])
+        Path(f"/proc/{jail.warden_pid}")  # from outside it can be killed
+        signal.pidfd_send_signal(jail.warden_pidfd, signal.SIGKILL)
+        assert (await process.wait()).signal == signal.SIGKILL
+        with pytest.raises(Unavailable, match="Open a new one"):
+            while True:
+                await jail.run(["true"], timeout_s=1)
+        process.close()
