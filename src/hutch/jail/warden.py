@@ -379,7 +379,6 @@ def main() -> None:
         most = processes + SPARE_PROCESSES
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     else:
-        os.setsid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control_fd)
     work = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, work_fd)
