@@ -4,14 +4,26 @@ Commands and the gateway ask here for what they need; nobody else knows which
 implementation stands behind a seam.
 """
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hutch import logs
+from hutch.domain.errors import Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
-from hutch.settings import Loaded
+from hutch.jail.egress import EgressAttempt
+from hutch.jail.jail import Jailed, start_jail
+from hutch.jail.limits import size
+from hutch.jail.network import Outside
+from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
+from hutch.jail.probe import jail_checks
+from hutch.jail.seam import PIPE, Exit, Process, Reader, Size
+from hutch.jail.terminal import Terminal, open_terminal
+from hutch.settings import Loaded, Settings
 from hutch.settings.paths import Paths
 from hutch.store.bundle import write_bundle
 from hutch.store.lock import hold
@@ -20,7 +32,34 @@ from hutch.store.retention import Pruned, prune
 from hutch.store.seam import EventLog, Head
 from hutch.store.vault import Vault
 
-__all__ = ["EventLog", "Head", "Pruned", "configure_logs", "event_log", "export", "only_server", "prune"]
+__all__ = [
+    "LONGEST_TIMEOUT_S",
+    "PIPE",
+    "PROFILES",
+    "EgressAttempt",
+    "EventLog",
+    "Exit",
+    "Head",
+    "Jailed",
+    "Outside",
+    "Policy",
+    "Process",
+    "Pruned",
+    "Reader",
+    "Size",
+    "Terminal",
+    "configure_logs",
+    "event_log",
+    "export",
+    "jail_policy",
+    "only_server",
+    "open_jail",
+    "open_terminal",
+    "prune",
+    "size",
+]
+
+TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
 
 
 def configure_logs(loaded: Loaded) -> None:
@@ -56,3 +95,49 @@ async def export(log: EventLog, session_id: SessionId, path: Path, *, overwrite:
             overwrite=overwrite,
         )
         return evidence.head
+
+
+def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Sequence[str] = ()) -> Policy:
+    """The rules of a jail: the settings for agents; another profile keeps the tighter of its own and them.
+
+    Files in /tmp, /dev/shm and home are memory: where they were allowed all of it, they are cut to a part.
+    """
+    known = profile(profile_name)
+    limits = {name: value for name, value in settings.jail if name != "network"}
+    if known.profile != "agent":
+        limits = {name: min(value, getattr(known.limits, name)) for name, value in limits.items()}
+    tmpfs = ("tmp_bytes", "shm_bytes", "home_bytes")
+    wanted = sum(limits[name] for name in tmpfs)
+    if wanted >= limits["memory_bytes"]:
+        share = TMPFS_SHARE * limits["memory_bytes"] / wanted
+        limits |= {name: int(limits[name] * share) for name in tmpfs}
+    return replace(
+        known,
+        limits=replace(known.limits, **limits),
+        network=tuple(dict.fromkeys((*settings.jail.network, *network))),
+    )
+
+
+@asynccontextmanager
+async def open_jail(
+    workspace: Path, policy: Policy, *, unsafe_no_jail: bool = False, outside: Outside | None = None
+) -> AsyncIterator[Jailed]:
+    """A jail on a directory. Where none can be had, the error says how to mend that, as the doctor does."""
+    try:
+        jail = await start_jail(
+            workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside or Outside()
+        )
+    except Unavailable as error:
+        raise Unavailable(f"No jail, so nothing was run. {await asyncio.to_thread(_mend, error)}") from error
+    try:
+        yield jail
+    finally:
+        await asyncio.shield(asyncio.ensure_future(jail.close()))
+
+
+def _mend(error: Unavailable) -> str:
+    failed = [check for check in jail_checks() if check.status == "fail"]
+    if not failed:
+        return str(error)
+    fix = failed[0].fix if os.geteuid() else failed[0].fix.replace("sudo ", "")
+    return f"{failed[0].name}: {failed[0].found}. Mend it, then look again with `hutch doctor`:\n{fix}"

@@ -18,6 +18,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),
     Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session."),
     Command("Record", "export", "hutch.cli.record:export_command", "Write a session's record to a bundle."),
     Command("Record", "verify", "hutch.cli.verify:verify_command", "Check a bundle, offline."),

@@ -62,6 +62,11 @@ class Given:
     origin: str
 
 
+def terminal_type() -> str:
+    """What the user's terminal calls itself; empty when it does not say."""
+    return os.environ.get("TERM", "")
+
+
 def load(
     flags: Mapping[str, Any] = NOTHING, repo: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Loaded:

@@ -1,0 +1,147 @@
+"""A program in a jail, with its ends in the user's hands.
+
+On the user's terminal, which becomes that of the program; or plainly, with
+standard input, output and error passed through and the keyboard's signals too.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from hutch import app
+from hutch.cli.own_terminal import OwnTerminal
+from hutch.cli.passage import CHUNK_BYTES, Inlet, Outlet
+from hutch.cli.signals import on_signals
+from hutch.domain.errors import HutchError, LimitReached
+
+LEFT_BYTES = 1024 * 1024  # still passed on after the command's end; what it left behind may print for ever
+GRACE_S = 1.0  # for output to leave, when we are told to end
+SHELL = ("/bin/bash",)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for."""
+
+    argv: tuple[str, ...]  # empty is a shell
+    env: dict[str, str]
+    timeout_s: float | None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.argv or SHELL
+
+
+async def on_terminal(jail: app.Jailed, wish: Wish, own: OwnTerminal) -> app.Exit:
+    """The user's terminal becomes that of the program."""
+    outlet, clean = Outlet(1), False
+    async with app.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
+        signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
+        with own.raw(), on_signals(signals):
+            typing = asyncio.create_task(_type(Inlet(0), terminal))
+            try:
+                async with _limit(wish.timeout_s):
+                    reader = terminal.attach()
+                    async for _, data in reader:
+                        own.watch(data)
+                        await outlet.write(data)
+                        reader.acknowledge(len(data))
+                    exit_ = await terminal.wait()
+                clean = exit_.signal is None
+                return exit_
+            except OSError:  # our terminal is gone, and whoever looked at it
+                return app.Exit(None, signal.SIGHUP)
+            finally:
+                typing.cancel()
+                if not clean:
+                    with suppress(OSError):
+                        async with asyncio.timeout(GRACE_S):
+                            await outlet.write(own.tidy())
+
+
+async def _type(inlet: Inlet, terminal: app.Terminal) -> None:
+    with suppress(HutchError):  # the program has ended
+        while data := await inlet.read():
+            await terminal.write(data)
+
+
+async def plainly(jail: app.Jailed, wish: Wish) -> app.Exit:
+    """Output is passed through as it comes; input too, and the signals of the keyboard."""
+    process = await jail.spawn(wish.words, stdin=app.PIPE, env=wish.env)
+    assert process.stdout and process.stderr
+    outlets = [(process.stdout, Outlet(1)), (process.stderr, Outlet(2))]
+    tasks = [asyncio.create_task(_pass_on(*each)) for each in outlets]
+    feeding = asyncio.create_task(_feed(Inlet(0), process))
+
+    async def pause() -> None:
+        await process.signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        await process.signal(signal.SIGCONT)  # we go on, so does it
+
+    keys: dict[signal.Signals, Callable[[], Awaitable[None]]] = {
+        signal.SIGINT: lambda: process.signal(signal.SIGINT),
+        signal.SIGQUIT: lambda: process.signal(signal.SIGQUIT),
+        signal.SIGTSTP: pause,
+    }
+    patience_s: float | None = GRACE_S
+    try:
+        with on_signals(keys):
+            async with _limit(wish.timeout_s):
+                exit_ = await process.wait()
+        patience_s = None  # it is over, and whoever reads gets all of it, however slowly
+        return exit_
+    except LimitReached:
+        await process.kill()
+        raise
+    finally:
+        # What was read is on its way; only the waiting for more is over.
+        for task in (feeding, *tasks):
+            task.cancel()
+        await asyncio.gather(feeding, *tasks, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                for reader, outlet in outlets:
+                    await _pass_rest(reader, outlet)
+        process.close()
+
+
+async def _pass_on(reader: app.Reader, outlet: Outlet) -> None:
+    while data := await reader.read(CHUNK_BYTES):
+        try:
+            await outlet.write(data)
+        except OSError:
+            reader.close()  # the command gets SIGPIPE, as it would without us
+            return
+
+
+async def _pass_rest(reader: app.Reader, outlet: Outlet) -> None:
+    left = LEFT_BYTES
+    with suppress(OSError):  # nothing there now, or nobody takes it
+        while left > 0 and reader.fd >= 0 and (data := os.read(reader.fd, CHUNK_BYTES)):
+            await outlet.write(data)
+            left -= len(data)
+    with suppress(OSError):
+        await outlet.write(b"")  # comes after all that is still to be written
+
+
+async def _feed(inlet: Inlet, process: app.Process) -> None:
+    assert process.stdin
+    with suppress(OSError):  # it has read all it wanted
+        while data := await inlet.read():
+            await process.stdin.write(data)
+    process.stdin.close()
+
+
+@asynccontextmanager
+async def _limit(timeout_s: float | None) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError:
+        raise LimitReached(
+            f"Killed after {timeout_s:g} s, the limit jail.command_timeout_s. Give it longer: --timeout S.",
+            limit="command_timeout_s",
+        ) from None

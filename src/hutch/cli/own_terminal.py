@@ -1,0 +1,65 @@
+"""The user's own terminal, handed over to a program in a jail and always given back."""
+
+import fcntl
+import os
+import struct
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hutch.app import Size
+
+OTHER_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
+# Colours, a hidden cursor, keypad and mouse modes, marked pastes: what a killed program may leave behind.
+TIDY = b"\x1b[0m\x1b[?25h\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
+KNOWN_TYPES = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo")
+USUAL_TYPE = "xterm-256color"
+
+
+class OwnTerminal:
+    """The terminal on our standard input and output."""
+
+    def __init__(self) -> None:
+        self._on_other_screen = False
+
+    @staticmethod
+    def is_there() -> bool:
+        return os.isatty(0) and os.isatty(1)
+
+    def size(self) -> Size:
+        rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)))
+        return Size(rows or 24, columns or 80)
+
+    @contextmanager
+    def raw(self) -> Iterator[None]:
+        """Every key goes through as it is, until the block is left."""
+        saved = termios.tcgetattr(0)
+        try:
+            self.make_raw()
+            yield
+        finally:
+            with suppress(termios.error):  # it may be gone
+                termios.tcsetattr(0, termios.TCSANOW, saved)
+
+    def make_raw(self) -> None:
+        """Again, after somebody stopped and continued us."""
+        with suppress(termios.error):
+            tty.setraw(0, termios.TCSADRAIN)
+
+    def watch(self, data: bytes) -> None:
+        """Note whether a program has taken the whole screen, or left it."""
+        entered, left = data.rfind(OTHER_SCREEN), data.rfind(OWN_SCREEN)
+        if entered != left:
+            self._on_other_screen = entered > left
+
+    def tidy(self) -> bytes:
+        """What undoes the traces of a program that had no time to do it."""
+        return (OWN_SCREEN if self._on_other_screen else b"") + TIDY
+
+
+def known_type(name: str) -> str:
+    """The terminal's type, if programs in a jail will know it; else the usual one."""
+    places = (Path(place, name[:1], name) for place in KNOWN_TYPES)
+    return name if name and "/" not in name and any(place.exists() for place in places) else USUAL_TYPE

@@ -1,0 +1,125 @@
+"""`hutch shell`: a jail for people, on the directory they are in.
+
+With a terminal on both ends the program inside gets one too; otherwise its
+output is passed through as it comes, standard output and error apart.
+"""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hutch import app, settings
+from hutch.cli.ends import Wish, on_terminal, plainly
+from hutch.cli.own_terminal import OwnTerminal, known_type
+from hutch.cli.signals import ended_by
+from hutch.domain.errors import BadRequest, LimitReached
+
+MOST_NOTED, MOST_REFUSALS = 1000, 10
+LOUD, QUIET = "\x1b[1;41;97m", "\x1b[0m"
+
+
+def shell_command(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- CMD...", help="A command; without it, a shell.")
+    ] = None,
+    workspace: Annotated[
+        Path, typer.Option("--workspace", "-w", metavar="DIR", help="The directory to work on, in place.")
+    ] = Path(),
+    net: Annotated[
+        list[str] | None,
+        typer.Option("--net", metavar="HOST", help="A host that may be reached; again for more."),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="|".join(app.PROFILES), help="Which limits apply.")
+    ] = "agent",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Seconds until everything is killed; without a terminal, jail.command_timeout_s.",
+        ),
+    ] = None,
+    unsafe_no_jail: Annotated[
+        bool, typer.Option("--unsafe-no-jail", help="Run it on this machine, without any walls.")
+    ] = False,
+) -> int:
+    """Open a jailed shell on a directory, or run one command there.
+
+    Only the directory can be changed; nothing else of this machine, its network and its secrets is in
+    reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit.
+    """
+    if timeout is not None and not 0 < timeout <= app.LONGEST_TIMEOUT_S:
+        raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {app.LONGEST_TIMEOUT_S:g}.")
+    loaded = settings.load(repo=workspace)
+    app.configure_logs(loaded)
+    for sentence in loaded.refused:
+        _say(f"warning: {sentence}")
+    policy = app.jail_policy(loaded.settings, profile_name=profile, network=net or ())
+    own = OwnTerminal() if OwnTerminal.is_there() else None
+    if own is None and timeout is None:
+        timeout = policy.limits.command_timeout_s
+    env = {"TERM": known_type(settings.terminal_type())}
+    wish = Wish(tuple(command or ()), env, timeout)
+    if unsafe_no_jail:
+        _warn()
+    elif own is not None:
+        _say(_banner(workspace.resolve(), policy))
+    return asyncio.run(_run(wish, workspace, policy, own, unsafe_no_jail=unsafe_no_jail))
+
+
+async def _run(
+    wish: Wish, workspace: Path, policy: app.Policy, own: OwnTerminal | None, *, unsafe_no_jail: bool
+) -> int:
+    refused: Counter[str] = Counter()
+
+    def note(attempt: app.EgressAttempt) -> None:
+        if not attempt.allowed and len(refused) < MOST_NOTED:
+            refused[f"{attempt.host}:{attempt.port}: {attempt.reason}"] += 1
+
+    outside = app.Outside(on_egress=note)
+    with ended_by(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) as ended:
+        try:
+            async with app.open_jail(
+                workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside
+            ) as jail:
+                mark = jail.mark()
+                exit_ = await (on_terminal(jail, wish, own) if own else plainly(jail, wish))
+                hit = jail.limit_hit(mark, exit_)
+        except asyncio.CancelledError:
+            if not ended:
+                raise
+            return 128 + ended[0]
+        finally:
+            for reason, times in refused.most_common(MOST_REFUSALS):
+                _say(f"no way out to {reason}" + (f" ({times} times)" if times > 1 else ""))
+    code = exit_.code if exit_.code is not None else 128 + (exit_.signal or 0)
+    if hit is None:
+        return code
+    sentence = f"The limit jail.{hit.limit} ({hit.value}) was hit. Use less, or raise it in the settings."
+    if code and (wish.argv or exit_.signal):
+        raise LimitReached(sentence, limit=hit.limit)
+    _say(sentence)  # the command has coped with it, and a shell outlives what it starts
+    return code
+
+
+def _banner(workspace: Path, policy: app.Policy) -> str:
+    limits = policy.limits
+    network = f"only {', '.join(policy.network)}" if policy.network else "none"
+    return (
+        f"jailed in {workspace}; network: {network}; limits: {app.size(limits.memory_bytes)} memory, "
+        f"{limits.processes} processes, {app.size(limits.workspace_growth_bytes)} growth"
+    )
+
+
+def _warn() -> None:
+    text = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
+    _say(f"{LOUD} {text} {QUIET}" if os.isatty(2) else f"WARNING: {text}")
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"hutch: {sentence}", err=True)

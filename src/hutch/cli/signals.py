@@ -1,0 +1,54 @@
+"""Signals to this process, answered in the event loop."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+
+@contextmanager
+def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | None]]) -> Iterator[None]:
+    """Let these functions answer these signals."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Future[None]] = set()
+
+    def answer(handler: Callable[[], Awaitable[None] | None]) -> None:
+        doing = handler()
+        if doing is not None:
+            task = asyncio.ensure_future(doing)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, answer, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+        for task in tasks:
+            task.cancel()
+
+
+@contextmanager
+def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
+    """Turn these signals into the end of this task, so that it closes all it opened.
+
+    Yields the numbers of those that came.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    came: list[int] = []
+
+    def end(number: int) -> None:
+        came.append(number)
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in numbers:
+        loop.add_signal_handler(number, end, number)
+    try:
+        yield came
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
