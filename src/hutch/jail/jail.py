@@ -251,6 +251,8 @@ class Jailed:
 
     async def _reap(self) -> None:
         process = self._launched.process
+        if process.poll() is not None:  # it never came up
+            return
         outer = os.pidfd_open(process.pid)
         gone = asyncio.Event()
         self._loop.add_reader(outer, gone.set)

@@ -6,6 +6,7 @@ command's result can tell. The jail itself goes on.
 """
 
 import asyncio
+import contextlib
 import os
 import resource
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ from hutch.jail import cgroup
 from hutch.jail.growth import Growth
 from hutch.jail.policy import GIB, HOME, KIB, MIB, Limits
 from hutch.jail.seam import Exit, LimitHit
-from hutch.jail.watch import kill_if_inside, tmpfs_use, usage
+from hutch.jail.watch import below, kill_if_inside, tmpfs_use, usage
 
 LOOK_S = 0.2
 CLOSE_LOOK_S = 0.05  # while memory is more than half used
@@ -76,6 +77,9 @@ class Meter:
         _, warden = pids
         if self._group is not None:
             self._group.add(pids)
+            for pid in below(warden):  # the reaper that waits for the first command was there before
+                with contextlib.suppress(ProcessLookupError):
+                    self._group.add([pid])
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         for path in ("/tmp", "/dev/shm", HOME):
             self._tmpfs[path] = os.open(f"/proc/{warden}/root{path}", flags)

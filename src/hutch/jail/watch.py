@@ -25,7 +25,7 @@ class Usage:
 def usage(warden: int) -> Usage:
     """Add up the processes below the warden, who is not counted: nobody gains by killing it."""
     count, total, biggest, most = 0, 0, 0, 0
-    for pid in _below(warden):
+    for pid in below(warden):
         count += 1
         try:
             resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text().split()[1:3])
@@ -61,7 +61,8 @@ def tmpfs_use(directory: int) -> tuple[int, int]:
     return (about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree
 
 
-def _below(root: int) -> list[int]:
+def below(root: int) -> list[int]:
+    """The descendants of a process."""
     found: list[int] = []
     queue = [root]
     while queue:
