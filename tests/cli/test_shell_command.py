@@ -1,0 +1,476 @@
+"""`hutch shell`: real jails on real terminals, and plain commands as scripts use them."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+HUTCH = str(Path(sys.executable).with_name("hutch"))
+IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that the jail's user can reach, with a home for Hutch beside the workspace."""
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    (directory / "work").mkdir()
+    yield directory
+    shutil.rmtree(directory)
+
+
+def environment(place: Path, **more: str) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home"), "TERM": "xterm", **more}
+
+
+def run(
+    place: Path, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [HUTCH, "shell", *args],
+        cwd=place / "work",
+        env=environment(place, **(env or {})),
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def start(place: Path, *args: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [HUTCH, "shell", *args],
+        cwd=place / "work",
+        env=environment(place),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+class Person:
+    """Somebody at a terminal of their own who has typed `hutch shell …`."""
+
+    def __init__(self, place: Path, *args: str, rows: int = 24, columns: int = 80) -> None:
+        self.master, slave = pty.openpty()
+        self.slave = slave  # kept open, to look at its modes
+        self.resize(rows, columns, tell=False)
+        self.modes = termios.tcgetattr(slave)
+        self.shown = b""
+        self._from = 0
+        # setsid -c makes the terminal its controlling one, and then is hutch.
+        self.process = subprocess.Popen(
+            ["setsid", "-c", HUTCH, "shell", *args],
+            cwd=place / "work",
+            env=environment(place),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+        )
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def see(self, pattern: str, within_s: float = 15.0) -> None:
+        deadline = time.monotonic() + within_s
+        while not (found := re.search(pattern.encode(), self._clean()[self._from :], re.S)):
+            assert time.monotonic() < deadline, f"{pattern} is not in {self._clean()[self._from :]!r}"
+            self._look(0.05)
+        self._from += found.end()
+
+    def resize(self, rows: int, columns: int, *, tell: bool = True) -> None:
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        if tell:  # the kernel tells the foreground group of the master's own resize; this is the slave's
+            self.process.send_signal(signal.SIGWINCH)
+
+    def leave(self, within_s: float = 15.0) -> int:
+        """Wait for the end, and see that the terminal is as it was."""
+        deadline = time.monotonic() + within_s
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"still there: {self.shown!r}"
+            self._look(0.05)
+        self._look(0)
+        assert termios.tcgetattr(self.slave) == self.modes
+        return self.process.returncode
+
+    def _clean(self) -> bytes:
+        return re.sub(rb"\x1b\[\?2004[hl]\r?", b"", self.shown)
+
+    def _look(self, within_s: float) -> None:
+        while select.select([self.master], [], [], within_s)[0]:
+            self.shown += os.read(self.master, 65536)
+            within_s = 0
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@contextlib.contextmanager
+def person(place: Path, *args: str) -> Iterator[Person]:
+    opened = Person(place, *args)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not shutil.which(program, path="/usr/bin:/bin"), reason=f"no {program}")
+
+
+# --- one command ---
+
+
+def test_output_and_error_come_apart_with_the_exit_code(place: Path) -> None:
+    ran = run(place, "--", "sh", "-c", "echo out; echo err >&2; pwd; exit 3")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"out\n/workspace\n", b"err\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [("TERM", 143), ("KILL", 137), ("SEGV", 139)])
+def test_a_signal_is_128_and_its_number(place: Path, number: str, code: int) -> None:
+    assert run(place, "--", "sh", "-c", f"kill -{number} $$").returncode == code
+
+
+def test_what_is_piped_in_comes_out_byte_for_byte(place: Path) -> None:
+    data = bytes(range(256)) * 8192
+    ran = run(place, "--", "cat", stdin=data)
+    assert (ran.returncode, ran.stdout == data, ran.stderr) == (0, True, b"")
+
+
+def test_a_script_on_standard_input_is_run(place: Path) -> None:
+    ran = run(place, stdin=b"x=inner\necho $x $((6 * 7))\nexit 4\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (4, b"inner 42\n", b"")
+
+
+def test_files_are_made_in_place_and_belong_to_the_directorys_owner(place: Path) -> None:
+    assert run(place, "--", "sh", "-c", "mkdir new; echo kept > new/file").returncode == 0
+    made = place / "work" / "new" / "file"
+    assert made.read_text() == "kept\n"
+    assert made.stat().st_uid == (place / "work").stat().st_uid
+
+
+def test_another_directory_by_option(place: Path) -> None:
+    (place / "other").mkdir()
+    assert run(place, "-w", str(place / "other"), "--", "touch", "here").returncode == 0
+    assert (place / "other" / "here").exists()
+
+
+def test_much_output_is_whole(place: Path) -> None:
+    ran = run(place, "--", "seq", "3000000")
+    assert ran.stdout == b"".join(b"%d\n" % number for number in range(1, 3_000_001))
+
+
+def test_the_end_does_not_wait_for_a_child_that_holds_the_output(place: Path) -> None:
+    began = time.monotonic()
+    ran = run(place, "--", "sh", "-c", "echo first; sleep 20 & echo last")
+    assert (ran.returncode, ran.stdout) == (0, b"first\nlast\n")
+    assert time.monotonic() - began < 10
+
+
+def test_a_reader_who_leaves_stops_the_command(place: Path) -> None:
+    process = start(place, "--", "yes")
+    assert process.stdout and process.stdin and process.stderr
+    assert process.stdout.read(4) == b"y\ny\n"
+    process.stdout.close()
+    assert process.wait(10) == 128 + signal.SIGPIPE
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_a_slow_reader_gets_everything(place: Path) -> None:
+    process = start(place, "--", "sh", "-c", "seq 200000; echo end >&2")
+    assert process.stdout
+    time.sleep(1.5)
+    stdout, stderr = process.communicate(timeout=30)
+    assert (len(stdout), stderr) == (len(b"".join(b"%d\n" % n for n in range(1, 200_001))), b"end\n")
+
+
+def test_ctrl_c_is_the_commands_to_answer(place: Path) -> None:
+    process = start(
+        place, "--", "bash", "-c", "trap 'echo caught; exit 9' INT; echo on; while :; do sleep 0.1; done"
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"on\n"
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stdout, stderr) == (9, b"caught\n", b"")
+
+
+def test_ctrl_c_ends_a_command_that_has_no_answer(place: Path) -> None:
+    process = start(place, "--", "sh", "-c", "echo on; exec sleep 50")
+    assert process.stdout
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_our_end_is_that_of_everything_inside(place: Path, number: signal.Signals) -> None:
+    process = start(place, "--", "sh", "-c", "trap '' TERM HUP; (setsid sleep 3217 &) ; echo on; sleep 3217")
+    assert process.stdout
+    process.stdout.readline()
+    process.send_signal(number)
+    process.communicate(timeout=10)
+    assert process.returncode == 128 + number
+    assert b"sleep\x003217" not in b"".join(command_lines())
+
+
+def command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
+
+
+# --- limits ---
+
+
+def test_a_timeout_is_named_and_keeps_the_output(place: Path) -> None:
+    ran = run(place, "--timeout", "1", "--", "sh", "-c", "echo so far; sleep 50")
+    assert (ran.returncode, ran.stdout) == (5, b"so far\n")
+    assert ran.stderr.startswith(b"hutch: Killed after 1 s, the limit jail.command_timeout_s.")
+
+
+def test_the_timeout_of_the_settings_holds(place: Path) -> None:
+    ran = run(place, "--", "sleep", "50", env={"HUTCH_JAIL__COMMAND_TIMEOUT_S": "1"})
+    assert ran.returncode == 5
+
+
+def test_a_timeout_is_not_held_up_by_a_reader(place: Path) -> None:
+    process = start(place, "--timeout", "1", "--", "yes")
+    assert process.wait(10) == 5
+    process.communicate()
+
+
+def test_memory_is_limited_and_said_so(place: Path) -> None:
+    hog = "import time\nx = []\nwhile True: x.append(b'x' * (20 << 20)); time.sleep(0.01)"
+    ran = run(place, "--profile", "test", "--", "/usr/bin/python3", "-c", hog)
+    assert b"jail.memory_bytes (512 MiB) was hit" in ran.stderr
+    assert ran.returncode == 5
+
+
+def test_growth_of_the_directory_is_limited_and_said_so(place: Path) -> None:
+    env = {"HUTCH_JAIL__WORKSPACE_GROWTH_BYTES": "10MiB"}
+    grow = "while :; do head -c 5000000 /dev/zero >> big; sleep 0.1; done"
+    ran = run(place, "--", "sh", "-c", grow, env=env)
+    assert ran.returncode == 5
+    assert b"jail.workspace_growth_bytes (10 MiB) was hit" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--timeout", "0", "--", "true"), b"--timeout is 0."),
+        (("--timeout", "601", "--", "true"), b"at most 600"),
+        (("--profile", "none", "--", "true"), b"There is no jail profile 'none'"),
+        (("--net", "http://x/", "--", "true"), b"is a URL"),
+        (("-w", "nowhere", "--", "true"), b"'nowhere' cannot be opened"),
+        (("--", "no-such-program"), b"There is no program 'no-such-program' in the jail"),
+    ],
+)
+def test_a_mistake_is_explained(place: Path, args: tuple[str, ...], message: bytes) -> None:
+    ran = run(place, *args)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(b"hutch: ") and message in ran.stderr and ran.stderr.count(b"\n") == 1
+
+
+# --- the network ---
+
+GET = "import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=10)"
+
+
+def test_there_is_no_network_unless_asked_for(place: Path) -> None:
+    ran = run(place, "--", "sh", "-c", "env | grep -ci proxy; wc -l < /proc/net/route")
+    assert ran.stdout.split() == [b"0", b"1"]
+
+
+def test_a_refused_host_is_named_with_the_way_to_allow_it(place: Path) -> None:
+    ran = run(place, "--net", "a.example", "--", "/usr/bin/python3", "-c", GET, "http://b.example/")
+    assert ran.returncode == 1
+    assert b"hutch: no way out to b.example:80:" in ran.stderr
+    assert b"--net b.example" in ran.stderr
+
+
+# --- on a terminal ---
+
+
+def test_a_shell_on_a_terminal(place: Path) -> None:
+    with person(place) as someone:
+        someone.see(rf"hutch: jailed in {place}/work; network: none; limits: 2 GiB memory, 512 processes")
+        someone.see(r"\$ ")
+        someone.type("stty size; tty; echo $TERM\n")
+        someone.see(r"24 80\r\n/dev/pts/\d+\r\nxterm\r\n")
+        someone.type("sleep 100\n")
+        someone.see("sleep 100\r\n")
+        time.sleep(0.3)
+        someone.type("\x03")
+        someone.see(r"\$ ")
+        someone.type("sleep 100\n")
+        someone.see("sleep 100\r\n")
+        time.sleep(0.3)
+        someone.type("\x1a")
+        someone.see("Stopped +sleep 100")
+        someone.type("fg\n")
+        someone.see("sleep 100\r\n")
+        someone.type("\x03")
+        someone.see(r"\$ ")
+        someone.type("exit 3\n")
+        assert someone.leave() == 3
+
+
+def test_the_window_size_is_passed_on(place: Path) -> None:
+    with person(place) as someone:
+        someone.see(r"\$ ")
+        someone.type("trap 'echo now $(stty size)' WINCH\n")
+        someone.see(r"\$ ")
+        someone.resize(40, 132)
+        someone.type("\n")
+        someone.see("now 40 132\r\n")
+        someone.type("exit\n")
+        assert someone.leave() == 0
+
+
+@needs("vim")
+def test_a_full_screen_program(place: Path) -> None:
+    with person(place, "--", "vim", "-u", "NONE", "notes") as someone:
+        someone.see(r"\x1b\[\?1049h.*notes")
+        someone.type("iwritten in vim\x1b:wq\r")
+        assert someone.leave() == 0
+    assert (place / "work" / "notes").read_text() == "written in vim\n"
+
+
+@needs("vim")
+def test_a_killed_program_leaves_a_tidy_terminal(place: Path) -> None:
+    with person(place, "--timeout", "2", "--", "vim", "-u", "NONE", "notes") as someone:
+        someone.see(r"\x1b\[\?1049h")
+        assert someone.leave() == 5
+        someone.see(r"\x1b\[\?1049l.*\x1b\[\?25h.*hutch: Killed after 2 s")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
+def test_the_terminal_is_given_back_when_we_are_ended(place: Path, number: signal.Signals) -> None:
+    with person(place) as someone:
+        someone.see(r"\$ ")
+        assert termios.tcgetattr(someone.slave) != someone.modes
+        someone.process.send_signal(number)
+        assert someone.leave() == 128 + number
+
+
+def test_the_terminal_is_given_back_when_the_shell_is_killed_inside(place: Path) -> None:
+    with person(place) as someone:
+        someone.see(r"\$ ")
+        someone.type("kill -9 $$\n")
+        assert someone.leave() == 137
+
+
+def test_the_terminal_is_given_back_when_a_program_is_not_there(place: Path) -> None:
+    with person(place, "--", "no-such-program") as someone:
+        assert someone.leave() == 2
+        someone.see("There is no program 'no-such-program'")
+
+
+def test_a_flood_can_be_interrupted(place: Path) -> None:
+    with person(place) as someone:
+        someone.see(r"\$ ")
+        someone.type("yes\n")
+        someone.see("y\r\ny\r\ny\r\n")
+        someone.type("\x03")
+        someone.see(r"\^C.*\$ $")
+        someone.type("exit 0\n")
+        assert someone.leave() == 0
+
+
+def test_redirected_output_is_not_a_terminals(place: Path) -> None:
+    """On a terminal, but with standard output elsewhere, bytes stay as they are."""
+    master, slave = pty.openpty()
+    try:
+        ran = subprocess.run(
+            ["setsid", "-c", HUTCH, "shell", "--", "sh", "-c", "echo line; test -t 1 || echo no terminal"],
+            cwd=place / "work",
+            env=environment(place),
+            stdin=slave,
+            capture_output=True,
+            timeout=30,
+        )
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"line\nno terminal\n", b"")
+
+
+# --- no jail ---
+
+
+def test_without_a_jail_it_says_so_every_time(place: Path) -> None:
+    ran = run(place, "--unsafe-no-jail", "--", "sh", "-c", "pwd; exit 6")
+    assert (ran.returncode, ran.stdout) == (6, f"{place}/work\n".encode())
+    assert ran.stderr.startswith(b"hutch: WARNING: NO JAIL: ")
+    with person(place, "--unsafe-no-jail") as someone:
+        someone.see(r"hutch: \x1b\[1;41;97m NO JAIL: ")
+        someone.type("exit 4\n")
+        assert someone.leave() == 4
+
+
+def crippled(place: Path, *bwrap: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run `hutch shell` where a jail cannot be made, as an ordinary user."""
+    (place / "home").mkdir(mode=0o777)
+    place.chmod(0o777)
+    return subprocess.run(
+        [
+            "bwrap",
+            "--bind",
+            "/",
+            "/",
+            "--dev-bind",
+            "/dev",
+            "/dev",
+            *bwrap,
+            HUTCH,
+            "shell",
+            "--",
+            "touch",
+            "made",
+        ],
+        cwd=place / "work",
+        env=environment(place),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        user=NOBODY if IS_ROOT else None,
+        group=NOBODY if IS_ROOT else None,
+        extra_groups=[] if IS_ROOT else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cripple", "fix"),
+    [
+        (("--ro-bind", "/dev/null", "/usr/bin/bwrap"), b"apt-get install -y bubblewrap"),
+        (("--unshare-user", "--disable-userns"), b"user namespaces"),
+    ],
+    ids=["no bwrap", "no user namespaces"],
+)
+def test_no_jail_no_run(place: Path, cripple: tuple[str, ...], fix: bytes) -> None:
+    ran = crippled(place, *cripple)
+    assert ran.returncode == 6, ran.stderr
+    assert ran.stderr.startswith(b"hutch: No jail, so nothing was run. ")
+    assert fix in ran.stderr and b"hutch doctor" in ran.stderr
+    assert not (place / "work" / "made").exists()
