@@ -230,8 +230,8 @@ async def test_a_terminal_is_a_real_one(jail: Jail) -> None:
     )
     assert process.stdout is not None and process.stdin is not None and process.terminal is not None
     shown = b""
-    while b"to-tty" not in shown:
-        shown += await process.stdout.read()
+    while b"to-tty" not in shown and (data := await process.stdout.read()):
+        shown += data
     assert shown.replace(b"\r", b"").split(b"\n")[1:4] == [b"30 100", b"tty2", b"to-tty"]
     await process.stdin.write(b"\x03")
     assert (await process.wait()).signal == signal.SIGINT

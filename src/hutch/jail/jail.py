@@ -59,7 +59,7 @@ class Jailed:
         self._scratch: Path | None = None
         self._way_out: WayOut | None = None
         self._outputs = 0
-        self._running = 0
+        self._commands: set[Command] = set()  # of which something is left
         self._pts = -1
         self._warden = -1
         self._closed = False
@@ -179,8 +179,9 @@ class Jailed:
             pty=self._open_terminal(terminal) if terminal else None,
             uid=self._identity.uid if self._identity.claim else None,
         )
-        self._count(+1)
-        command.on_gone(lambda: self._count(-1))
+        self._commands.add(command)
+        self._meter.busy(len(self._commands))
+        command.on_gone(lambda: self._forget(command))
         return command
 
     async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
@@ -217,6 +218,9 @@ class Jailed:
         return self._meter.hit_since(since) or hit_by_signal(ended, limits or self.policy.limits)
 
     async def clear(self) -> None:
+        for command in list(self._commands):
+            if not command.has_begun:  # no process yet that could be killed
+                await command.doom()
         await self._control.clear()
 
     async def close(self) -> None:
@@ -271,9 +275,9 @@ class Jailed:
             return ""  # the jail's, which reapers have already
         return self._meter.rlimits(limits, unsafe=self.unsafe)
 
-    def _count(self, change: int) -> None:
-        self._running += change
-        self._meter.busy(self._running)
+    def _forget(self, command: Command) -> None:
+        self._commands.discard(command)
+        self._meter.busy(len(self._commands))
 
     def _open_terminal(self, size: Size) -> tuple[int, str]:
         """A terminal of the jail's own, opened from out here: nobody inside ever holds the master."""

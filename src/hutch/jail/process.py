@@ -21,13 +21,14 @@ from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.seam import PIPE, Exit, Pipe, Size
 
 SAID = re.compile(
-    rb"started (?P<pid>\d{1,10})|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
+    rb"taken|started (?P<pid>\d{1,10})|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
     rb"|failed (?P<step>[a-z]{1,8}) (?P<errno>\d{1,5})"
 )
 STATUS_BYTES = 1024  # all that a reaper has to say fits in this
 PIPE_BYTES = 256 * 1024
 SIGKILL = 9
 GONE_S = 10.0
+MOST_TRIES = 5
 STUCK_S = 1.0  # after which somebody must have stopped the reapers
 
 
@@ -46,6 +47,9 @@ class Command:
         self._loop = asyncio.get_running_loop()
         self._status = -1
         self._said = b""
+        self._request: tuple[bytes, ...] = ()  # until it is taken, and the pipe ends that go with it
+        self._theirs: list[int] = []
+        self._tries = 0
         self._exit: Exit | None = None
         self._error: HutchError | None = None
         self._started: asyncio.Future[None] = self._loop.create_future()
@@ -65,52 +69,59 @@ class Command:
         pty: tuple[int, str] | None,
         uid: int | None,
     ) -> None:
-        """Open the pipes and ask the warden. `uid` is who must own the pipes, if not us."""
-        theirs: list[int] = []
-        self._status, end = os.pipe2(os.O_CLOEXEC)
-        theirs.append(end)
+        """Open the pipes and ask for a reaper. `uid` is who must own the pipes, if not us."""
+        kinds, terminal = "", b""
+        if pty is not None:
+            self.terminal, name = pty
+            terminal = name.encode()
+            self.stdout, self.stdin = PipeReader(self.terminal), PipeWriter(os.dup(self.terminal))
+        else:
+            kinds = "oe" if stdin is None else "ioe"
+            if stdin is not None:
+                end, ours = _pipe(uid)
+                self._theirs.append(end)
+                self.stdin = PipeWriter(ours)
+            ours, end = _pipe(uid)
+            self._theirs.append(end)
+            self.stdout = PipeReader(ours)
+            ours, end = _pipe(uid)
+            self._theirs.append(end)
+            self.stderr = PipeReader(ours)
+        self._request = (
+            self._nonce,
+            rlimits.encode(),
+            kinds.encode(),
+            terminal,
+            os.fsencode(self._cwd),
+            b"%d" % len(argv),
+            *map(os.fsencode, argv),
+            *(os.fsencode(f"{name}={value}") for name, value in env.items()),
+        )
         try:
-            kinds, terminal = "", b""
-            if pty is not None:
-                master, name = pty
-                terminal = name.encode()
-                self.terminal = master
-                self.stdout, self.stdin = PipeReader(master), PipeWriter(os.dup(master))
-            else:
-                kinds = "oe" if stdin is None else "ioe"
-                if stdin is not None:
-                    end, ours = _pipe(uid)
-                    theirs.append(end)
-                    self.stdin = PipeWriter(ours)
-                ours, end = _pipe(uid)
-                theirs.append(end)
-                self.stdout = PipeReader(ours)
-                ours, end = _pipe(uid)
-                theirs.append(end)
-                self.stderr = PipeReader(ours)
-            os.set_blocking(self._status, False)
-            self._loop.add_reader(self._status, self._status_readable)
-            await self._control.put(
-                self._nonce,
-                rlimits.encode(),
-                kinds.encode(),
-                terminal,
-                os.fsencode(self._cwd),
-                b"%d" % len(argv),
-                *map(os.fsencode, argv),
-                *(os.fsencode(f"{name}={value}") for name, value in env.items()),
-                fds=theirs,
-            )
+            await self._give()
         except BaseException:
             self.close()
             self._finish()
             raise
-        finally:
-            for fd in theirs:
-                os.close(fd)
         self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
         if self.stdin is not None and stdin is not None and stdin is not PIPE:
             self._feed(self.stdin, stdin)
+
+    async def _give(self) -> None:
+        """Put the command where the next free reaper takes it."""
+        self._status, end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._status, False)
+        self._loop.add_reader(self._status, self._status_readable)
+        try:
+            await self._control.put(*self._request, fds=[end, *self._theirs])
+        finally:
+            os.close(end)
+
+    async def _give_again(self) -> None:
+        try:
+            await self._give()
+        except HutchError:  # the jail is gone
+            self._finish()
 
     async def wait(self) -> Exit:
         if self._exit is None and self._error is None:
@@ -126,10 +137,14 @@ class Command:
         if self.pid is not None and self._exit is None:
             await self._control.send(b"signal", b"%d" % self.pid, b"%d" % number)
 
+    async def doom(self) -> None:
+        """Have it killed, whether it has begun or is still to begin."""
+        await self._control.send(b"kill", self._nonce)
+
     async def kill(self) -> None:
         if self._gone.done():
             return
-        await self._control.send(b"kill", self._nonce)
+        await self.doom()
         try:
             async with asyncio.timeout(GONE_S):
                 await asyncio.shield(self._gone)
@@ -137,6 +152,10 @@ class Command:
             raise Unavailable(
                 f"'{self._name}' is still there {GONE_S:g} s after SIGKILL. Close the jail."
             ) from None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._started.done()
 
     @property
     def is_gone(self) -> bool:
@@ -182,7 +201,13 @@ class Command:
         except BlockingIOError:
             return
         if not data:
-            self._finish()
+            self._close_status()
+            if self._request and self._tries < MOST_TRIES:
+                # The reaper was killed before it could look at the command, so nothing has run yet.
+                self._tries += 1
+                self._rousing = self._loop.create_task(self._give_again())
+            else:
+                self._finish()
             return
         *lines, self._said = (self._said + data)[:STATUS_BYTES].split(b"\n")
         for line in lines:
@@ -192,6 +217,7 @@ class Command:
         said = SAID.fullmatch(line)
         if said is None or self._exit is not None or self._error is not None:
             return
+        self._let_go()
         if said["pid"] and int(said["pid"]) > 1:
             self.pid = int(said["pid"])
             self._begin()
@@ -204,6 +230,18 @@ class Command:
             self._exit = Exit(code, None, cpu_s, peak) if code >= 0 else Exit(None, -code, cpu_s, peak)
             _resolve(self._ended)
 
+    def _close_status(self) -> None:
+        if self._status >= 0:
+            self._loop.remove_reader(self._status)
+            os.close(self._status)
+            self._status = -1
+
+    def _let_go(self) -> None:
+        """The command has its ends of the pipes now."""
+        self._request = ()
+        while self._theirs:
+            os.close(self._theirs.pop())
+
     def _begin(self) -> None:
         _resolve(self._started)
         if self._watchdog is not None:
@@ -211,10 +249,8 @@ class Command:
 
     def _finish(self) -> None:
         """The status pipe has ended: nothing of the command is left."""
-        if self._status >= 0:
-            self._loop.remove_reader(self._status)
-            os.close(self._status)
-            self._status = -1
+        self._close_status()
+        self._let_go()
         if self._exit is None and self._error is None:
             self._exit = Exit(None, SIGKILL)  # its reaper was killed, and it with it
         self._begin()

@@ -27,6 +27,7 @@ their memory or take their descriptors.
 import _ctypes
 import _signal  # type: ignore[import-not-found]
 import _socket
+import itertools
 import os
 import resource
 import select
@@ -38,9 +39,9 @@ MOST_DESCRIPTORS = 8
 MSG_CMSG_CLOEXEC = 0x40000000
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
-SO_RCVTIMEO, EINPROGRESS = 20, 115
+SO_RCVTIMEO = 20
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
-HUNT_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 30, 50, 1000
+HUNT_S, HUNT_ROUNDS, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 30, 50, 1000
 
 _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")  # type: ignore[arg-type]
 
@@ -72,6 +73,7 @@ class Warden:
         self.control, self.work, self.jailed, self.me = control, work, jailed, os.getpid()
         self.limits = limits  # of commands, unless they come with others
         self.reapers: dict[int, bytes] = {}  # reaper's pid: its command's nonce, b"" while it waits
+        self.leaders: dict[int, int] = {}  # reaper's pid: its command's, which leads a process group
         self.doomed: dict[bytes, None] = {}  # to be killed as soon as they are seen, or have begun
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
@@ -114,11 +116,11 @@ class Warden:
         """Learn which reaper has taken which command, and which is free again."""
         ready = select.select([self.news], [], [], 0)[0]
         lines = os.read(self.news, 65536).splitlines() if ready else []
-        for pid, _, nonce in (line.partition(b" ") for line in lines):
-            if int(pid) in self.reapers:
+        for reaper, nonce, leader in (line.split(b" ") for line in lines):
+            if (pid := int(reaper)) in self.reapers:
                 if not nonce:
-                    self.doomed.pop(self.reapers[int(pid)], None)
-                self.reapers[int(pid)] = nonce
+                    self.doomed.pop(self.reapers[pid], None)
+                self.reapers[pid], self.leaders[pid] = nonce, int(leader)
         for nonce in self.doomed.keys() & set(self.reapers.values()) if lines else ():
             self.kill(nonce)  # only now, when all lines are known: a reaper may have gone on to another
 
@@ -146,13 +148,11 @@ class Warden:
         elif operation == b"clear":
             self.rouse()
             self.hunt(self.me, spare=set(self.reapers), through=True)
-            self.control.sendmsg([b"\0".join((b"done", fields[0], b"0"))])
+            self.control.sendmsg([b"done\0%s\x000" % fields[0]])
         elif operation == b"rouse":  # a command is not taken: somebody has stopped the reapers
             self.rouse()
-        elif operation == b"connect":
-            self.connect(*fields)
-        elif operation == b"listen":
-            self.listen(*fields)
+        elif operation in (b"connect", b"listen"):
+            self.tcp(operation, *fields)
         return True
 
     def rouse(self) -> None:
@@ -171,6 +171,8 @@ class Warden:
                     pass
                 self.hear()
                 if self.reapers.get(pid) == nonce:
+                    if look(str(self.leaders[pid]))[1:2] == [b"%d" % pid]:
+                        send(-self.leaders[pid], SIGKILL)  # at once: among hundreds, looking takes long
                     self.hunt(pid, spare=set())
                 send(pid, SIGCONT)
         self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell
@@ -182,39 +184,36 @@ class Warden:
         nobody new, nobody will come. Those in `spare` live on, and those below them unless `through`."""
         deadline = time.monotonic() + HUNT_S
         killed: set[tuple[int, bytes]] = set()
-        while True:
-            prey = below(root, spare, through) - killed
+        for rounds in itertools.count():
+            prey = [each for each in below(root, spare, through) if each not in killed]
             if not prey:
+                return
+            if self.jailed and rounds > HUNT_ROUNDS and time.monotonic() > deadline:
+                os.kill(-1, SIGKILL)
                 return
             for pid, _ in prey:
                 send(pid, SIGKILL)
-            killed |= prey
-            if self.jailed and time.monotonic() > deadline:
-                os.kill(-1, SIGKILL)
-                return
+            killed.update(prey)
 
-    def connect(self, number: bytes, host: bytes, port: bytes) -> None:
-        family = _socket.AF_INET6 if b":" in host else _socket.AF_INET
-        sock = _socket.socket(family, _socket.SOCK_STREAM)
+    def tcp(self, operation: bytes, number: bytes, host: bytes, port: bytes) -> None:
+        """Hand out a socket that listens, or one that is being connected: the host waits for the rest."""
+        sock = _socket.socket(_socket.AF_INET6 if b":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
         sock.setblocking(False)
-        failed = sock.connect_ex((host.decode(), int(port)))
-        self.hand(number, sock, 0 if failed == EINPROGRESS else failed)  # the host waits for it
-
-    def listen(self, number: bytes, host: bytes, port: bytes) -> None:
-        sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        failed = 0
         try:
-            sock.bind((host.decode(), int(port)))
-            sock.listen(128)
-            self.hand(number, sock, 0)
+            if operation == b"listen":
+                sock.bind((host.decode(), int(port)))
+                sock.listen(128)
+            else:
+                sock.connect((host.decode(), int(port)))
+        except BlockingIOError:
+            pass
         except OSError as error:
-            self.hand(number, sock, error.errno or 1)
-
-    def hand(self, number: bytes, sock: _socket.socket, failed: int) -> None:
-        reply = b"\0".join((b"socket", number, b"%d" % failed))
+            failed = error.errno or 1
         fd = sock.fileno().to_bytes(4, sys.byteorder)
         rights = [] if failed else [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd)]
-        self.control.sendmsg([reply], rights)
+        self.control.sendmsg([b"socket\0%s\0%d" % (number, failed)], rights)
         sock.close()
 
 
@@ -243,8 +242,8 @@ def look(pid: str) -> list[bytes]:
         return []
 
 
-def below(root: int, spare: set[int], through: bool) -> set[tuple[int, bytes]]:
-    """The living processes below `root` as (pid, start time), from one look at /proc."""
+def below(root: int, spare: set[int], through: bool) -> list[tuple[int, bytes]]:
+    """The living processes below `root` as (pid, start time), parents first, from one look at /proc."""
     children: dict[int, list[int]] = {}
     started: dict[int, bytes] = {}
     for name in os.listdir("/proc"):
@@ -253,16 +252,15 @@ def below(root: int, spare: set[int], through: bool) -> set[tuple[int, bytes]]:
             children.setdefault(int(seen[1]), []).append(pid)
             if seen[0] not in b"ZX":
                 started[pid] = seen[19]
-    found = set()
+    found = []
     queue = [root]
-    while queue:
-        for pid in children.get(queue.pop(), ()):
-            if pid not in spare:
-                if pid in started:
-                    found.add((pid, started[pid]))
-            elif not through:
+    for parent in queue:
+        for pid in children.get(parent, ()):
+            if pid in spare and not through:
                 continue
             queue.append(pid)
+            if pid in started and pid not in spare:
+                found.append((pid, started[pid]))
     return found
 
 
@@ -287,10 +285,11 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
             return
         used = True
         nonce, own_limits, rest = frame.split(b"\0", 2)
-        os.write(tell, b"%d %s\n" % (me, nonce))
         status = fds.pop(0)
+        os.write(status, b"taken\n")  # from here on it must not be given to another reaper
+        os.write(tell, b"%d %s 0\n" % (me, nonce))
         pid = begin(rest, own_limits, status, fds)
-        os.write(tell, b"%d %s\n" % (me, nonce))  # again: a kill in between has found nobody
+        os.write(tell, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found nobody
         for fd in fds:
             os.close(fd)
         while dead := wait(0):
@@ -298,7 +297,7 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
                 exited, usage = os.waitstatus_to_exitcode(dead[1]), dead[2]
                 cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
                 os.write(status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
-        os.write(tell, b"%d \n" % me)
+        os.write(tell, b"%d  0\n" % me)
         os.close(status)
         if own_limits:  # which we had to take on ourselves, and cannot shed
             return
