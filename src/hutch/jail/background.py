@@ -1,0 +1,199 @@
+"""Commands that outlasted their caller's patience, under an id, until they end or the jail does.
+
+Each keeps the shell process it was started in. Its output is kept as on a tape
+of limited length, read from where the last reader stopped or from any place.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.jail.pipes import PipeWriter
+from hutch.jail.seam import StreamName
+from hutch.jail.shell_job import Job
+from hutch.jail.shell_process import Ended
+from hutch.jail.shell_result import Result
+
+KEPT_ENDED = 100  # that can still be asked about
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """What was printed from one place to another, both streams as they came."""
+
+    data: bytes
+    start: int  # later than was asked for, if that is no longer kept
+    end: int  # where to read on
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of the list."""
+
+    id: str
+    shell: str
+    command: str
+    cwd: str
+    running: bool
+    exit_code: int | None
+    duration_s: float
+
+
+class BackgroundCommand:
+    """A command that goes on by itself."""
+
+    def __init__(self, id_: str, job: Job, *, shell: str, most_bytes: int) -> None:
+        self.id = id_
+        self.shell = shell
+        self._job = job
+        self._most = most_bytes
+        self._result: Result | None = None
+        self._began = time.monotonic()
+        first = job.finish(None)
+        self._kept = bytearray(first.stdout_bytes + first.stderr_bytes)
+        self._first = replace(
+            first,
+            id=id_,
+            note=f"Still running, now in the background as {id_}. The shell is free again: same directory "
+            "and exported variables; other variables and functions stayed with the command.",
+        )
+        self._start = self._read = 0
+        self._ended = asyncio.Event()
+        job.on_output = self._take
+
+    @property
+    def running(self) -> bool:
+        return self._result is None
+
+    def result(self) -> Result:
+        """The final result, or the one of the moment when it went to the background."""
+        return self._result or self._first
+
+    def read(self, offset: int | None = None) -> Tape:
+        """What is new since the last read without an offset, or all since the offset."""
+        end = self._start + len(self._kept)
+        start = min(max(self._read if offset is None else offset, self._start), end)
+        if offset is None:
+            self._read = end
+        return Tape(bytes(self._kept[start - self._start :]), start, end, self.running)
+
+    async def wait(self, timeout_s: float | None = None) -> Result:
+        """The result; one with `running` if it has not ended in that time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._ended.wait()
+        return self.result()
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input."""
+        await self._writer().write(data)
+
+    def close_stdin(self) -> None:
+        """End of its standard input."""
+        self._writer().close()
+
+    async def signal(self, number: int) -> None:
+        if number == 9:
+            await self.kill()
+        elif self.running:
+            await self._job.process.interrupt(number)
+
+    async def kill(self) -> None:
+        """With all it started."""
+        if self.running:
+            with contextlib.suppress(HutchError):
+                await self._job.stop()
+            await self._ended.wait()
+
+    def listed(self) -> Listed:
+        job, result = self._job, self.result()
+        duration_s = self._first.duration_s + time.monotonic() - self._began
+        return Listed(
+            self.id,
+            self.shell,
+            job.command,
+            job.cwd,
+            self.running,
+            result.exit_code,
+            duration_s if self.running else result.duration_s,
+        )
+
+    async def follow(self) -> Result:
+        """Wait for its end, its timeout included; then its shell process is not needed any more."""
+        ended: Ended | None = None
+        while ended is None:
+            ended = await self._job.wait(None)
+        process = self._job.process
+        result = replace(self._job.finish(ended), id=self.id, restarted=False, note="")
+        process.sink = lambda name, data: None
+        process.resume()
+        process.retire()
+        self._result = result
+        self._ended.set()
+        return result
+
+    def _take(self, name: StreamName, data: bytes) -> None:
+        self._kept += data
+        over = len(self._kept) - self._most
+        if over > 0:
+            del self._kept[:over]
+            self._start += over
+
+    def _writer(self) -> PipeWriter:
+        lender = self._job.stdin
+        if lender is None or lender.stdin is None:
+            raise BadRequest(f"{self.id} has no standard input to write to. Start it with stdin=PIPE.")
+        return lender.stdin
+
+
+class Background:
+    """All background commands of a jail."""
+
+    def __init__(self, *, most_bytes: int, on_end: Callable[[str, Result], None] | None = None) -> None:
+        self.on_end = on_end  # told the id and the result of each that ends
+        self._most = most_bytes
+        self._commands: dict[str, BackgroundCommand] = {}
+        self._following: set[asyncio.Task[None]] = set()
+        self._number = 0
+
+    def add(self, job: Job, *, shell: str, on_end: Callable[[Result], None]) -> BackgroundCommand:
+        self._number += 1
+        command = BackgroundCommand(f"bg_{self._number}", job, shell=shell, most_bytes=self._most)
+        self._commands[command.id] = command
+        self._forget()
+        task = asyncio.get_running_loop().create_task(self._follow(command, on_end))
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+        return command
+
+    def list(self) -> "list[Listed]":
+        return [command.listed() for command in self._commands.values()]
+
+    def get(self, id_: str) -> BackgroundCommand:
+        try:
+            return self._commands[id_]
+        except KeyError:
+            known = ", ".join(self._commands) or "none"
+            raise NotFound(f"There is no background command '{id_}'. Known are: {known}.") from None
+
+    async def close(self) -> None:
+        """The jail is gone, and they with it; wait until everybody was told."""
+        if self._following:
+            await asyncio.wait(self._following, timeout=5)
+        for task in self._following:
+            task.cancel()
+
+    async def _follow(self, command: BackgroundCommand, on_end: Callable[[Result], None]) -> None:
+        result = await command.follow()
+        on_end(result)
+        if self.on_end is not None:
+            self.on_end(command.id, result)
+
+    def _forget(self) -> None:
+        ended = [id_ for id_, command in self._commands.items() if not command.running]
+        for id_ in ended[:-KEPT_ENDED]:
+            del self._commands[id_]

@@ -1,0 +1,235 @@
+"""A shell that outlives its commands.
+
+One shell process in the jail at a time. Its directory, variables, functions,
+options and background jobs stay from command to command; when the process is
+lost, the next command finds a new one in the last known directory with the
+exported variables, and the result says so.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest
+from hutch.jail.background import Background
+from hutch.jail.jail import Jailed
+from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.seam import OnOutput, Pipe, StreamName
+from hutch.jail.shell_job import Hits, Job
+from hutch.jail.shell_process import Ended, ShellProcess
+from hutch.jail.shell_result import Chunk, CommandEnded, CommandStarted, CommandYielded, Result, ShellEvent
+from hutch.jail.shell_script import check_command
+
+STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
+LONGEST_BACKGROUND_S = 7 * 24 * 3600.0
+OnEvent = Callable[[ShellEvent], None]
+
+
+class Shell:
+    """A named shell of a jail; callers queue in order."""
+
+    def __init__(
+        self,
+        jail: Jailed,
+        *,
+        name: str,
+        program: str,
+        background: Background,
+        place: Callable[[], Path],
+        hits: Hits,
+        on_event: OnEvent | None,
+    ) -> None:
+        self.jail = jail
+        self.name = name
+        self.program = program
+        self.background = background
+        self._place = place
+        self._hits = hits
+        self._on_event = on_event
+        self._turn = asyncio.Lock()
+        self._process: ShellProcess | None = None
+        self._job: Job | None = None
+        self._cwd = jail.workspace
+        self._exports = b""
+        self._late: deque[tuple[StreamName, bytes]] = deque()
+        self._late_bytes = 0
+
+    @property
+    def cwd(self) -> str:
+        """Where the next command will start."""
+        return self._cwd
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        yield_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | Pipe | None = None,
+        on_output: OnOutput | None = None,
+    ) -> Result:
+        """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it goes on in the
+        background, from then on without a timeout unless one was given. `stdin` is empty if not given; a
+        PIPE is written to through the background."""
+        check_command(command, env)
+        timeout_s = self._timeout(timeout_s, yield_s)
+        if isinstance(stdin, Pipe) and yield_s is None:
+            raise BadRequest("stdin=PIPE is for commands with a yield_s. Give the bytes, or a yield_s.")
+        async with self._turn:
+            process = await self._ready()
+            job = self._job = Job(
+                self.jail,
+                process,
+                command,
+                timeout_s=timeout_s,
+                place=self._place,
+                hits=self._hits,
+                on_output=on_output,
+            )
+            self._tell(CommandStarted(self.name, command, job.cwd))
+            try:
+                self._hand_over_late(job)
+                await job.begin(env=env, stdin=stdin)
+                ended = await job.wait(yield_s)
+            except BaseException:
+                await asyncio.shield(asyncio.ensure_future(self._abandon(job)))
+                raise
+            if ended is None:
+                return self._yield(job)
+            return self._finish(job, ended)
+
+    async def stream(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+    ) -> AsyncIterator[Chunk]:
+        """The output as it comes, then the result. A reader who leaves early ends the command, a slow one
+        makes it wait."""
+        chunks: deque[Chunk] = deque()
+        fresh = asyncio.Event()
+        held = 0
+
+        def take(name: StreamName, data: bytes) -> None:
+            nonlocal held
+            chunks.append(Chunk(name, data))
+            held += len(data)
+            fresh.set()
+            if held > STREAM_BYTES and self._process is not None:
+                self._process.pause()
+
+        running = asyncio.ensure_future(
+            self.run(command, timeout_s=timeout_s, env=env, stdin=stdin, on_output=take)
+        )
+        running.add_done_callback(lambda _: fresh.set())
+        try:
+            while chunks or not running.done():
+                if not chunks:
+                    await fresh.wait()
+                    fresh.clear()
+                while chunks:
+                    chunk = chunks.popleft()
+                    held -= len(chunk.data)
+                    if held <= STREAM_BYTES and self._process is not None:
+                        self._process.resume()
+                    yield chunk
+            yield Chunk("result", result=await running)
+        finally:
+            if not running.done():
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    async def interrupt(self) -> None:
+        """SIGINT to the command that runs now, as Ctrl-C would send it."""
+        if self._job is not None:
+            await self._job.process.interrupt()
+
+    async def close(self) -> None:
+        """The shell and all that was started from it, except what runs in the background under an id."""
+        if self._process is not None:
+            await self._process.kill()
+
+    def _timeout(self, timeout_s: float | None, yield_s: float | None) -> float | None:
+        if timeout_s is None:
+            return None if yield_s is not None else self.jail.policy.limits.command_timeout_s
+        most_s = LONGEST_TIMEOUT_S if yield_s is None else LONGEST_BACKGROUND_S
+        if not 0 < timeout_s <= most_s:
+            raise BadRequest(f"timeout_s is {timeout_s:g}; give a number above 0 and at most {most_s:g}.")
+        return timeout_s
+
+    async def _ready(self) -> ShellProcess:
+        if self._process is None or self._process.lost:
+            process = ShellProcess(self.jail, self.program, self._take_late)
+            await process.start(cwd=self._cwd, exports=self._exports)
+            self._process = process
+            self._cwd = process.cwd
+        return self._process
+
+    def _finish(self, job: Job, ended: Ended) -> Result:
+        result = job.finish(ended)
+        self._rest(job)
+        self._tell_end(job, result)
+        return result
+
+    def _rest(self, job: Job) -> None:
+        """The shell is free again; what is still printed waits for the next command."""
+        self._job = None
+        job.process.sink = self._take_late
+        job.process.resume()
+        self._cwd, self._exports = job.process.cwd, job.process.exports or self._exports
+
+    def _yield(self, job: Job) -> Result:
+        """Let the command keep its shell process; the next command gets a new one."""
+        self._job, self._process = None, None
+        self._exports = job.process.exports or self._exports
+        entry = self.background.add(
+            job, shell=self.name, on_end=lambda result: self._tell_end(job, result, entry.id)
+        )
+        self._tell(CommandYielded(self.name, job.command, entry.id))
+        return entry.result()
+
+    async def _abandon(self, job: Job) -> None:
+        """The caller is gone: end the command before the next one gets its turn."""
+        with contextlib.suppress(Exception):
+            ended = await job.stop()
+            self._tell_end(job, job.finish(ended))
+        job.close()
+        self._rest(job)
+
+    def _take_late(self, name: StreamName, data: bytes) -> None:
+        """Output of background jobs: part of whatever runs now, or else of the next command."""
+        if self._job is not None:
+            self._job.take(name, data)
+            return
+        self._late.append((name, data))
+        self._late_bytes += len(data)
+        while self._late_bytes > self.jail.policy.limits.output_bytes:
+            self._late_bytes -= len(self._late.popleft()[1])
+
+    def _hand_over_late(self, job: Job) -> None:
+        while self._late:
+            job.take(*self._late.popleft())
+        self._late_bytes = 0
+
+    def _tell_end(self, job: Job, result: Result, id_: str | None = None) -> None:
+        self._tell(
+            CommandEnded(
+                self.name,
+                job.command,
+                job.cwd,
+                result.exit_code,
+                result.signal,
+                result.timed_out,
+                result.duration_s,
+                id_,
+            )
+        )
+
+    def _tell(self, event: ShellEvent) -> None:
+        if self._on_event is not None:
+            self._on_event(event)

@@ -1,0 +1,163 @@
+"""A command while it runs in a shell, wherever its caller is by then."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hutch.domain.errors import HutchError
+from hutch.jail.jail import Jailed
+from hutch.jail.output import Capture
+from hutch.jail.policy import Limits
+from hutch.jail.process import Command
+from hutch.jail.seam import Exit, LimitHit, OnOutput, Pipe, StreamName
+from hutch.jail.shell_process import Ended, ShellProcess, lend
+from hutch.jail.shell_result import Result
+
+SIGKILL = 9
+
+
+class Job:
+    """One command in one shell process, its output and its end."""
+
+    def __init__(
+        self,
+        jail: Jailed,
+        process: ShellProcess,
+        command: str,
+        *,
+        timeout_s: float | None,
+        place: Callable[[], Path],
+        hits: "Hits",
+        on_output: OnOutput | None,
+    ) -> None:
+        limits: Limits = jail.policy.limits
+        self.process = process
+        self.command = command
+        self.cwd = process.cwd  # where it begins
+        self.timed_out = self._stopped = False
+        self.on_output = on_output
+        self.stdin: Command | None = None  # whose standard input the command reads
+        self._jail = jail
+        self._hits = hits
+        self._timeout_s = timeout_s
+        self._began = time.monotonic()
+        self._done: asyncio.Future[Ended] | None = None
+        self._capture = Capture(
+            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=place
+        )
+
+    async def begin(self, *, env: Mapping[str, str] | None, stdin: bytes | Pipe | None) -> None:
+        """Give it to the shell."""
+        self.process.sink = self.take
+        if stdin is None:
+            self._done = self.process.call(self.command, env=env)
+            return
+        self.stdin, pid = await lend(self._jail, stdin)
+        self._done = self.process.call(self.command, env=env, stdin=f"/proc/{pid}/fd/0")
+
+    def take(self, name: StreamName, data: bytes) -> None:
+        self._capture.add(name, data)
+        if self.on_output is not None:
+            self.on_output(name, data)
+
+    async def wait(self, most_s: float | None) -> Ended | None:
+        """Until it has ended, at its timeout if need be; None if that takes longer than the caller waits."""
+        assert self._done is not None
+        left_s = None if self._timeout_s is None else self._began + self._timeout_s - time.monotonic()
+        out_of_time = left_s is not None and (most_s is None or left_s <= most_s)
+        ended = await until(self._done, left_s if out_of_time else most_s)
+        if ended is None and out_of_time:
+            self.timed_out = True
+            return await self.stop()
+        return ended
+
+    async def stop(self) -> Ended:
+        """Kill it with all it started."""
+        self._stopped = True
+        return await self.process.stop_command()
+
+    def finish(self, ended: Ended | None) -> Result:
+        """All there is to tell now; None when it still runs."""
+        if ended is not None:
+            if self._stopped:  # however the shell saw it
+                ended = Ended(None, SIGKILL, ended.lost)
+            self.process.drain()
+            self.close()
+        hit = None
+        if self.timed_out:
+            hit = LimitHit("command_timeout_s", f"{self._timeout_s:g} s")
+        stdout, stderr = self._capture.streams["stdout"], self._capture.streams["stderr"]
+        return Result(
+            exit_code=ended.exit_code if ended else None,
+            signal=ended.signal if ended else None,
+            stdout_bytes=stdout.text(),
+            stderr_bytes=self.process.clean(stderr.text(), ended) if ended else stderr.text(),
+            timed_out=self.timed_out,
+            cwd=self.process.cwd,
+            duration_s=time.monotonic() - self._began,
+            truncated=bool(stdout.left_out_bytes or stderr.left_out_bytes),
+            output_path=self._capture.path,
+            limit_hit=hit or (self._hits.check(ended) if ended else None),
+            restarted=bool(ended and ended.lost),
+            note=_note(ended.lost) if ended and ended.lost else "",
+            running=ended is None,
+        )
+
+    def close(self) -> None:
+        """The output is complete, and nobody reads the input any more."""
+        self._capture.close()
+        if self.stdin is not None:
+            lender, self.stdin = self.stdin, None
+            self._ending = asyncio.get_running_loop().create_task(_dismiss(lender))
+
+
+class Hits:
+    """Which limit a command ran into. Only looked up for those that failed, since looking takes time."""
+
+    def __init__(self, jail: Jailed) -> None:
+        self._jail = jail
+        self._mark = jail.mark()
+
+    def check(self, ended: Ended) -> LimitHit | None:
+        if ended.exit_code == 0:
+            return None
+        hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal))
+        self._mark = self._jail.mark()
+        return hit
+
+
+async def until(done: asyncio.Future[Ended], most_s: float | None) -> Ended | None:
+    """The end, or None when it takes too long. Cheaper than `shield` in a `timeout`, and as safe: the one
+    who waits may be cancelled, the future is not."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    timer = loop.call_later(most_s, wake) if most_s is not None else None
+    done.add_done_callback(wake)
+    try:
+        if not done.done():
+            await waiter
+    finally:
+        done.remove_done_callback(wake)
+        if timer is not None:
+            timer.cancel()
+    return done.result() if done.done() else None
+
+
+async def _dismiss(lender: Command) -> None:
+    with contextlib.suppress(HutchError):
+        await lender.kill()
+    lender.close()
+
+
+def _note(lost: str) -> str:
+    return (
+        f"The shell was lost: {lost}. A new one starts in the same directory with the exported variables; "
+        "other variables, functions and options are gone."
+    )

@@ -1,0 +1,347 @@
+"""One shell process in a jail: the pipes to it, and what runs in it now.
+
+A command is done when the shell says so with the command's own nonce, or when
+the shell process has ended. Should the shell come back for more without having
+said anything (somebody made `printf` a read-only function, say), it has lost
+its tongue: a blank line sent as a probe is then gone from the pipe, and the
+shell counts as lost.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import secrets
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail.jail import Jailed
+from hutch.jail.policy import WARDEN_PROGRAM
+from hutch.jail.process import Command
+from hutch.jail.seam import PIPE, Exit, Pipe, StreamName
+from hutch.jail.shell_hunt import HUNT
+from hutch.jail.shell_script import NULL, Answer, Dialect, Hearing, dialect, without_chatter
+
+CHUNK_BYTES = 256 * 1024
+PIPE_BYTES = 256 * 1024
+START_S = 10.0
+PROBE_S = 0.25
+ROUSE_AT = {2**n for n in range(1, 16)}  # looks at which a stopped shell is woken
+TICK_S = 0.01  # start times of processes are rounded down to this
+HUNT_S = 3.0
+ANSWER_S = 1.0
+SIGINT = 2
+# Its pipes are opened by the shell through /proc, the only way to give a running process another one.
+LENDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
+Sink = Callable[[StreamName, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command came to its end."""
+
+    exit_code: int | None
+    signal: int | None = None
+    lost: str = ""  # why the shell is not there any more, if it is not
+
+
+class ShellProcess:
+    """A shell that is running. `cwd` is as of its last finished command."""
+
+    def __init__(self, jail: Jailed, program: str, sink: Sink) -> None:
+        self.sink = sink
+        self.cwd = jail.workspace
+        self.lost = ""
+        self._jail = jail
+        self._program = program
+        self._dialect: Dialect = dialect(program)
+        self._loop = asyncio.get_running_loop()
+        self._hearing = Hearing()
+        self._nonce = ""
+        self._done: asyncio.Future[Ended] = self._loop.create_future()
+        self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._background_pid = self._earlier_pid = 0
+        self._probes = 0
+        self._probe: asyncio.TimerHandle | None = None
+        self._looks = 0
+        self._unsaid = b""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers = -1
+        self._outputs: dict[int, StreamName] = {}
+        self._reading = False
+        self._process: Command
+        self._lender: Command
+
+    async def start(self, *, cwd: str, exports: bytes) -> None:
+        """Start it in a directory, or in the workspace if that is gone."""
+        (self._lender, lender_pid), self._process = await asyncio.gather(
+            lend(self._jail, None),
+            self._jail.spawn([self._program, *self._dialect.arguments], stdin=PIPE, cwd="/dev"),
+        )
+        process, answers = self._process, self._lender.stdout
+        assert process.stdout and process.stderr and process.stdin and answers
+        for fd in (process.stdout.fd, process.stderr.fd):
+            with contextlib.suppress(OSError):  # more than this user may have: then smaller ones do
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        sink, self.sink = self.sink, lambda name, data: None  # what it says before it is ready is no output
+        self._outputs = {process.stdout.fd: "stdout", process.stderr.fd: "stderr"}
+        self.resume()
+        self._answers = answers.fd
+        self._loop.add_reader(answers.fd, self._answered)
+        self._spawn_task(self._await_end())
+        process.on_gone(self.close)
+        nonce = self._begin()
+        self._say(
+            self._dialect.setup(
+                answers=f"/proc/{lender_pid}/fd/1",
+                cwd=cwd,
+                fallback=self._jail.workspace,
+                exports=exports,
+                nonce=nonce,
+            )
+        )
+        try:
+            async with asyncio.timeout(START_S):
+                ended = await self._done
+        except TimeoutError:
+            ended = Ended(None, lost=f"no answer in {START_S:g} s")
+        if ended.lost:
+            await self.kill()
+            raise Unavailable(
+                f"'{self._program}' does not work in the jail: {ended.lost}. Use /bin/sh or /bin/bash."
+            )
+        self.drain()
+        self.sink = sink
+        self._spawn_task(self._dismiss(self._lender))
+
+    def call(
+        self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL
+    ) -> asyncio.Future[Ended]:
+        """Run a command; one at a time."""
+        nonce = self._begin()
+        self._say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin))
+        return self._done
+
+    async def interrupt(self, number: int = SIGINT) -> None:
+        """A signal to the command; background jobs of a shell do not hear SIGINT."""
+        if self._done.done():
+            return
+        await self._process.signal(number)
+        self._say(self._dialect.question(self._nonce))  # the signal may have made it forget the first
+
+    async def stop_command(self) -> Ended:
+        """Kill what the command started. The shell stays if it can, with the jobs of earlier commands."""
+        if not self._done.done() and await self._hunt():
+            self._say(self._dialect.question(self._nonce))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_S):
+                    await asyncio.shield(self._done)
+        if not self._done.done():
+            await self.kill()
+        return await self._done
+
+    async def kill(self) -> None:
+        """The end of the shell and of all that was ever started from it."""
+        self.lost = self.lost or "it was killed"
+        with contextlib.suppress(HutchError):  # of a jail that is gone, so is the shell
+            await self._process.kill()
+        self._lose(Exit(None, 9))
+
+    def retire(self) -> None:
+        """No more commands: the shell goes when it reads on, its background jobs stay."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def drain(self) -> None:
+        """Take what is in the pipes now; who still holds the other ends is not waited for."""
+        for fd, name in list(self._outputs.items()):
+            rest = PIPE_BYTES
+            while rest > 0 and (taken := self._readable(fd, name)):
+                rest -= taken
+
+    def clean(self, stderr: bytes, ended: Ended) -> bytes:
+        """A command's standard error without what the shell added to it."""
+        if not self._dialect.chatty or not stderr:
+            return stderr
+        jobs_began = self._background_pid != self._earlier_pid or bool(ended.lost)
+        return without_chatter(stderr, nonce=self._nonce, jobs_began=jobs_began, left=bool(ended.lost))
+
+    def pause(self) -> None:
+        """Read no more output, so that whoever writes has to wait."""
+        if self._reading:
+            self._reading = False
+            for fd in self._outputs:
+                self._loop.remove_reader(fd)
+
+    def resume(self) -> None:
+        if not self._reading:
+            self._reading = True
+            for fd, name in self._outputs.items():
+                self._loop.add_reader(fd, self._readable, fd, name)
+
+    def close(self) -> None:
+        """Give the pipes back: nothing is left that could write there."""
+        self.drain()
+        self.pause()
+        self._outputs = {}
+        self._lose(Exit(None, 9))
+        if self._answers >= 0:
+            self._loop.remove_reader(self._answers)
+            self._answers = -1
+        self._lender.close()
+        self._process.close()
+
+    def _begin(self) -> str:
+        self._nonce = secrets.token_hex(16)
+        self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._done = self._loop.create_future()
+        self._earlier_pid = self._background_pid
+        self._probes = self._looks = 0
+        self._probe = self._loop.call_later(PROBE_S, self._look)
+        if self.lost:
+            self._lose(Exit(None, 9))
+        return self._nonce
+
+    def _finish(self, ended: Ended) -> None:
+        if self._probe is not None:
+            self._probe.cancel()
+        if not self._done.done():
+            self._done.set_result(ended)
+
+    def _say(self, text: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        if stdin.fd < 0:
+            return
+        if self._unsaid:
+            self._unsaid += text
+            return
+        try:
+            self._unsaid = text[stdin.write_some(text) :]
+        except BrokenPipeError:
+            return  # it has ended, as we are about to learn
+        if self._unsaid:
+            self._spawn_task(self._say_rest())
+
+    async def _say_rest(self) -> None:
+        assert self._process.stdin is not None
+        while self._unsaid:
+            part = self._unsaid[:CHUNK_BYTES]
+            try:
+                await self._process.stdin.write(part)
+            except BrokenPipeError:
+                part = self._unsaid
+            self._unsaid = self._unsaid[len(part) :]
+
+    def _answered(self) -> None:
+        try:
+            data = os.read(self._answers, CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self._loop.remove_reader(self._answers)
+        for answer in self._hearing.hear(data):
+            if answer.nonce == self._nonce:
+                self._take(answer)
+
+    @property
+    def exports(self) -> bytes:
+        """What gives another shell the environment that this one had after its last finished command."""
+        return self._hearing.exports()
+
+    def _take(self, answer: Answer) -> None:
+        if not self._done.done():
+            self.cwd = answer.cwd or self.cwd
+            self._background_pid = answer.background_pid
+            self._finish(Ended(answer.exit_code))
+
+    def _readable(self, fd: int, name: StreamName) -> int:
+        try:
+            data = os.read(fd, CHUNK_BYTES)
+        except BlockingIOError:
+            return 0
+        if data:
+            self.sink(name, data)
+        else:
+            self._loop.remove_reader(fd)
+            self._outputs.pop(fd, None)
+        return len(data)
+
+    async def _await_end(self) -> None:
+        try:
+            ended = await self._process.wait()
+        except HutchError as error:
+            self.lost = str(error)
+            ended = Exit(None, 9)
+        self._lose(ended)
+
+    def _lose(self, ended: Exit) -> None:
+        if self._answers >= 0:
+            self._answered()  # an answer given just before counts, and so do the exported variables
+        how = f"exit {ended.code}" if ended.signal is None else f"signal {ended.signal}"
+        self.lost = self.lost or f"it ended with {how}"
+        self._finish(Ended(ended.code, ended.signal, self.lost))
+
+    def _look(self) -> None:
+        """Is the shell still at it? See above."""
+        self._probe = self._loop.call_later(PROBE_S, self._look)
+        self._looks += 1
+        if self._looks in ROUSE_AT:
+            self._spawn_task(self._rouse())
+        if self._unsaid or self._process.stdin is None or self._process.stdin.fd < 0:
+            return
+        waiting = fcntl.ioctl(self._process.stdin.fd, termios.FIONREAD, bytes(4))
+        if struct.unpack("i", waiting)[0]:
+            self._probes = 1
+        elif self._probes == 0:
+            self._say(b"\n")
+            self._probes = 1
+        elif self._probes == 1:  # its answer may be on the way
+            self._probes = 2
+        else:
+            self.lost = "it no longer told when a command was done"
+            self._probe.cancel()
+            self._spawn_task(self.kill())
+
+    async def _hunt(self) -> bool:
+        """Kill the processes that came after the command began; whether none is left."""
+        python = sys.executable if self._jail.unsafe else WARDEN_PROGRAM
+        words = (str(self._process.pid), f"{self._began - TICK_S:.4f}", str(self._background_pid))
+        try:
+            return (await self._jail.run([python, "-ISc", HUNT, *words], timeout_s=HUNT_S)).exit_code == 0
+        except HutchError:
+            return False
+
+    async def _rouse(self) -> None:
+        """A shell that somebody stopped (`kill -STOP $$`) would wait for ever."""
+        with contextlib.suppress(HutchError):
+            await self._jail.run(["/bin/sh", "-c", f"kill -CONT {self._process.pid}"], timeout_s=HUNT_S)
+
+    async def _dismiss(self, lender: Command) -> None:
+        with contextlib.suppress(HutchError):
+            await lender.kill()
+
+    def _spawn_task(self, work: object) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
+    """A process that does nothing but hold pipes, and its pid inside."""
+    lender = await jail.spawn(LENDER, stdin=stdin, cwd="/")
+    assert lender.stdout is not None
+    try:
+        async with asyncio.timeout(START_S):
+            said = await lender.stdout.read(32)
+        return lender, int(said)
+    except (TimeoutError, ValueError):
+        await lender.kill()
+        lender.close()
+        raise Unavailable("No room for another process in the jail. End some that run there.") from None

@@ -1,0 +1,158 @@
+r"""What is said to a shell, and how its answers are read. Text in, text out; nothing here runs.
+
+The shell is interactive (`-i`) without a terminal, because only then do SIGINT
+and errors such as an unset variable bring it back to its prompt with all its
+variables. It reads commands from a pipe that its children do not inherit.
+
+Outside of commands, standard error is a pipe of its own, where it tells that a
+command is done; prompts, `set -x` and `set -v` of our own lines vanish there
+too. Each command gets 0, 1 and 2 by redirection, so what `exec >file` did is
+undone after it, and the shell keeps the other descriptors out of its reach.
+
+Special builtins cannot be functions in dash, and a backslash keeps aliases
+away; `command` keeps a syntax error in `eval` from being the end of the shell.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hutch.domain.errors import BadRequest
+
+NULL = "/dev/null"
+TERMINAL_MISSED = re.compile(rb"^[\w./-]*bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n", re.MULTILINE)
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SAID = re.compile(rb"\0([0-9a-f]{32}) (\d{1,3}) (\d{1,10}) ([^\0]*)\0")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one kind of shell is started and spoken to."""
+
+    arguments: tuple[str, ...]
+    aside: str  # moves the descriptors it was started with to where only we use them; ends in "2>"
+    chatty: bool  # adds to a command's standard error
+    redirections: bytes  # gives a command its standard output and error
+
+    def setup(self, *, answers: str, cwd: str, fallback: str, exports: bytes, nonce: str) -> bytes:
+        """The first lines. `answers` is the path of the pipe on which it shall answer."""
+        return b"".join(
+            (
+                f"PS1= PS2= PS4='+ '\n{self.aside}{answers}\n".encode(),
+                b"\\command \\eval %s\n" % quoted(exports) if exports else b"",
+                b"\\cd -- %s || \\cd -- %s; \\unset OLDPWD\n" % (_text(cwd), _text(fallback)),
+                self.question(nonce),
+            )
+        )
+
+    def call(self, command: str, *, nonce: str, env: Mapping[str, str] | None, stdin: str) -> bytes:
+        """The lines that run a command and tell its end."""
+        return b"%s\\command \\eval %s %s <%s\n%s" % (
+            b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items()),
+            _text(command),
+            self.redirections,
+            stdin.encode(),  # last: in dash it takes the place of the pipe for output
+            self.question(nonce),
+        )
+
+    def question(self, nonce: str) -> bytes:
+        """A line that makes the shell tell its last exit code, its last background process and its
+        directory, then, when nobody has to wait any more, what it exports. The exit code is put in before
+        `unset` changes it, and without a variable, which somebody could make read-only."""
+        return (
+            "\\eval \"\\\\unset -f command printf; \\\\command \\\\printf '\\\\0%s %d %d %s\\\\0' "
+            f'{nonce} $? ${{!-0}} \\"\\${{PWD-}}\\"; '
+            '\\\\command \\\\export -p" >&2\n'
+        ).encode()
+
+
+# The script's own descriptor is out of reach: dash opens it beyond 9 and closes it on exec.
+DASH = Dialect(("-i", "+m", "stdin"), "\\exec 0>&1 1>&2 2>", False, b"2>&1 >&0")
+# Bash is at its prompt only when it reads standard input, so the two pipes wait elsewhere.
+BASH = Dialect(
+    ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
+    "\\exec 147>&1 148>&2 1>/dev/null 2>",
+    True,
+    b">&147 2>&148 147>&- 148>&-",
+)
+
+
+def dialect(program: str) -> Dialect:
+    """What is spoken by the program of that name."""
+    return BASH if program.rpartition("/")[2] == "bash" else DASH
+
+
+def check_command(command: str, env: Mapping[str, str] | None) -> None:
+    """Refuse what cannot be said to a shell."""
+    if "\0" in command:
+        raise BadRequest("The command holds a NUL byte, which no shell can read. Remove it, or use a file.")
+    for name, value in (env or {}).items():
+        if not NAME.fullmatch(name):
+            raise BadRequest(f"'{name}' cannot be a variable of a shell. Use letters, digits and _.")
+        if "\0" in value:
+            raise BadRequest(f"The value of '{name}' holds a NUL byte. Remove it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a shell told at the end of a command."""
+
+    nonce: str
+    exit_code: int
+    background_pid: int  # of the last one started, 0 if none was
+    cwd: str
+
+
+class Hearing:
+    """Finds answers among whatever else comes along the pipe. What follows the last one is what the shell
+    exports, which is looked at only when somebody needs it."""
+
+    def __init__(self, most_bytes: int = 4 * 1024 * 1024) -> None:
+        self._heard = b""
+        self._exports = b""
+        self._most = most_bytes
+
+    def hear(self, data: bytes) -> list[Answer]:
+        self._heard += data
+        found: list[Answer] = []
+        past = 0
+        for said in SAID.finditer(self._heard):
+            nonce, code, pid, cwd = said.groups()
+            found.append(Answer(nonce.decode(), int(code), int(pid), cwd.decode(errors="surrogateescape")))
+            self._exports = _exports(self._heard[past : said.start()]) or self._exports
+            past = said.end()
+        self._heard = self._heard[past:][-self._most :]
+        return found
+
+    def exports(self) -> bytes:
+        return _exports(self._heard) or self._exports
+
+
+def without_chatter(stderr: bytes, *, nonce: str, jobs_began: bool, left: bool) -> bytes:
+    """What a command wrote, without what bash adds because it is interactive: a line for each background
+    job, the word "exit", a complaint that there is no terminal; and without an answer that went astray
+    because the command closed its pipe."""
+    stderr = TERMINAL_MISSED.sub(b"", stderr)
+    if jobs_began:
+        stderr = re.sub(rb"^\[\d+\] \d+\n", b"", stderr, flags=re.MULTILINE)
+    if left:
+        stderr = stderr.removesuffix(b"exit\n")
+        stderr = re.sub(rb"\0%s [^\0]*\0(?:declare [^\n]*\n)*" % nonce.encode(), b"", stderr)
+    return stderr
+
+
+def quoted(text: bytes) -> bytes:
+    """One word for a shell, whatever is in it."""
+    return b"'%s'" % text.replace(b"'", b"'\\''")
+
+
+def _text(text: str) -> bytes:
+    return quoted(text.encode(errors="surrogateescape"))
+
+
+def _exports(text: bytes) -> bytes:
+    """Whole lines, without what `set -x` wrote before them."""
+    start = 0 if text.startswith((b"export ", b"declare ")) else -1
+    if start < 0 and (found := re.search(rb"^(?:export|declare) ", text, re.MULTILINE)):
+        start = found.start()
+    return text[start : text.rfind(b"\n") + 1] if start >= 0 else b""

@@ -1,0 +1,148 @@
+"""The shells of a jail, and the jails that `open_shell` keeps by session id.
+
+Whoever names the same session in the same process gets the same jail and, under
+the same name, the same shell. The last one to leave closes it.
+"""
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.jail.background import Background
+from hutch.jail.jail import Jailed, start_jail
+from hutch.jail.policy import AGENT, Policy
+from hutch.jail.shell import OnEvent, Shell
+from hutch.jail.shell_job import Hits
+from hutch.jail.shell_result import Result, ShellEvent
+
+NAME = re.compile(r"[\w.:-]{1,128}")
+
+
+class Shells:
+    """The shells of one jail. The jail stays the caller's."""
+
+    def __init__(
+        self,
+        jail: Jailed,
+        *,
+        on_event: OnEvent | None = None,
+        on_background_end: Callable[[str, Result], None] | None = None,
+    ) -> None:
+        self.jail = jail
+        self.background = Background(most_bytes=jail.policy.limits.output_bytes, on_end=on_background_end)
+        self.listeners: list[OnEvent] = [on_event] if on_event else []
+        self._shells: dict[str, Shell] = {}
+        self._hits = Hits(jail)
+        self._directory: Path | None = None
+        self._outputs = 0
+
+    def shell(self, name: str = "main", *, program: str = "/bin/sh") -> Shell:
+        """The shell of that name; its process starts with its first command."""
+        found = self._shells.get(name)
+        if found is None:
+            found = self._shells[name] = Shell(
+                self.jail,
+                name=name,
+                program=program,
+                background=self.background,
+                place=self._place,
+                hits=self._hits,
+                on_event=self._tell,
+            )
+        elif found.program != program:
+            raise Conflict(
+                f"The shell '{name}' is {found.program}, not {program}. Ask for that, or use another name."
+            )
+        return found
+
+    async def close(self) -> None:
+        """After the jail was closed: give back what belongs to its shells."""
+        await self.background.close()
+        if self._directory is not None:
+            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+
+    def _place(self) -> Path:
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix="hutch-shell-"))
+        self._outputs += 1
+        return self._directory / f"output-{self._outputs}"
+
+    def _tell(self, event: ShellEvent) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+
+class _Session:
+    """A jail that several callers share."""
+
+    def __init__(self, workspace: Path, policy: Policy, *, unsafe: bool) -> None:
+        self.key = (workspace, policy, unsafe)
+        self.users = 0
+        self.lock = asyncio.Lock()
+        self.shells: Shells | None = None
+
+    async def open(self) -> Shells:
+        async with self.lock:
+            if self.shells is None:
+                workspace, policy, unsafe = self.key
+                self.shells = Shells(await start_jail(workspace, policy, unsafe_no_jail=unsafe))
+            return self.shells
+
+    async def close(self) -> None:
+        async with self.lock:
+            if self.shells is not None:
+                shells, self.shells = self.shells, None
+                await shells.jail.close()
+                await shells.close()
+
+
+_sessions: dict[tuple[asyncio.AbstractEventLoop, str], _Session] = {}
+
+
+@asynccontextmanager
+async def open_shell(
+    session_id: str,
+    *,
+    workspace: Path | None = None,
+    shell: str = "/bin/sh",
+    policy: Policy | None = None,
+    name: str = "main",
+    on_event: OnEvent | None = None,
+    unsafe_no_jail: bool = False,
+) -> AsyncIterator[Shell]:
+    """A shell in a jail on `workspace`, or the current directory; what is not given is as it was opened."""
+    if not NAME.fullmatch(session_id):
+        raise BadRequest(f"'{session_id}' cannot be a session id. Use up to 128 letters, digits and _.:-")
+    place = (asyncio.get_running_loop(), session_id)
+    directory = await asyncio.to_thread((workspace or Path.cwd()).resolve)
+    session = _sessions.get(place)
+    if session is None:
+        session = _sessions[place] = _Session(directory, policy or AGENT, unsafe=unsafe_no_jail)
+    elif session.key != (
+        directory if workspace else session.key[0],
+        policy or session.key[1],
+        unsafe_no_jail,
+    ):
+        raise Conflict(
+            f"Session '{session_id}' is open on '{session.key[0]}' with profile '{session.key[1].profile}'"
+            f"{', unsafe' if session.key[2] else ''}. Ask for the same, or use another session id."
+        )
+    session.users += 1
+    shells: Shells | None = None
+    try:
+        shells = await session.open()
+        if on_event is not None:
+            shells.listeners.append(on_event)
+        yield shells.shell(name, program=shell)
+    finally:
+        if on_event is not None and shells is not None:
+            shells.listeners.remove(on_event)
+        session.users -= 1
+        if session.users == 0:
+            del _sessions[place]
+            await asyncio.shield(asyncio.ensure_future(session.close()))

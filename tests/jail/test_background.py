@@ -1,0 +1,107 @@
+"""Commands that go on after their caller stopped waiting."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.jail import open_shell
+from hutch.jail.seam import PIPE
+from hutch.jail.shell import Shell
+from hutch.jail.shell_result import CommandYielded, Result, ShellEvent
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["/bin/sh", "/bin/bash"])
+async def shell(request: pytest.FixtureRequest, workspace: Path) -> AsyncIterator[Shell]:
+    async with open_shell("test", workspace=workspace, shell=request.param) as opened:
+        yield opened
+
+
+async def test_a_slow_command_goes_on_and_the_shell_is_free(shell: Shell) -> None:
+    await shell.run("cd /tmp; export E=1; v=1")
+    ran = await shell.run("echo a; sleep 0.5; echo $v; exit 3", yield_s=0.1)
+    assert (ran.running, ran.id, ran.stdout, ran.exit_code) == (True, "bg_1", "a\n", None)
+    began = time.monotonic()
+    assert (await shell.run("pwd; echo $E$v")).stdout == "/tmp\n1\n"
+    assert time.monotonic() - began < 0.3
+    command = shell.background.get("bg_1")
+    assert command.read().data == b"a\n"
+    ended = await command.wait(5)
+    assert (ended.exit_code, ended.stdout, ended.running, ended.id) == (3, "a\n1\n", False, "bg_1")
+    assert (command.read().data, command.read().data, command.read(offset=0).data) == (
+        b"1\n" if shell.program == "/bin/sh" else b"1\nexit\n",
+        b"",
+        b"a\n1\n" if shell.program == "/bin/sh" else b"a\n1\nexit\n",
+    )
+    [listed] = shell.background.list()
+    assert (listed.id, listed.running, listed.exit_code, listed.cwd) == ("bg_1", False, 3, "/tmp")
+
+
+async def test_a_fast_command_does_not(shell: Shell) -> None:
+    ran = await shell.run("echo a", yield_s=5)
+    assert (ran.running, ran.id, ran.stdout) == (False, None, "a\n")
+    assert shell.background.list() == []
+
+
+async def test_its_timeout_still_kills_it(shell: Shell) -> None:
+    ran = await shell.run("setsid sleep 81 & sleep 81", yield_s=0.1, timeout_s=0.4)
+    assert ran.id is not None
+    ended = await shell.background.get(ran.id).wait(5)
+    assert (ended.timed_out, ended.running, ended.exit_code) == (True, False, None)
+    assert (await shell.run("pgrep -fx 'sleep 81'")).stdout == ""
+
+
+async def test_it_can_be_written_to_signalled_and_killed(shell: Shell) -> None:
+    ran = await shell.run("cat; echo end", yield_s=0.05, stdin=PIPE)
+    command = shell.background.get(ran.id or "")
+    await command.write(b"line\n")
+    await asyncio.sleep(0.1)
+    assert command.read().data == b"line\n"
+    command.close_stdin()
+    assert (await command.wait(5)).stdout == "line\nend\n"
+
+    ran = await shell.run("sleep 82; echo no", yield_s=0.05)
+    command = shell.background.get(ran.id or "")
+    await command.signal(2)
+    assert (await command.wait(5)).exit_code == 130
+    with pytest.raises(BadRequest, match="stdin=PIPE"):
+        await command.write(b"x")
+
+    ran = await shell.run("trap '' TERM INT; sleep 83", yield_s=0.05)
+    command = shell.background.get(ran.id or "")
+    await command.kill()
+    assert not command.running and command.result().signal == 9
+    assert (await shell.run("pgrep -f 'sleep 8[23]$'")).stdout == ""
+
+
+async def test_an_unknown_id_is_told_what_is_known(shell: Shell) -> None:
+    with pytest.raises(NotFound, match="bg_9"):
+        shell.background.get("bg_9")
+
+
+async def test_only_the_end_of_a_long_tape_is_kept(shell: Shell) -> None:
+    ran = await shell.run("sleep 0.1; head -c 3000000 /dev/zero; echo end", yield_s=0.05)
+    command = shell.background.get(ran.id or "")
+    await command.wait(5)
+    tape = command.read(offset=0)
+    assert (tape.start, tape.end, tape.data[-4:]) == (3_000_004 - len(tape.data), 3_000_004, b"end\n")
+
+
+async def test_its_end_is_announced_and_all_is_gone_with_the_jail(workspace: Path) -> None:
+    ends: list[tuple[str, Result]] = []
+    events: list[ShellEvent] = []
+    async with open_shell("test", workspace=workspace, on_event=events.append) as shell:
+        shell.background.on_end = lambda id_, result: ends.append((id_, result))
+        await shell.run("sleep 0.1", yield_s=0.05)
+        await shell.run("trap '' TERM; setsid sleep 84 & sleep 84", yield_s=0.05)
+        await asyncio.sleep(0.3)
+        assert [(id_, result.exit_code) for id_, result in ends] == [("bg_1", 0)]
+    assert [id_ for id_, _ in ends] == ["bg_1", "bg_2"]
+    assert CommandYielded("main", "sleep 0.1", "bg_1") in events
+    found = await asyncio.create_subprocess_exec("pgrep", "-fx", "sleep 84", stdout=asyncio.subprocess.PIPE)
+    assert (await found.communicate())[0] == b""

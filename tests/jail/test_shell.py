@@ -1,0 +1,367 @@
+"""A shell that outlives its commands, whatever they do to it."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.jail import open_shell
+from hutch.jail.policy import AGENT, Limits, Policy
+from hutch.jail.seam import LimitHit
+from hutch.jail.shell import Shell
+from hutch.jail.shell_result import CommandEnded, CommandStarted, ShellEvent
+
+pytestmark = pytest.mark.anyio
+
+PROGRAMS = ["/bin/sh", "/bin/bash"]
+
+
+@pytest.fixture(params=PROGRAMS)
+async def shell(request: pytest.FixtureRequest, workspace: Path) -> AsyncIterator[Shell]:
+    async with open_shell("test", workspace=workspace, shell=request.param) as opened:
+        yield opened
+
+
+async def works(shell: Shell) -> bool:
+    """Whether the next command gets all it should."""
+    ran = await shell.run("echo out; echo err >&2; cat; (exit 3)", timeout_s=5)
+    return (ran.stdout, ran.stderr, ran.exit_code, ran.restarted) == ("out\n", "err\n", 3, False)
+
+
+async def test_output_exit_code_and_directory_come_back(shell: Shell) -> None:
+    ran = await shell.run("cd /tmp && echo out && echo err >&2 && false")
+    assert (ran.exit_code, ran.stdout, ran.stderr, ran.cwd) == (1, "out\n", "err\n", "/tmp")
+    assert (ran.timed_out, ran.truncated, ran.restarted, ran.signal) == (False, False, False, None)
+
+
+async def test_directory_variables_functions_options_aliases_and_descriptors_stay(shell: Shell) -> None:
+    await shell.run("cd /tmp; x=1; export y=2; f() { echo $x $y; }; set -f; exec 3</etc/passwd; set -- a b")
+    await shell.run("alias hello='echo hi'")
+    await shell.run("shopt -s expand_aliases 2>/dev/null || :")
+    ran = await shell.run("f; pwd; echo *; read line <&3; echo ${line%%:*}; echo $#\nhello")
+    assert ran.stdout == "1 2\n/tmp\n*\nroot\n2\nhi\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "stdout"),
+    [
+        ("for i in 1 2\ndo\n  echo $i\ndone", "1\n2\n"),
+        ("cat <<END\nit's $((1 + 1))\nEND", "it's 2\n"),
+        ("cat <<'END'\n$x `y` \\ ' \"\nEND", "$x `y` \\ ' \"\n"),
+        ("printf no-newline", "no-newline"),
+        ("cat", ""),
+        ('echo "it\'s"; # comment', "it's\n"),
+        ("echo a\\\nb", "ab\n"),
+        ("", ""),
+        ("# only a comment", ""),
+        ("printf 'done 0\\0%s 0 0 /\\0' 0123456789abcdef0123456789abcdef", None),
+        ("sleep 100 & echo on", "on\n"),
+        ("setsid sleep 100 & (sleep 100 &) ; echo on", "on\n"),
+        ("echo é ✓", "é ✓\n"),
+        ("IFS=0123456789/; echo on", "on\n"),
+        ("exec 9>&-; exec 3>&- 4>&-; echo on", "on\n"),
+        ("exec 5>&1 >/dev/null; echo on >&5", "on\n"),
+        ("exec 2>&- </dev/zero; echo on", "on\n"),
+        ("exec >&-", ""),
+        ("PS1='$(echo x) ' PS4=y PS2=z PROMPT_COMMAND='echo prompt'; echo on", "on\n"),
+        ("trap 'echo bye' EXIT; trap 'echo usr' USR1; kill -USR1 $$; :; echo on", "usr\non\n"),
+        ("unset PWD; echo on", "on\n"),
+        ("readonly PATH HOME nonce command; echo on", "on\n"),
+        ("set -o posix 2>/dev/null; echo on", None),
+        ("sleep 100 & kill -STOP $!; echo on", "on\n"),
+        ("umask 077; ulimit -n 300; echo on", "on\n"),
+        ("printf() { :; }; command() { :; }; unset_() { :; }; pwd() { :; }; echo on", "on\n"),
+        ("alias command=false printf=false eval=false unset=false exec=false; echo on", "on\n"),
+        ("head -c 300000 /dev/zero | tr '\\0' 'a' | wc -c", "300000\n"),
+        ("set -u; set -C; set -v; set -x; echo on", "on\n"),
+    ],
+)
+async def test_it_gets_along_with(shell: Shell, command: str, stdout: str | None) -> None:
+    began = time.monotonic()
+    ran = await shell.run(command, timeout_s=10)
+    assert time.monotonic() - began < 2
+    assert (ran.timed_out, ran.restarted) == (False, False), ran
+    if stdout is not None:
+        assert (ran.exit_code, ran.stdout) == (0, stdout), ran
+    await shell.run("set +xvu 2>/dev/null", timeout_s=5)
+    assert await works(shell)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["if", 'echo "', "echo '", ")", "cat <<END", "a=(", "set -u; echo $nope", "readonly r=1; r=2", "nope"],
+)
+async def test_an_error_in_a_command_is_not_the_end(shell: Shell, command: str) -> None:
+    await shell.run("kept=1")
+    ran = await shell.run(command, timeout_s=5)
+    if "END" not in command:  # a here-document without its end is a warning
+        assert ran.exit_code != 0 and ran.stderr, ran
+    assert not ran.restarted
+    await shell.run("set +u")
+    assert (await shell.run("echo $kept")).stdout == "1\n"
+    assert await works(shell)
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "signal"),
+    [
+        ("exit 7", 7, None),
+        ("exec true", 0, None),
+        ("exec sh -c 'exit 5'", 5, None),
+        ("set -e; false; echo no", 1, None),
+        ("kill -9 $$", None, 9),
+        ("sh -c 'kill -9 $PPID'; sleep 5", None, 9),
+        ("echo out; exit 300", 44, None),
+    ],
+)
+async def test_a_lost_shell_is_replaced(
+    shell: Shell, command: str, exit_code: int | None, signal: int | None
+) -> None:
+    await shell.run("cd /tmp; export A='it'\"'\"'s\n two' B=; local_=1")
+    ran = await shell.run(command, timeout_s=5)
+    assert (ran.exit_code, ran.signal, ran.restarted, ran.cwd) == (exit_code, signal, True, "/tmp"), ran
+    assert "lost" in ran.note and ran.stderr == ""
+    again = await shell.run('echo "$A|$B|$local_"; pwd')
+    assert (again.stdout, again.restarted) == ("it's\n two|||\n/tmp\n".replace("|||", "||"), False)
+    assert await works(shell)
+
+
+async def test_a_lost_shell_leaves_its_jobs_and_their_output(shell: Shell) -> None:
+    await shell.run("(sleep 0.2; echo late; sleep 100) &")
+    assert (await shell.run("exit")).restarted
+    ran = await shell.run("sleep 0.4; pgrep -c -fx 'sleep 100'")
+    assert ran.stdout == "late\n1\n"
+
+
+async def test_late_output_of_a_job_is_part_of_a_later_command(shell: Shell) -> None:
+    assert (await shell.run("(sleep 0.1; echo late) & echo now")).stdout == "now\n"
+    await asyncio.sleep(0.3)
+    assert (await shell.run("echo then")).stdout == "late\nthen\n"
+
+
+@pytest.mark.parametrize("command", ["set -n", "exec 10>&- 11>&- 12>&-"])
+async def test_a_shell_that_lost_its_tongue_is_replaced(shell: Shell, command: str) -> None:
+    began = time.monotonic()
+    ran = await shell.run(command, timeout_s=10)
+    assert time.monotonic() - began < 3
+    assert b"\0" not in ran.stderr_bytes
+    assert not ran.timed_out
+    assert await works(shell)
+
+
+async def test_bash_functions_that_cannot_be_unset(workspace: Path) -> None:
+    async with open_shell("test", workspace=workspace, shell="/bin/bash") as shell:
+        ran = await shell.run("printf() { :; }; command() { :; }; readonly -f printf command", timeout_s=10)
+        assert ran.restarted and "no longer told" in ran.note
+        assert await works(shell)
+
+
+async def test_a_stopped_shell_is_woken(shell: Shell) -> None:
+    ran = await shell.run("kill -STOP $$; echo on", timeout_s=8)
+    assert (ran.stdout, ran.timed_out) == ("on\n", False)
+
+
+async def test_a_deleted_directory_and_one_with_a_newline(shell: Shell) -> None:
+    ran = await shell.run("mkdir -p '/tmp/a\nb' /tmp/gone && cd '/tmp/a\nb'")
+    assert ran.cwd == "/tmp/a\nb"
+    await shell.run("exit")
+    assert (await shell.run("pwd")).stdout == "/tmp/a\nb\n"
+    ran = await shell.run("cd /tmp/gone && rmdir /tmp/gone")
+    assert (ran.exit_code, ran.cwd) == (0, "/tmp/gone")
+    assert await works(shell)
+    await shell.run("exit")
+    assert (await shell.run("pwd")).stdout == "/workspace\n"
+
+
+async def test_standard_input_and_environment_of_one_command(shell: Shell) -> None:
+    ran = await shell.run("cat; echo $V; sh -c 'echo $V'", stdin=b"a\0b\n", env={"V": "it's"})
+    assert ran.stdout_bytes == b"a\0b\nit's\nit's\n"
+    assert (await shell.run("cat; echo $V")).stdout == "\n"
+    ran = await shell.run("head -c 3", stdin=b"x" * 1_000_000)
+    assert (ran.stdout, ran.exit_code) == ("xxx", 0)
+    ran = await shell.run("wc -c", stdin=b"x" * 1_000_000)
+    assert ran.stdout.strip() == "1000000"
+
+
+async def test_binary_output_is_kept_as_it_is(shell: Shell) -> None:
+    ran = await shell.run("printf '\\000\\377\\n\\001'; printf '\\376' >&2")
+    assert (ran.stdout_bytes, ran.stderr_bytes) == (b"\0\xff\n\x01", b"\xfe")
+    assert ran.stderr == "\N{REPLACEMENT CHARACTER}"
+
+
+async def test_what_no_shell_can_read_is_refused(shell: Shell) -> None:
+    with pytest.raises(BadRequest, match="NUL"):
+        await shell.run("echo \0")
+    with pytest.raises(BadRequest, match="variable"):
+        await shell.run("echo", env={"a b": "c"})
+    with pytest.raises(BadRequest, match="timeout_s"):
+        await shell.run("echo", timeout_s=0)
+    assert await works(shell)
+
+
+async def test_a_huge_command(shell: Shell) -> None:
+    text = "x" * 1_000_000
+    ran = await shell.run(f"v='{text}'; echo ${{#v}}", timeout_s=20)
+    assert ran.stdout == "1000000\n"
+    assert await works(shell)
+
+
+async def test_a_flood_of_output_is_capped_in_memory_and_kept_in_a_file(shell: Shell) -> None:
+    ran = await shell.run("echo first; head -c 100000000 /dev/zero; echo last", timeout_s=30)
+    assert ran.truncated and ran.exit_code == 0
+    assert len(ran.stdout_bytes) < 1.1 * AGENT.limits.output_bytes
+    assert ran.stdout_bytes.startswith(b"first\n") and ran.stdout_bytes.endswith(b"\0last\n")
+    assert ran.output_path is not None
+    assert ran.output_path.stat().st_size == AGENT.limits.output_file_bytes
+    assert await works(shell)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep 71",
+        "while :; do :; done",
+        "while :; do sleep 0.01; done",
+        "setsid sleep 71 & sleep 71; sleep 71",
+    ],
+)
+async def test_a_timeout_kills_the_command_and_keeps_the_shell(shell: Shell, command: str) -> None:
+    await shell.run("v=1; sleep 171 &")
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    ran = await shell.run(f"echo before; {command}; echo after", timeout_s=0.3)
+    assert time.monotonic() - began < 1.5
+    assert (ran.timed_out, ran.stdout, ran.exit_code) == (True, "before\n", None), ran
+    assert ran.limit_hit == LimitHit("command_timeout_s", "0.3 s")
+    assert not ran.restarted
+    ran = await shell.run("echo $v; pgrep -fx 'sleep 71' | wc -l; pgrep -fx 'sleep 171' | wc -l")
+    assert ran.stdout.split() == ["1", "0", "1"]
+
+
+async def test_a_timeout_ends_a_shell_that_ignores_it(shell: Shell) -> None:
+    began = time.monotonic()
+    ran = await shell.run("trap '' INT TERM; while :; do sleep 0.01; done", timeout_s=0.3)
+    assert time.monotonic() - began < 3
+    assert ran.timed_out and ran.restarted
+    assert await works(shell)
+
+
+async def test_cancelling_the_caller_ends_the_command(shell: Shell) -> None:
+    await shell.run("v=1")
+    task = asyncio.ensure_future(shell.run("sleep 72"))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    ran = await shell.run("echo $v; pgrep -fx 'sleep 72'")
+    assert ran.stdout == "1\n"
+
+
+async def test_interrupt_ends_the_command_and_nothing_else(shell: Shell) -> None:
+    await shell.run("v=1; sleep 173 &")
+    task = asyncio.ensure_future(shell.run("f() { while :; do sleep 73; done; }; f\necho no"))
+    await asyncio.sleep(0.2)
+    await shell.interrupt()
+    ran = await asyncio.wait_for(task, 3)
+    assert (ran.exit_code, ran.stdout, ran.restarted) == (130, "", False)
+    assert (await shell.run("echo $v; pgrep -fx 'sleep 173' | wc -l")).stdout.split() == ["1", "1"]
+    await shell.interrupt()
+    assert await works(shell)
+
+
+async def test_callers_queue_in_order_and_shells_run_in_parallel(workspace: Path) -> None:
+    async with (
+        open_shell("test", workspace=workspace) as one,
+        open_shell("test") as same,
+        open_shell("test", name="other") as other,
+    ):
+        assert one is same and other is not one and other.jail is one.jail
+        began = time.monotonic()
+        await asyncio.gather(
+            *(shell.run(f"sleep 0.1; echo {n} >>order") for n, shell in enumerate((one, same, one))),
+            other.run("sleep 0.2; x=1"),
+        )
+        assert 0.3 <= time.monotonic() - began < 0.5
+        assert (await one.run("cat order; echo $x")).stdout == "0\n1\n2\n\n"
+
+
+async def test_the_last_to_leave_closes_the_jail(workspace: Path) -> None:
+    async with open_shell("test", workspace=workspace) as outer:
+        async with open_shell("test") as inner:
+            await inner.run("x=1")
+        assert (await outer.run("echo $x")).stdout == "1\n"
+    async with open_shell("test", workspace=workspace) as fresh:
+        assert (await fresh.run("echo $x")).stdout == "\n"
+
+
+async def test_the_same_id_means_the_same_jail(workspace: Path) -> None:
+    async with open_shell("test", workspace=workspace):
+        with pytest.raises(Conflict, match="is open on"):
+            async with open_shell("test", workspace=workspace.parent):
+                pass
+        with pytest.raises(Conflict, match="/bin/sh"):
+            async with open_shell("test", shell="/bin/bash"):
+                pass
+
+
+async def test_streaming_gives_the_output_as_it_comes(shell: Shell) -> None:
+    chunks = [chunk async for chunk in shell.stream("echo a; sleep 0.2; echo b >&2; (exit 4)")]
+    assert [(c.stream, c.data) for c in chunks[:2]] == [("stdout", b"a\n"), ("stderr", b"b\n")]
+    assert chunks[-1].result is not None and chunks[-1].result.exit_code == 4
+    assert chunks[-1].stream == "result"
+    assert await works(shell)
+
+
+async def test_leaving_a_stream_ends_the_command(shell: Shell) -> None:
+    stream = shell.stream("echo a; sleep 74")
+    async for chunk in stream:
+        assert chunk.data == b"a\n"
+        break
+    await stream.aclose()  # type: ignore[attr-defined]
+    assert (await shell.run("pgrep -fx 'sleep 74'")).stdout == ""
+
+
+async def test_a_slow_reader_of_a_stream_makes_the_command_wait(shell: Shell) -> None:
+    total = 0
+    async for chunk in shell.stream("head -c 20000000 /dev/zero", timeout_s=20):
+        total += len(chunk.data)
+        if total < 1_000_000:
+            await asyncio.sleep(0.05)
+    assert total == 20_000_000
+
+
+async def test_commands_are_told_for_the_audit(workspace: Path) -> None:
+    events: list[ShellEvent] = []
+    async with open_shell("test", workspace=workspace, on_event=events.append) as shell:
+        await shell.run("cd /tmp; false")
+    started, ended = events
+    assert started == CommandStarted("main", "cd /tmp; false", "/workspace")
+    assert isinstance(ended, CommandEnded)
+    assert (ended.command, ended.cwd, ended.exit_code) == ("cd /tmp; false", "/workspace", 1)
+
+
+async def test_a_limit_that_was_hit_is_named(workspace: Path) -> None:
+    policy = Policy(limits=Limits(file_bytes=1_000_000))
+    async with open_shell("test", workspace=workspace, policy=policy) as shell:
+        ran = await shell.run("head -c 2000000 /dev/zero >big")
+        assert ran.limit_hit is not None and ran.limit_hit.limit == "file_bytes"
+        assert await works(shell)
+
+
+async def test_without_walls_it_is_the_same_shell(workspace: Path) -> None:
+    async with open_shell("test", workspace=workspace, unsafe_no_jail=True) as shell:
+        assert await works(shell)
+        assert (await shell.run("pwd")).stdout == f"{workspace}\n"
+        ran = await shell.run("v=1; sleep 75", timeout_s=0.3)
+        assert ran.timed_out and not ran.restarted
+        assert (await shell.run("echo $v")).stdout == "1\n"
+
+
+async def test_importing_the_room_is_cheap() -> None:
+    code = "import sys, hutch.jail; assert 'asyncio' not in sys.modules; hutch.jail.open_shell"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+    assert await process.wait() == 0
