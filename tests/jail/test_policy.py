@@ -75,7 +75,7 @@ def test_a_test_run_gets_30_s_512_mib_and_1_mib_of_output() -> None:
 
 def test_a_profile_is_taken_by_name_and_changed() -> None:
     assert profile("tool", network=("pypi.example",)).network == ("pypi.example",)
-    with pytest.raises(BadRequest, match="no jail profile 'toy'. Use one of agent, test, tool"):
+    with pytest.raises(BadRequest, match=r"no jail profile 'toy'. Use one of agent, test, tool"):
         profile("toy")
 
 

@@ -205,6 +205,14 @@ async def ready_to_write(sock: socket.socket) -> None:
         loop.remove_writer(sock.fileno())
 
 
+async def connected(sock: socket.socket) -> None:
+    """Wait until a connection that was begun is made; OSError when it is not."""
+    await ready_to_write(sock)
+    failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if failed:
+        raise OSError(failed, os.strerror(failed))
+
+
 def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:

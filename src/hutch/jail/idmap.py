@@ -115,6 +115,11 @@ def _user_namespace(uids: tuple[int, int], gids: tuple[int, int]) -> int:
             (proc / "uid_map").write_text(f"{uids[0]} {uids[1]} 1\n")
             (proc / "gid_map").write_text(f"{gids[0]} {gids[1]} 1\n")
             return os.open(proc / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Unavailable(
+                f"Root may not act for uid {uids[0]} and {uids[1]} here: {error.strerror}. "
+                "Run Hutch as an ordinary user, or give it CAP_SETUID and CAP_SETGID."
+            ) from error
         finally:
             holder.kill()
 

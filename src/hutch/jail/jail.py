@@ -6,20 +6,19 @@ namespace whose first process is the warden.
 """
 
 import asyncio
-import fcntl
+import contextlib
 import os
 import shutil
 import signal
 import socket
-import struct
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound, Unavailable
-from hutch.jail.control import Control, ready_to_write
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.jail.control import Control, connected
 from hutch.jail.egress import parse_allow_list
 from hutch.jail.launch import Identity, Launched, claim_identity, launch, launch_unsafe
 from hutch.jail.limits import Mark, Meter, hit_by_signal, make_group
@@ -27,12 +26,13 @@ from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.output import Capture, Pump
 from hutch.jail.policy import AGENT, LONGEST_TIMEOUT_S, WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
-from hutch.jail.process import Command, set_size
+from hutch.jail.process import Command
+from hutch.jail.pty import open_terminal
+from hutch.jail.request import check_port, check_words
 from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
 
 CLOSE_S = 5.0
 UNTOLD = Outside()
-TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
 
 
 class Jailed:
@@ -176,7 +176,7 @@ class Jailed:
             stdin=stdin,
             env=full,
             rlimits=self._own_rlimits(limits),
-            pty=self._open_terminal(terminal) if terminal else None,
+            pty=open_terminal(self._pts, terminal, self._identity) if terminal else None,
             uid=self._identity.uid if self._identity.claim else None,
         )
         self._commands.add(command)
@@ -279,22 +279,6 @@ class Jailed:
         self._commands.discard(command)
         self._meter.busy(len(self._commands))
 
-    def _open_terminal(self, size: Size) -> tuple[int, str]:
-        """A terminal of the jail's own, opened from out here: nobody inside ever holds the master."""
-        flags = os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC
-        # Of the machine's own terminals, only /dev/ptmx is for everybody.
-        master = os.open("/dev/ptmx" if self.unsafe else "ptmx", flags, dir_fd=self._pts)
-        try:
-            fcntl.ioctl(master, TIOCSPTLCK, struct.pack("i", 0))
-            number = struct.unpack("i", fcntl.ioctl(master, TIOCGPTN, bytes(4)))[0]
-            if self._identity.claim:  # made by root, it is root's: the command could not open it
-                os.chown(str(number), self._identity.uid, self._identity.gid, dir_fd=self._pts)
-            set_size(master, size)
-        except OSError:
-            os.close(master)
-            raise
-        return master, f"/dev/pts/{number}"
-
     def _environment(self) -> dict[str, str]:
         if not self.unsafe:
             return {**(self._way_out.environment if self._way_out else {}), **environment(self.policy)}
@@ -338,6 +322,20 @@ async def start_jail(
     workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False, outside: Outside = UNTOLD
 ) -> Jailed:
     """As `open_jail`, for callers who close it themselves."""
+    opening = asyncio.ensure_future(_start(workspace, policy, unsafe_no_jail, outside))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:  # what is half open is opened first and then closed, which is soon
+        await asyncio.shield(asyncio.ensure_future(_abandon(opening)))
+        raise
+
+
+async def _abandon(opening: asyncio.Future[Jailed]) -> None:
+    with contextlib.suppress(HutchError):
+        await (await opening).close()
+
+
+async def _start(workspace: Path, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
     parse_allow_list(policy.network)
     directory = await asyncio.to_thread(workspace.resolve)
     if not await asyncio.to_thread(directory.is_dir):
@@ -366,27 +364,3 @@ async def start_jail(
         await asyncio.shield(asyncio.ensure_future(jail.close()))
         raise
     return jail
-
-
-def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-    """Refuse what no process can be given."""
-    if not argv or not argv[0]:
-        raise BadRequest("The command is empty. Give at least a program's name.")
-    if any("\0" in word for word in (*argv, *env.values(), cwd)):
-        raise BadRequest("A NUL byte cannot be part of a command, its environment or its directory.")
-    for name in env:
-        if not name or "=" in name or "\0" in name:
-            raise BadRequest(f"'{name}' cannot be the name of an environment variable.")
-
-
-async def connected(sock: socket.socket) -> None:
-    """Wait until a connection that was begun is made; OSError when it is not."""
-    await ready_to_write(sock)
-    failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    if failed:
-        raise OSError(failed, os.strerror(failed))
-
-
-def check_port(port: int) -> None:
-    if not 0 < port < 65536:
-        raise BadRequest(f"{port} is not a TCP port. Give one from 1 to 65535.")

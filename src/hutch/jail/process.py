@@ -7,17 +7,15 @@ inside can write there, but what is read is still checked like an enemy's word.
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import re
 import secrets
-import struct
-import termios
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 from hutch.jail.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
+from hutch.jail.pty import set_size
 from hutch.jail.seam import PIPE, Exit, Pipe, Size
 
 SAID = re.compile(
@@ -275,11 +273,6 @@ def _pipe(uid: int | None) -> tuple[int, int]:
     if uid is not None:  # so that the command can open /dev/stdout
         os.fchown(write, uid, uid)
     return read, write
-
-
-def set_size(terminal: int, size: Size) -> None:
-    """Tell a terminal, and the programs on it, its size."""
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.columns, 0, 0))
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.jail.policy import Limits
-from hutch.jail.process import set_size
+from hutch.jail.pty import set_size
 from hutch.jail.ring import Ring
 from hutch.jail.seam import Exit, Jail, Process, Size
 

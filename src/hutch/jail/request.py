@@ -1,0 +1,21 @@
+"""What callers may ask of a jail, checked at the door."""
+
+from collections.abc import Mapping, Sequence
+
+from hutch.domain.errors import BadRequest
+
+
+def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+    """Refuse what no process can be given."""
+    if not argv or not argv[0]:
+        raise BadRequest("The command is empty. Give at least a program's name.")
+    if any("\0" in word for word in (*argv, *env.values(), cwd)):
+        raise BadRequest("A NUL byte cannot be part of a command, its environment or its directory.")
+    for name in env:
+        if not name or "=" in name or "\0" in name:
+            raise BadRequest(f"'{name}' cannot be the name of an environment variable.")
+
+
+def check_port(port: int) -> None:
+    if not 0 < port < 65536:
+        raise BadRequest(f"{port} is not a TCP port. Give one from 1 to 65535.")

@@ -1,0 +1,58 @@
+"""Finding a cgroup of ours, in the two versions and in none."""
+
+from pathlib import Path
+
+from hutch.jail.cgroup import Home, find_home, make
+from hutch.jail.policy import Limits
+
+
+def machine(root: Path, cgroup: str, mounts: str, files: dict[str, str]) -> Path:
+    """A copy of the parts of /proc and /sys that are looked at."""
+    for name, text in {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mounts, **files}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_version_2_when_it_is_delegated(tmp_path: Path) -> None:
+    own = "sys/fs/cgroup/user.slice/hutch.scope"
+    root = machine(
+        tmp_path,
+        "0::/user.slice/hutch.scope\n",
+        "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        {f"{own}/cgroup.controllers": "cpu memory pids\n", f"{own}/cgroup.procs": ""},
+    )
+    place = root / own
+    assert find_home(root) == Home(2, {"memory": place, "pids": place, "cpu": place})
+
+
+def test_version_2_without_its_controllers_is_no_home(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        "0::/x\n",
+        "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        {"sys/fs/cgroup/x/cgroup.controllers": "cpu\n", "sys/fs/cgroup/x/cgroup.procs": ""},
+    )
+    assert find_home(root) is None
+
+
+def test_version_1_below_the_group_that_a_container_shows(tmp_path: Path) -> None:
+    root = machine(
+        tmp_path,
+        "3:pids:/docker/abc/hutch\n2:memory:/docker/abc\n1:name=systemd:/\n0::/\n",
+        "35 31 0:32 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+        "36 31 0:33 /docker/abc /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n",
+        {
+            "sys/fs/cgroup/memory/cgroup.procs": "",
+            "sys/fs/cgroup/pids/hutch/cgroup.procs": "",
+        },
+    )
+    assert find_home(root) == Home(
+        1, {"memory": root / "sys/fs/cgroup/memory", "pids": root / "sys/fs/cgroup/pids/hutch"}
+    )
+
+
+def test_a_group_that_cannot_be_made_whole_is_not_made(tmp_path: Path) -> None:
+    home = Home(1, {"memory": tmp_path, "pids": tmp_path / "missing"})
+    assert make(home, Limits()) is None
+    assert list(tmp_path.iterdir()) == []

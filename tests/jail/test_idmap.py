@@ -1,0 +1,117 @@
+"""Root lends a directory to a jail, and it stays its owner's."""
+
+# ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import NotFound, Unavailable
+from hutch.jail.jail import open_jail
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root works on the directories of others"),
+]
+
+OWNER, GROUP = 54321, 54322
+
+
+@pytest.fixture
+def owned(workspace: Path) -> Path:
+    """Somebody's private directory, where nobody else gets to."""
+    private = workspace / "private"
+    repository = private / "repository"
+    repository.mkdir(parents=True)
+    (repository / "theirs").write_text("old")
+    (repository / "roots").write_text("root's")
+    (repository / "roots").chmod(0o600)
+    for path in (private, repository, repository / "theirs"):
+        os.chown(path, OWNER, GROUP)
+    private.chmod(0o700)
+    repository.chmod(0o700)
+    return repository
+
+
+async def test_the_jail_works_as_the_owner_and_its_files_are_the_owners(owned: Path) -> None:
+    async with open_jail(owned) as jail:
+        ran = await jail.run(
+            [
+                "sh",
+                "-c",
+                "echo new > made; mkdir -p a/b; echo more >> theirs; stat -c %u . | grep -x $(id -u)",
+            ]
+        )
+        assert ran.exit_code == 0, ran.stderr
+    assert (owned / "theirs").read_text() == "oldmore\n"
+    for path in (owned / "made", owned / "a", owned / "a/b", owned / "theirs"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (OWNER, GROUP)
+
+
+async def test_a_file_of_another_owner_stays_shut(owned: Path) -> None:
+    async with open_jail(owned) as jail:
+        ran = await jail.run(
+            ["sh", "-c", "cat roots; echo x > roots; chown $(id -u) roots; stat -c %U roots"]
+        )
+    assert ran.stdout == b"nobody\n"
+    assert ran.stderr.count(b"denied") == 2
+    assert (owned / "roots").read_text() == "root's"
+
+
+async def test_roots_own_directory_can_be_lent_too(workspace: Path) -> None:
+    async with open_jail(workspace) as jail:
+        assert (await jail.run(["touch", "made"])).exit_code == 0
+    assert (workspace / "made").stat().st_uid == 0
+
+
+async def test_no_mount_is_left_on_the_host(owned: Path) -> None:
+    before = Path("/proc/self/mountinfo").read_text()
+    async with open_jail(owned) as jail:
+        await jail.run(["true"])
+        assert Path("/proc/self/mountinfo").read_text() == before
+    assert list(Path("/run/hutch").iterdir()) == []
+
+
+async def test_a_file_system_without_idmapping_is_refused_with_the_way_out() -> None:
+    with pytest.raises(Unavailable, match=r"has no idmapped mounts .* or run Hutch as the user who owns it"):
+        async with open_jail(Path("/proc/self/task")):
+            pass
+
+
+async def test_a_missing_directory_is_told(workspace: Path) -> None:
+    with pytest.raises(NotFound, match=r"There is no directory '.*/gone'"):
+        async with open_jail(workspace / "gone"):
+            pass
+
+
+def test_root_without_rights_is_refused_and_nothing_runs_as_root(workspace: Path) -> None:
+    """Take CAP_SETUID away: no unprivileged user to be had, so no jail."""
+    script = (
+        "import asyncio, sys, pathlib\n"
+        "from hutch.jail.jail import open_jail\n"
+        "async def main():\n"
+        "    async with open_jail(pathlib.Path(sys.argv[1])) as jail: print(await jail.run(['id']))\n"
+        "asyncio.run(main())\n"
+    )
+    ran = subprocess.run(
+        [
+            "setpriv",
+            "--bounding-set",
+            "-setuid",
+            "--inh-caps",
+            "-setuid",
+            sys.executable,
+            "-c",
+            script,
+            str(workspace),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    assert "Unavailable: Root may not act for uid 0 and 2" in ran.stderr
+    assert "uid=" not in ran.stdout

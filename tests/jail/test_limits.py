@@ -1,0 +1,143 @@
+"""Each limit stops what goes over it, says its name, and leaves the jail usable."""
+
+# ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.jail import open_jail
+from hutch.jail.policy import AGENT, MIB, Limits, Policy
+from hutch.jail.seam import Finished, LimitHit
+
+pytestmark = pytest.mark.anyio
+
+SMALL = Limits(
+    processes=60, memory_bytes=200 * MIB, tmp_bytes=60 * MIB, shm_bytes=20 * MIB, home_bytes=20 * MIB
+)
+EAT = "x = []\nwhile True: x.append(b'x' * 1_000_000)"
+
+
+def sh(script: str) -> list[str]:
+    return ["/bin/sh", "-c", script]
+
+
+async def run_in(
+    workspace: Path, limits: Limits, argv: list[str], *, timeout_s: float = 20
+) -> tuple[Finished, Finished]:
+    """The command's result, and that of a harmless one after it."""
+    async with open_jail(workspace, replace(AGENT, limits=limits)) as jail:
+        return await jail.run(argv, timeout_s=timeout_s), await jail.run(["echo", "on"])
+
+
+async def test_memory_is_limited_for_all_processes_together(workspace: Path) -> None:
+    script = f"import os\nfor _ in range(3): os.fork()\n{EAT}"
+    ran, after = await run_in(workspace, SMALL, ["python3", "-c", script])
+    assert ran.limit_hit == LimitHit("memory_bytes", "200 MiB")
+    assert ran.exit_code != 0
+    assert after.stdout == b"on\n"
+
+
+async def test_files_in_tmpfs_are_memory(workspace: Path) -> None:
+    fill = "head -c 59000000 /dev/zero > /tmp/a; head -c 19000000 /dev/zero > /dev/shm/a"
+    ran, after = await run_in(
+        workspace, SMALL, sh(f"{fill}; exec python3 -c '{EAT}'".replace("b'x'", 'b"x"'))
+    )
+    assert ran.limit_hit == LimitHit("memory_bytes", "200 MiB")
+    assert after.stdout == b"on\n"
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "/home/hutch"])
+async def test_a_full_tmpfs_is_full_and_no_more(workspace: Path, place: str) -> None:
+    ran, after = await run_in(workspace, SMALL, sh(f"head -c 150000000 /dev/zero > {place}/big"))
+    assert b"No space left on device" in ran.stderr
+    assert after.stdout == b"on\n"
+
+
+async def test_processes_are_limited(workspace: Path) -> None:
+    script = (
+        "import os, time\nn = 0\ntry:\n"
+        "    while os.fork(): n += 1\n    time.sleep(9)\n"
+        "except OSError:\n    print(n, flush=True); time.sleep(1)"
+    )
+    ran, after = await run_in(workspace, SMALL, ["python3", "-c", script], timeout_s=3)
+    assert 40 <= int(ran.stdout.split()[0]) <= 60
+    assert ran.limit_hit == LimitHit("processes", "60")
+    assert after.stdout == b"on\n"
+
+
+async def test_a_fork_bomb_leaves_the_host_responsive(workspace: Path) -> None:
+    slowest = 0.0
+
+    async def beat() -> None:
+        nonlocal slowest
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.01)
+            slowest = max(slowest, time.monotonic() - began)
+
+    beating = asyncio.create_task(beat())
+    ran, after = await run_in(workspace, SMALL, sh("f() { f | f & }; f; sleep 5"), timeout_s=1.5)
+    beating.cancel()
+    assert ran.limit_hit is not None
+    assert after.stdout == b"on\n"
+    assert slowest < 1
+
+
+async def test_the_workspace_may_grow_only_so_much(workspace: Path) -> None:
+    (workspace / "before").write_bytes(b"x" * 30 * MIB)
+    limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
+    script = "i=0; while :; do head -c 4000000 /dev/urandom > f$i; i=$((i+1)); sleep 0.02; done"
+    async with open_jail(workspace, Policy(limits=limits)) as jail:
+        await jail.run(["sleep", "0.3"])  # the first look
+        ran = await jail.run(sh(script), timeout_s=15)
+        assert ran.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
+        assert ran.signal == 9
+        cleaned = await jail.run(sh("sleep 0.5; rm -f f*; sleep 0.5; echo clean"))
+        assert (cleaned.stdout, cleaned.limit_hit) == (b"clean\n", None)
+        again = await jail.run(sh(script), timeout_s=15)
+        assert again.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
+
+
+async def test_sparse_files_count_by_what_they_hold(workspace: Path) -> None:
+    limits = replace(SMALL, workspace_growth_bytes=20 * MIB)
+    ran, _ = await run_in(workspace, limits, sh("truncate -s 1G sparse; sleep 1.5; echo whole"))
+    assert (ran.stdout, ran.limit_hit) == (b"whole\n", None)
+
+
+async def test_files_in_tmpfs_are_counted(workspace: Path) -> None:
+    limits = replace(SMALL, tmpfs_files=2000, memory_bytes=400 * MIB)
+    script = "import os\nfor n in range(10**7): os.mknod(f'/tmp/{n}')"
+    ran, after = await run_in(workspace, limits, ["python3", "-c", script])
+    assert ran.limit_hit == LimitHit("tmpfs_files", "2000 in /tmp")
+    assert after.stdout == b"on\n"
+
+
+async def test_open_files_are_limited(workspace: Path) -> None:
+    script = (
+        "import os\nn = 0\ntry:\n"
+        "    while True: os.dup(0); n += 1\nexcept OSError as error: print(n, error.errno)"
+    )
+    ran, _ = await run_in(workspace, replace(SMALL, open_files=100), ["python3", "-c", script])
+    assert ran.stdout == b"97 24\n"
+
+
+async def test_limits_cannot_be_raised_again(workspace: Path) -> None:
+    ran, _ = await run_in(workspace, SMALL, sh("ulimit -n 100000; ulimit -f unlimited; ulimit -c unlimited"))
+    assert ran.stderr.count(b"Operation not permitted") == 3
+    assert ran.exit_code != 0
+
+
+async def test_nothing_is_left_of_a_jails_groups(workspace: Path) -> None:
+    def groups() -> set[Path]:
+        return {path for path in Path("/sys/fs/cgroup").glob(f"**/hutch.{os.getpid()}.*") if path.is_dir()}
+
+    async with open_jail(workspace) as jail:
+        await jail.run(["true"])
+        if os.geteuid() == 0 and Path("/sys/fs/cgroup/memory/cgroup.procs").exists():
+            assert groups()
+    assert groups() == set()
