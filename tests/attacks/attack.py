@@ -1,0 +1,117 @@
+"""What an attack is, as data: the tests run it and docs/security.md lists it.
+
+An attack's program does its deed in plain Python. Coming to its end is success;
+an OSError is a wall. Each is run twice: in a real jail, where it must be held,
+and with its guard off, where it must succeed, or it shows nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+GUARDS = {
+    "mounts": "what is shown: own root, read-only system, sized tmpfs, no /sys, masked read-only /proc",
+    "namespaces": "own user, pid, network, ipc, uts and cgroup namespaces; none can be made inside",
+    "uid": "never kernel root: a uid of its own under root, an idmapped workspace, no capabilities, nosuid",
+    "seccomp": "a system call filter: odd corners of the kernel, other ABIs, set-user-ID bits",
+    "clean start": "empty environment, options by descriptor, no descriptor that is not the jail's",
+    "warden": "the first process cannot be killed, stopped, traced or read from inside",
+    "protocol": "the host takes no word, size or descriptor from the warden on trust",
+    "tree": "each command has a reaper: timeout, cancel and close leave nothing running",
+    "memory": "cgroup, else rlimits and a watcher",
+    "processes": "pids cgroup and RLIMIT_NPROC",
+    "disk": "sized tmpfs, RLIMIT_FSIZE, a watcher on the workspace's growth",
+    "descriptors": "RLIMIT_NOFILE, and no kernel-wide pool that one jail can empty",
+    "output": "head and tail in memory, a capped file, one read at a time",
+    "cpu": "no real-time class, no higher priority; the host's loop goes on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """How a guard is switched off for the control."""
+
+    text: str
+    jail: bool = True  # False: plainly on the host
+    throwaway: bool = False  # in namespaces of its own, where it has every capability
+    root: bool = False  # as kernel root
+    without: tuple[str, ...] = ()  # bubblewrap options, with their first word if that tells them apart
+    also: tuple[str, ...] = ()
+    terminal: bool = False  # started from a terminal
+    leaky: bool = False  # the gateway's environment and descriptors are inherited
+
+
+NO_JAIL = Off("no jail", jail=False)
+NO_SECCOMP = Off("no seccomp", without=("--seccomp",))
+CAPABLE = Off("all capabilities, in namespaces of its own", jail=False, throwaway=True)
+ROOT = Off("kernel root, no jail", jail=False, root=True)
+LEAKY = Off("started with the gateway's environment and descriptors", leaky=True)
+WRITABLE_ROOT = Off("no --remount-ro /", without=("--remount-ro /",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One deed, tried by a short program."""
+
+    name: str
+    guard: str
+    text: str
+    program: str
+    held: str  # how it is told that it failed: errno names or words, parted by |
+    off: Off
+    terminal: bool = False  # run on a terminal of its own
+    needs_root: bool = False  # only where the gateway is root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bomb:
+    """Something that grows. The control is the same bomb under a limit that is high enough."""
+
+    name: str
+    guard: str
+    text: str
+    program: str
+    tight: Mapping[str, Any]
+    loose: Mapping[str, Any] | Off
+    limit: str | None = None  # the name of the limit that the result must tell
+    timeout_s: float = 8.0
+    soak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An attack that needs the host's part played as well: a function of the bench."""
+
+    name: str
+    guard: str
+    text: str
+    control: str
+    play: Callable[[Any], Awaitable[None]] = field(compare=False)
+    soak: bool = False
+
+
+Attack = Probe | Bomb | Scene
+
+
+class Scenes(list[Scene]):
+    """A decorator that collects scenes."""
+
+    def __call__(
+        self, guard: str, text: str, *, control: str, soak: bool = False
+    ) -> Callable[[Callable[[Any], Awaitable[None]]], Callable[[Any], Awaitable[None]]]:
+        def add(play: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+            self.append(Scene(play.__name__.replace("_", "-"), guard, text, control, play, soak))
+            return play
+
+        return add
+
+
+def control_text(attack: Attack) -> str:
+    if isinstance(attack, Scene):
+        return attack.control
+    if isinstance(attack, Probe):
+        return attack.off.text
+    if isinstance(attack.loose, Off):
+        return attack.loose.text
+    names = [key for key in attack.loose if attack.tight.get(key) != attack.loose[key]]
+    return f"the same with {' and '.join(names)} raised"

@@ -1,0 +1,668 @@
+"""Things that grow: memory, processes, files, descriptors, output, work.
+
+Every one is small, ends by itself, and is run under limits smaller still. While
+it runs, commands in another jail must go on; how late the host's loop was is
+noted and not judged, since the machine may be busy with other things.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+from dataclasses import replace
+
+from hutch.domain.errors import HutchError
+from hutch.jail.policy import MIB
+from hutch.jail.seam import Size
+
+from .attack import NO_SECCOMP, Bomb, Scenes
+from .processes import DAEMONS, gone, marker, survivors
+from .program import SMALL
+from .program import program as deadly
+
+scene = Scenes()
+
+HOLD = "\ntime.sleep(0.8)  # held for a while: whoever looks now and then has had the time to\n"
+ROOMY = {"memory_bytes": 1024 * MIB}
+
+
+def memory(
+    name: str, text: str, program: str, *, limit: str | None = "memory_bytes", **changes: object
+) -> Bomb:
+    """160 MiB where 96 MiB are allowed."""
+    tight = {"memory_bytes": 96 * MIB} | changes
+    return Bomb(name=name, guard="memory", text=text, program=program + HOLD, tight=tight,
+                loose=tight | ROOMY, limit=limit)  # fmt: skip
+
+
+BOMBS = [
+    memory("heap", "allocate", "block = bytearray(160 * MIB)\ntouch(block, 160 * MIB)"),
+    memory(
+        "heap-undumpable",
+        "allocate, as a process that hides from /proc",
+        'call("prctl", 4, 0, 0, 0, 0)\nblock = bytearray(160 * MIB)\ntouch(block, 160 * MIB)',
+    ),
+    memory(
+        "heap-hopping",
+        "allocate, then fork and exit so fast that whoever is sent the signal is gone",
+        """
+block = bytearray(160 * MIB)
+touch(block, 160 * MIB)
+out, back = os.pipe()
+if os.fork() == 0:
+    end = time.time() + 2.0
+    while time.time() < end:
+        if os.fork():
+            os._exit(0)
+    os.write(back, b"there")
+    os._exit(0)
+os.close(back)
+del block
+if os.read(out, 9) != b"there":
+    raise Held("killed")
+""",
+        processes=60,
+    ),
+    Bomb(
+        name="heap-swarm",
+        guard="memory",
+        text="allocate a little in each of many processes",
+        program="""
+children = []
+for _ in range(200):
+    pid = os.fork()
+    if pid == 0:
+        block = bytearray(2 * MIB)
+        touch(block, 2 * MIB)
+        time.sleep(6)
+        os._exit(0)
+    children.append(pid)
+time.sleep(1.5)
+living = [pid for pid in children if os.waitpid(pid, os.WNOHANG)[0] == 0]
+for pid in living:
+    os.kill(pid, 9)
+if len(living) * 2 < 160:
+    raise Held("killed")
+""",
+        tight={"memory_bytes": 96 * MIB, "processes": 260},
+        loose={"memory_bytes": 4096 * MIB, "processes": 260},
+        limit="memory_bytes",
+    ),
+    memory(
+        "shared-anonymous",
+        "allocate shared memory, which no process shows as its own",
+        "block = mmap.mmap(-1, 160 * MIB)\ntouch(block, 160 * MIB)",
+    ),
+    memory(
+        "shared-anonymous-hidden",
+        "allocate shared memory and drop it from the page tables; it stays",
+        """
+block = mmap.mmap(-1, 160 * MIB)
+for at in range(0, 160 * MIB, MIB):
+    touch_to = memoryview(block)[at : at + MIB]
+    touch(touch_to, MIB)
+    touch_to.release()
+    block.madvise(mmap.MADV_DONTNEED, at, MIB)
+""",
+    ),
+    Bomb(
+        name="memfd",
+        guard="memory",
+        text="write to a file that is nothing but memory",
+        program='fd = os.memfd_create("x")\nfor _ in range(160): os.write(fd, bytes(MIB))' + HOLD,
+        tight={"memory_bytes": 96 * MIB},
+        loose=NO_SECCOMP,
+    ),
+    Bomb(
+        name="sysv-segments",
+        guard="memory",
+        text="fill System V shared memory, which outlives its maker",
+        program="""
+for _ in range(20):
+    part = call("shmget", 0, 16 * MIB, 0o1600)
+    where = call("shmat", part, 0, 0)
+    ctypes.memset(ctypes.c_void_p(where), 1, 16 * MIB)
+"""
+        + HOLD,
+        tight={"memory_bytes": 96 * MIB},
+        loose=NO_SECCOMP,
+    ),
+    memory(
+        "page-tables",
+        "grow page tables by touching one page in every 2 MiB of read-only nothing",
+        """
+size = 96 << 30
+where = libc.mmap(None, ctypes.c_size_t(size), 1, 0x4022, -1, ctypes.c_long(0))
+if where == ctypes.c_void_p(-1).value:
+    raise OSError(ctypes.get_errno(), "mmap")
+libc.madvise(ctypes.c_void_p(where), ctypes.c_size_t(size), 15)
+for at in range(0, size, 2 * MIB):
+    ctypes.c_char.from_address(where + at).value
+""",
+    ),
+    memory(
+        "pipe-buffers",
+        "fill pipes that nobody reads",
+        """
+def fill():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
+    held = 0
+    for _ in range(1900):
+        out, back = os.pipe()
+        os.set_blocking(back, False)
+        try:
+            while True:
+                held += os.write(back, bytes(4096))
+        except BlockingIOError:
+            pass
+    return held
+out, back = os.pipe()
+for _ in range(12):
+    if os.fork() == 0:
+        os.write(back, b"%d\\n" % fill())
+        time.sleep(5)
+        os._exit(0)
+os.close(back)
+held = 0
+told = os.fdopen(out)
+for _ in range(12):
+    line = told.readline()
+    if not line:
+        raise Held("killed")
+    held += int(line)
+if held < 160 * MIB:
+    raise Held("only %d MiB" % (held // MIB))
+""",
+        open_files=4096,
+        processes=60,
+    ),
+    memory(
+        "unix-socket-buffers",
+        "fill unix sockets that nobody reads",
+        """
+pairs, held = [], 0
+while held < 160 * MIB:
+    a, b = socket.socketpair()
+    pairs.append((a, b))
+    for end in (a, b):
+        end.setblocking(False)
+        try:
+            while True:
+                held += end.send(bytes(32768))
+        except BlockingIOError:
+            pass
+""",
+        open_files=4096,
+    ),
+    memory(
+        "tcp-buffers",
+        "fill TCP connections that nobody reads",
+        """
+server = socket.create_server(("127.0.0.1", 0), backlog=2000)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * MIB)
+kept, held = [], 0
+while held < 160 * MIB:
+    one = socket.create_connection(server.getsockname())
+    kept += [one, server.accept()[0]]
+    one.setblocking(False)
+    try:
+        while True:
+            held += one.send(bytes(65536))
+    except BlockingIOError:
+        pass
+""",
+        open_files=4096,
+    ),
+    *(
+        Bomb(
+            name=f"fill-{name}",
+            guard="memory",
+            text=f"fill {place}, which is memory",
+            program=f"""
+with open("{place}/big", "wb", 0) as file:
+    for _ in range(24):
+        file.write(bytes(MIB))
+""",
+            tight={limit: 8 * MIB},
+            loose={"memory_bytes": 512 * MIB, limit: 32 * MIB},
+        )
+        for name, place, limit in (
+            ("tmp", "/tmp", "tmp_bytes"),
+            ("shm", "/dev/shm", "shm_bytes"),
+            ("home", "/home/hutch", "home_bytes"),
+        )
+    ),
+    Bomb(
+        name="tmp-inodes",
+        guard="memory",
+        text="fill /tmp with empty files, each of which is a kilobyte of kernel memory",
+        program='for n in range(6000): os.close(os.open("/tmp/%d" % n, os.O_CREAT))' + HOLD,
+        tight={"tmpfs_files": 1000},
+        loose={"tmpfs_files": 10_000},
+        limit="tmpfs_files",
+    ),
+    Bomb(
+        name="fork-bomb",
+        guard="processes",
+        text="fork without end",
+        program="""
+for _ in range(100):
+    try:
+        if os.fork() == 0:
+            time.sleep(3)
+            os._exit(0)
+    except OSError:
+        time.sleep(0.5)
+        raise
+""",
+        tight={"processes": 40, "memory_bytes": 512 * MIB},
+        loose={"processes": 400, "memory_bytes": 2048 * MIB},
+        limit="processes",
+    ),
+    Bomb(
+        name="fork-bomb-doubling",
+        guard="processes",
+        text="fork, each child forking as well, and again when refused, for two seconds",
+        program="""
+end, top = time.time() + 2, os.getpid()
+while time.time() < end:
+    try:
+        os.fork()
+    except OSError:
+        time.sleep(0.001)
+    if len(processes()) > 100:
+        break
+if os.getpid() != top:
+    os._exit(0)
+if len(processes()) <= 100:
+    raise Held("EAGAIN")
+""",
+        tight={"processes": 40, "memory_bytes": 512 * MIB},
+        loose={"processes": 400, "memory_bytes": 2048 * MIB},
+    ),
+    Bomb(
+        name="threads",
+        guard="processes",
+        text="start threads without end",
+        program="""
+import threading
+for _ in range(100):
+    try:
+        threading.Thread(target=time.sleep, args=(3,), daemon=True).start()
+    except RuntimeError:
+        time.sleep(0.5)
+        raise Held("EAGAIN")
+""",
+        tight={"processes": 40, "memory_bytes": 512 * MIB},
+        loose={"processes": 400, "memory_bytes": 512 * MIB},
+        limit="processes",
+    ),
+    Bomb(
+        name="zombies",
+        guard="processes",
+        text="leave dead children unburied",
+        program="""
+for _ in range(100):
+    try:
+        if os.fork() == 0: os._exit(0)
+    except OSError:
+        time.sleep(0.5)
+        raise
+""",
+        tight={"processes": 40, "memory_bytes": 512 * MIB},
+        loose={"processes": 400, "memory_bytes": 512 * MIB},
+        limit="processes",
+    ),
+    *(
+        Bomb(
+            name=f"disk-{name}",
+            guard="disk",
+            text=text,
+            program=before
+            + """
+for _ in range(10):
+    file.write(bytes(6 * MIB))
+    time.sleep(0.07)
+"""
+            + HOLD,
+            tight={"workspace_growth_bytes": 8 * MIB},
+            loose={"workspace_growth_bytes": 256 * MIB},
+            limit="workspace_growth_bytes",
+        )
+        for name, text, before in (
+            ("file", "fill the workspace with a file", 'file = open("big", "wb", 0)'),
+            ("hidden", "fill it in a directory that nobody may enter",
+             'os.mkdir("cave")\nfile = open("cave/big", "wb", 0)\nos.chmod("cave", 0)'),
+            ("unlinked", "fill the disk with a file that has no name any more",
+             'file = open("big", "wb", 0)\nos.unlink("big")'),
+            ("nameless", "fill the disk with a file that never had a name",
+             'file = os.fdopen(os.open(".", os.O_TMPFILE | os.O_RDWR), "wb", 0)'),
+        )
+    ),
+    Bomb(
+        name="disk-many",
+        guard="disk",
+        text="fill the workspace with many files at once",
+        program="""
+for n in range(64):
+    with open("part-%d" % n, "wb", 0) as file:
+        file.write(bytes(MIB))
+    time.sleep(0.02)
+"""
+        + HOLD,
+        tight={"workspace_growth_bytes": 8 * MIB},
+        loose={"workspace_growth_bytes": 256 * MIB},
+        limit="workspace_growth_bytes",
+    ),
+    Bomb(
+        name="disk-inodes",
+        guard="disk",
+        text="fill the workspace with empty files",
+        program='for n in range(6000): os.close(os.open("f%d" % n, os.O_CREAT))' + HOLD,
+        tight={"workspace_growth_files": 1000},
+        loose={"workspace_growth_files": 20_000},
+        limit="workspace_growth_files",
+    ),
+    Bomb(
+        name="deep-directories",
+        guard="disk",
+        text="nest directories 3,000 deep, to break whoever walks them",
+        program="""
+for _ in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+"""
+        + HOLD,
+        tight={"workspace_growth_bytes": 4 * MIB},
+        loose=NO_SECCOMP,
+        limit="workspace_growth_bytes",
+    ),
+    Bomb(
+        name="sparse-file",
+        guard="disk",
+        text="make a file that says it is huge",
+        program='os.truncate(os.open("huge", os.O_CREAT | os.O_RDWR), 64 * MIB)',
+        tight={"file_bytes": 16 * MIB},
+        loose={"file_bytes": 256 * MIB},
+    ),
+    Bomb(
+        name="descriptors",
+        guard="descriptors",
+        text="open files without end",
+        program='kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(1000)]',
+        tight={"open_files": 256},
+        loose={"open_files": 2048},
+    ),
+]  # fmt: skip
+
+
+async def attack_in(bench, jail, program: str, **options):
+    """Run an attack's program in a jail, and give all that is known of it."""
+    env = {"HOST": json.dumps(bench.host(await bench.uid(jail)))}
+    return await jail.run(deadly(program), env=env, **options)
+
+
+@scene("descriptors", "keep thousands of terminals, of which all jails together have some 3,000",
+       control="a terminal can be had by another jail before, and must be after")  # fmt: skip
+async def terminal_pool(bench) -> None:
+    program = """
+kept = []
+try:
+    for _ in range(3200): kept.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+except OSError: pass
+sys.stdout.write("%d\\n" % len(kept)); sys.stdout.flush()
+time.sleep(6)
+"""
+    async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
+        running = await greedy.spawn(deadly(program))
+        assert running.stdout is not None
+        got = int((await running.stdout.read()).split()[0] or 0)
+        await asyncio.sleep(1.0)
+        try:
+            process = await other.spawn(["echo", "hello"], terminal=Size())
+        except OSError as error:
+            raise AssertionError(f"one jail keeps {got} terminals; another gets none: {error}") from None
+        finally:
+            await running.kill()
+            running.close()
+        assert process.stdout is not None
+        assert b"hello" in await process.stdout.read()
+        process.close()
+        bench.notes.append(f"terminal-pool: one jail could take {got}")
+
+
+@scene("descriptors", "keep descriptors in flight in sockets: the kernel counts them by user, and refuses "
+       "the gateway to pass any",
+       control="a plain process of the user in the same state is refused")  # fmt: skip
+async def descriptors_in_flight(bench) -> None:
+    program = """
+import array
+null, kept, sent = os.open("/dev/null", os.O_RDONLY), [], 0
+try:
+    while sent < 6000:
+        a, b = socket.socketpair()
+        kept.append((a, b))
+        for _ in range(10):
+            a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [null] * 200))])
+            sent += 200
+except OSError as error:
+    sys.stdout.write(str(error))
+sys.stdout.write(" %d\\n" % sent); sys.stdout.flush()
+time.sleep(6)
+"""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
+        running = await greedy.spawn(deadly(program))
+        assert running.stdout is not None
+        sent = (await running.stdout.read()).decode().strip()
+        try:
+            done = await other.run(["echo", "alive"], timeout_s=5)
+            assert done.stdout == b"alive\n"
+        except HutchError as error:
+            raise AssertionError(
+                f"with {sent} descriptors in flight in one jail, and {soft} as the gateway's own limit, "
+                f"another jail ends: {error}"
+            ) from None
+        finally:
+            with contextlib.suppress(HutchError):
+                await running.kill()
+            running.close()
+        bench.notes.append(f"descriptors-in-flight: {sent}")
+
+
+@scene("output", "print without end", control="with room for it, all is kept")
+async def output_flood(bench) -> None:
+    limits = replace(SMALL, output_bytes=1 * MIB, output_file_bytes=4 * MIB)
+    before = resident()
+    async with bench.jail(limits) as jail, bench.watched("output-flood"):
+        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=20)
+        assert (done.exit_code, done.truncated) == (0, True)
+        assert len(done.stdout) <= 1 * MIB + 100
+        assert done.output_path is not None and done.output_path.stat().st_size <= 4 * MIB
+    assert resident() - before < 32 * MIB
+    async with bench.jail(replace(limits, output_bytes=8 * MIB)) as jail:
+        assert len((await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"])).stdout) == 4 * MIB
+
+
+@scene(
+    "output",
+    "print for ever, on both streams, until the time is over",
+    control="the part kept is the true one",
+)
+async def output_for_ever(bench) -> None:
+    async with bench.jail() as jail, bench.watched("output-for-ever"):
+        done = await jail.run(["sh", "-c", "yes 1 & yes 2 >&2"], timeout_s=1.0)
+        assert done.timed_out and done.truncated
+        assert done.stdout.startswith(b"1\n1\n") and done.stderr.startswith(b"2\n2\n")
+
+
+@scene("output", "print a line that never ends, one byte at a time",
+       control="the bytes kept are those printed")  # fmt: skip
+async def endless_line(bench) -> None:
+    before = resident()
+    code = "import os\nfor _ in range(400000): os.write(1, b'ab')"
+    async with bench.jail() as jail, bench.watched("endless-line"):
+        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=20)
+        assert done.exit_code == 0 and done.stdout == b"ab" * 400_000
+    assert resident() - before < 64 * MIB
+
+
+@scene("output", "print terminal escapes, NULs and broken UTF-8 to confuse who reads",
+       control="they come back as they were sent, and no more")  # fmt: skip
+async def escapes(bench) -> None:
+    nasty = bytes(range(256)) + b"\x1b]0;title\x07\x1b[2J\x1b[6n\x9b31m\xff\xfe\xc0\x80\r\n\x00"
+    async with bench.jail() as jail:
+        done = await jail.run(["cat"], stdin=nasty)
+        assert (done.stdout, done.stderr, done.exit_code) == (nasty, b"", 0)
+
+
+@scene("output", "switch the pipes to the host to blocking, resize them, read from them",
+       control="the loop goes on and the result is told")  # fmt: skip
+async def pipe_games(bench) -> None:
+    code = (
+        "import os,fcntl,time\n"
+        "for fd in (0,1,2):\n"
+        "  os.set_blocking(fd,True); fcntl.fcntl(fd,fcntl.F_SETOWN,1)\n"
+        "  fcntl.fcntl(fd,fcntl.F_SETFL,os.O_ASYNC)\n"
+        "for fd,mode in ((1,os.O_RDONLY),(2,os.O_RDONLY),(0,os.O_WRONLY)):\n"
+        "  try:\n"
+        "    other=os.open('/proc/self/fd/%d'%fd,mode|os.O_NONBLOCK); os.set_blocking(other,True)\n"
+        "    fcntl.fcntl(other,1031,1<<20)\n"
+        "  except OSError: pass\n"
+        "os.write(1,b'x'*200000); time.sleep(0.3); os.write(1,b'end')\n"
+    )
+    async with bench.jail() as jail, bench.watched("pipe-games") as busy:
+        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=5)
+        assert done.stdout.endswith(b"end") and done.exit_code == 0
+        assert busy.lag_s < 1.0
+
+
+@scene("cpu", "keep every processor busy", control="the work done shows that it ran")
+async def cpu_hog(bench) -> None:
+    async with bench.jail() as jail, bench.watched("cpu-hog") as busy:
+        spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
+        done = await jail.run(["sh", "-c", spin], timeout_s=1.5)
+        assert done.timed_out
+    assert busy.neighbour_runs >= 3 and busy.lag_s < 2.0
+
+
+@scene("cpu", "use more than the processors it was given", control="without that limit it uses them")
+async def cpu_share(bench) -> None:
+    code = (
+        "import os,time\nend=time.time()+1.2\n"
+        "pids=[os.fork() for _ in range(2)]\n"
+        "if 0 in pids:\n  while time.time()<end: pass\n  os._exit(0)\n"
+        "[os.wait() for _ in range(2)]\nprint(sum(os.times()[2:4]))"
+    )
+    used = {}
+    for cpus in (0.3, None):
+        async with bench.jail(replace(SMALL, cpus=cpus)) as jail:
+            if not jail._meter.counted:
+                return  # `cpus` needs a cgroup, and says so
+            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=8)
+            used[cpus] = float(done.stdout)
+    if used[None] < 0.8:
+        bench.notes.append(f"cpu-share: the machine is too busy for the control, {used[None]:.2f} s of 1.2 s")
+    assert used[0.3] < 0.75, f"cpus=0.3 let {used[0.3]:.2f} s of work through in 1.2 s"
+
+
+@scene("cpu", "burn processor time past cpu_s", control="without that limit it goes on")
+async def cpu_time(bench) -> None:
+    async with bench.jail(replace(SMALL, cpu_s=1)) as jail:
+        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=6)
+        assert not done.timed_out and done.limit_hit and done.limit_hit.limit == "cpu_s", done
+    async with bench.jail() as jail:
+        assert (await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=1.5)).timed_out
+
+
+@scene("processes", "take all processes that a jail may have; can another jail still start one?",
+       control="in the greedy jail itself nothing more can be started")  # fmt: skip
+async def pids_of_others(bench) -> None:
+    greedy_limits = replace(SMALL, processes=30)
+    code = (
+        "import os,time\n"
+        "try:\n  while True:\n    if os.fork()==0: time.sleep(5); os._exit(0)\n"
+        "except OSError: print('full', flush=True)\ntime.sleep(4)"
+    )
+    async with bench.jail(greedy_limits) as greedy, bench.jail() as other, bench.watched("pids-of-others"):
+        running = await greedy.spawn(["/usr/bin/python3", "-c", code])
+        assert running.stdout is not None and await running.stdout.read() == b"full\n"
+        assert (await other.run(["sh", "-c", "true & true & true & wait; echo ok"])).stdout == b"ok\n"
+        with contextlib.suppress(HutchError):
+            inside = await greedy.run(["sh", "-c", "(true) && echo ok"], timeout_s=3)
+            assert inside.stdout != b"ok\n"
+        await running.kill()
+        running.close()
+        assert (await greedy.run(["sh", "-c", "(true) && echo ok"], timeout_s=5)).stdout == b"ok\n"
+
+
+@scene("memory", "500 processes that each take more, under the default limits (heavy)",
+       control="the watcher or the kernel must tell memory_bytes", soak=True)  # fmt: skip
+async def memory_storm(bench) -> None:
+    program = """
+for _ in range(400):
+    if os.fork() == 0:
+        kept = []
+        for _ in range(40):
+            kept.append(b"x" * MIB)
+            time.sleep(0.02)
+        os._exit(0)
+try:
+    while True: os.wait()
+except ChildProcessError: pass
+"""
+    async with (
+        bench.jail(replace(SMALL, processes=512, memory_bytes=512 * MIB)) as jail,
+        bench.watched("storm"),
+    ):
+        free = available()
+        lowest = free
+        task = asyncio.create_task(attack_in(bench, jail, program, timeout_s=20))
+        while not task.done():
+            lowest = min(lowest, available())
+            await asyncio.sleep(0.05)
+        done = await task
+        assert done.limit_hit and done.limit_hit.limit == "memory_bytes", done
+        assert free - lowest < 1536 * MIB, f"{(free - lowest) // MIB} MiB were taken of 512"
+
+
+@scene(
+    "cpu",
+    "twenty jails with fork bombs at once",
+    control="one jail without a bomb answers meanwhile",
+    soak=True,
+)
+async def many_bombs(bench) -> None:
+    async with contextlib.AsyncExitStack() as stack, bench.watched("many-bombs") as busy:
+        jails = [await stack.enter_async_context(bench.jail()) for _ in range(20)]
+        code = (
+            "import os,time\nend=time.time()+4\nwhile time.time()<end:\n  try: os.fork()\n  except OSError: 0"
+        )
+        await asyncio.gather(*(jail.run(["/usr/bin/python3", "-c", code], timeout_s=3) for jail in jails))
+    assert busy.neighbour_runs >= 1
+
+
+@scene(
+    "tree", "a hundred rounds of daemons against kill", control="each round has survivors before", soak=True
+)
+async def daemon_rounds(bench) -> None:
+    async with bench.jail() as jail:
+        for number in range(100):
+            mark, script = marker(), list(DAEMONS.values())[number % len(DAEMONS)]
+            process = await jail.spawn(["sh", "-c", script.format(mark=mark)])
+            await asyncio.sleep(0.05 + 0.01 * (number % 7))
+            assert survivors(mark)
+            await process.kill()
+            process.close()
+            assert await gone(mark, within_s=0.5) == []
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def available() -> int:
+    with open("/proc/meminfo") as file:  # noqa: PTH123
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))

@@ -1,0 +1,503 @@
+"""Ways to other processes: the host's, the warden, and those that ought to be gone."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import time
+from pathlib import Path
+from subprocess import DEVNULL
+
+from hutch.domain.errors import HutchError
+
+from .attack import NO_JAIL, ROOT, Off, Probe, Scenes
+
+scene = Scenes()
+
+
+PYTHON_ = ["/usr/bin/python3", "-I", "-S", "-c"]
+
+PROBES = [
+    Probe(
+        name="signal-host",
+        guard="namespaces",
+        text="signal a process of the same user on the host",
+        program='os.kill(HOST["victim_pid"], signal.SIGCONT)',
+        held="ESRCH",
+        off=NO_JAIL,
+    ),
+    Probe(
+        name="signal-gateway",
+        guard="namespaces",
+        text="signal the gateway",
+        program='os.kill(HOST["gateway_pid"], 0)',
+        held="ESRCH",
+        off=ROOT,
+    ),
+    Probe(
+        name="pidfd-host",
+        guard="namespaces",
+        text="open a pidfd of a host process",
+        program='call("pidfd_open", HOST["victim_pid"], 0)',
+        held="ESRCH",
+        off=NO_JAIL,
+    ),
+    Probe(
+        name="processes-of-host",
+        guard="namespaces",
+        text="see processes other than the jail's own few",
+        program='if len(processes()) < 20 and processes()[0] == 1: raise Held("its own only")',
+        held="its own only",
+        off=Off("no jail, looking for the victim", jail=False),
+    ),
+    Probe(
+        name="limit-host-process",
+        guard="namespaces",
+        text="change the limits of a host process",
+        program='resource.prlimit(HOST["victim_pid"], resource.RLIMIT_CORE, (0, 0))',
+        held="ESRCH",
+        off=NO_JAIL,
+    ),
+    Probe(
+        name="renice-user",
+        guard="namespaces",
+        text="slow down all of the user's processes, the host's too",
+        program="""
+os.setpriority(os.PRIO_USER, os.getuid(), 5)
+try:
+    seen = os.getpriority(os.PRIO_PROCESS, HOST["victim_pid"])
+except ProcessLookupError:
+    raise Held("the host's were not met")
+if seen != 5: raise Held("the host's were not met")
+""",
+        held="the host's were not met",
+        off=NO_JAIL,
+    ),
+    Probe(
+        name="trace-warden",
+        guard="warden",
+        text="trace the warden, which runs at the same uid",
+        program='call("ptrace", 0x4206, 1 if HOST["jailed"] else HOST["victim_pid"], 0, 0)',
+        held="EPERM",
+        off=NO_JAIL,
+    ),
+    *(
+        Probe(
+            name=f"warden-{what}",
+            guard="warden",
+            text=text,
+            program=f"""
+pid = 1 if HOST["jailed"] else HOST["victim_pid"]
+{program}
+""",
+            held="EPERM|EACCES",
+            off=NO_JAIL,
+        )
+        for what, text, program in (
+            ("memory", "open the warden's memory for writing", 'os.open("/proc/%d/mem" % pid, os.O_RDWR)'),
+            ("environ", "read the warden's environment", 'read("/proc/%d/environ" % pid)'),
+            ("fds", "list the warden's descriptors", 'os.listdir("/proc/%d/fd" % pid)'),
+            ("maps", "read where the warden's memory lies", 'read("/proc/%d/maps" % pid)'),
+            ("stack", "read the warden's auxiliary vector", 'read("/proc/%d/auxv" % pid)'),
+        )
+    ),
+    Probe(
+        name="reaper-fds",
+        guard="warden",
+        text="take the sockets of the reapers, which are not the first process",
+        program="""
+pids = [pid for pid in processes() if pid not in (1, os.getpid())]
+if not pids: raise Held("nobody there")
+if HOST["victim_pid"] in pids: pids = [HOST["victim_pid"]]
+for pid in pids:
+    os.listdir("/proc/%d/fd" % pid)
+""",
+        held="EACCES|EPERM",
+        off=NO_JAIL,
+    ),
+    Probe(
+        name="oom-score",
+        guard="mounts",
+        text="write to oom_score_adj",
+        program='open("/proc/self/oom_score_adj", "w").write("1000")',
+        held="EROFS|EACCES",
+        off=Off("no --remount-ro /proc", without=("--remount-ro /proc",)),
+    ),
+    Probe(
+        name="oom-score-never",
+        guard="uid",
+        text="be the last that the kernel kills for memory",
+        program='open("/proc/self/oom_score_adj", "w").write("-1000")',
+        held="EROFS|EACCES",
+        off=Off("kernel root, no jail", jail=False, root=True),
+    ),
+    Probe(
+        name="real-time",
+        guard="cpu",
+        text="become a real-time process",
+        program="os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))",
+        held="EPERM",
+        off=ROOT,
+    ),
+    Probe(
+        name="nice",
+        guard="cpu",
+        text="have more than an equal share of the processor",
+        program="os.nice(-5)",
+        held="EPERM|EACCES",
+        off=ROOT,
+    ),
+    Probe(
+        name="io-priority",
+        guard="cpu",
+        text="have the disk before all others",
+        program='call("ioprio_set", 1, 0, 1 << 13)',
+        held="EPERM",
+        off=ROOT,
+    ),
+    *(
+        Probe(
+            name=f"raise-{name}",
+            guard=guard,
+            text=f"raise the limit on {name}",
+            program=f"limit(resource.{kind}, {value})",
+            held="EPERM",
+            off=Off("no rlimits", jail=False),
+        )
+        for name, guard, kind, value in (
+            ("processes", "processes", "RLIMIT_NPROC", "2000"),
+            ("open-files", "descriptors", "RLIMIT_NOFILE", "4097"),
+            ("file-size", "disk", "RLIMIT_FSIZE", "3 << 30"),
+        )
+    ),
+    Probe(
+        name="core-file",
+        guard="disk",
+        text="have the kernel write core files",
+        program="limit(resource.RLIMIT_CORE, 4096)",
+        held="EPERM",
+        off=Off("no rlimits", jail=False),
+    ),
+    Probe(
+        name="lock-memory",
+        guard="memory",
+        text="lock more memory than is usual",
+        program="""
+block = mmap.mmap(-1, 64 * MIB)
+if libc.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(block))), ctypes.c_size_t(64 * MIB)):
+    raise OSError(ctypes.get_errno(), "mlock")
+""",
+        held="ENOMEM|EPERM|EAGAIN",
+        off=ROOT,
+    ),
+    Probe(
+        name="become-root",
+        guard="uid",
+        text="set the uid to 0",
+        program="os.setuid(0)",
+        held="EPERM|EINVAL",
+        off=ROOT,
+    ),
+    Probe(
+        name="become-other",
+        guard="uid",
+        text="set the uid to another user's",
+        program="os.setresuid(61235, 61235, 61235)",
+        held="EPERM|EINVAL",
+        off=ROOT,
+    ),
+    Probe(
+        name="groups",
+        guard="uid",
+        text="join other groups",
+        program="os.setgroups([0, 4, 27])",
+        held="EPERM",
+        off=ROOT,
+    ),
+    Probe(
+        name="inherited-groups",
+        guard="uid",
+        text="be in a group of the gateway's",
+        program="""
+os.setgroups([4, 27]) if not HOST["jailed"] else None  # as a gateway's may be
+if set(os.getgroups()) <= {os.getgid(), 65534}: raise Held("in none")
+""",
+        held="in none",
+        off=ROOT,
+    ),
+    Probe(
+        name="capabilities",
+        guard="uid",
+        text="have any capability, or the way to one",
+        program="""
+lines = dict(line.split(":", 1) for line in open("/proc/self/status") if line.startswith(("Cap", "NoNew")))
+masks = [int(lines[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapAmb", "CapBnd")]
+if not any(masks) and int(lines["NoNewPrivs"]) == 1: raise Held("none")
+""",
+        held="none",
+        off=NO_JAIL,
+    ),
+    Probe(
+        name="stolen-terminal",
+        guard="namespaces",
+        text="open the gateway's controlling terminal",
+        program='os.open("/dev/tty", os.O_RDWR)',
+        held="ENXIO|ENOENT",
+        off=Off("no --new-session", without=("--new-session",), terminal=True),
+    ),
+]
+
+
+def marker() -> str:
+    return f"31{secrets.randbelow(10**9):09d}"
+
+
+def survivors(mark: str) -> list[int]:
+    """Processes of this machine, zombies apart, that carry the mark in their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+async def gone(mark: str, *, within_s: float = 3.0) -> list[int]:
+    for _ in range(int(within_s / 0.02)):
+        if not survivors(mark):
+            break
+        await asyncio.sleep(0.02)
+    return survivors(mark)
+
+
+# Each leaves `sleep MARK` processes behind, in another way.
+DAEMONS = {
+    "plain": "sleep {mark} & sleep {mark}",
+    "ignoring": "trap '' TERM HUP; sh -c \"trap '' TERM HUP; sleep {mark}; sleep {mark}\" & sleep {mark}",
+    "double-forked": "(setsid sh -c 'setsid sleep {mark} & setsid sleep {mark} &' &) ; sleep {mark}",
+    "wiped": "env -i setsid sh -c 'cd /; exec sleep {mark} </dev/null >/dev/null 2>&1' & sleep {mark}",
+    "stopped": "sleep {mark} & kill -STOP $!; kill -STOP $$",
+    "nohup": "nohup setsid sleep {mark} >/dev/null 2>&1 & sleep {mark}",
+}
+
+
+async def left_on_host(bench, script: str, mark: str) -> None:
+    """The control: on the host, killing the command alone leaves its children."""
+    process = await asyncio.create_subprocess_exec("sh", "-c", script, start_new_session=True, stdout=DEVNULL)
+    await asyncio.sleep(0.3)
+    process.kill()
+    await process.wait()
+    left = survivors(mark)
+    for pid in left:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    assert left, "even plainly nothing was left, so this shows nothing"
+
+
+def _daemon_scenes() -> None:
+    for name, script in DAEMONS.items():
+
+        async def timeout(bench, script=script) -> None:
+            mark = marker()
+            async with bench.jail() as jail:
+                done = await jail.run(["sh", "-c", script.format(mark=mark)], timeout_s=0.4)
+                assert done.timed_out, done
+                assert await gone(mark, within_s=0.5) == []
+                assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
+            other = marker()
+            await left_on_host(bench, script.format(mark=other), other)
+
+        async def close(bench, script=script) -> None:
+            mark = marker()
+            async with bench.jail() as jail:
+                process = await jail.spawn(["sh", "-c", script.format(mark=mark)])
+                await asyncio.sleep(0.3)
+                assert survivors(mark)
+                process.close()
+            assert await gone(mark, within_s=1.0) == []
+
+        timeout.__name__, close.__name__ = f"{name}_outlives_timeout", f"{name}_outlives_close"
+        scene("tree", f"outlive a timeout: {name} children", control="plainly killed on the host, they stay")(
+            timeout
+        )
+        scene("tree", f"outlive the jail: {name} children", control="they run until the jail is closed")(
+            close
+        )
+
+
+_daemon_scenes()
+
+
+@scene("tree", "outlive the cancelling of the call", control="they run until then")
+async def outlives_cancel(bench) -> None:
+    mark = marker()
+    async with bench.jail() as jail:
+        running = asyncio.create_task(jail.run(["sh", "-c", DAEMONS["double-forked"].format(mark=mark)]))
+        await asyncio.sleep(0.4)
+        assert survivors(mark)
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        assert await gone(mark, within_s=0.5) == []
+
+
+@scene("tree", "keep the caller waiting by a child that holds stdout open",
+       control="reading the pipe to its end on the host waits for the child")  # fmt: skip
+async def holds_stdout(bench) -> None:
+    async with bench.jail() as jail:
+        then = time.monotonic()
+        done = await jail.run(["sh", "-c", "sleep 3 & echo started"], timeout_s=8)
+        assert (done.stdout, done.exit_code) == (b"started\n", 0)
+        assert time.monotonic() - then < 2
+    then = time.monotonic()
+    await asyncio.to_thread(subprocess.run, ["sh", "-c", "sleep 1 & echo started"], stdout=subprocess.PIPE)
+    assert time.monotonic() - then >= 1
+
+
+@scene("tree", "fork faster than it can be listed, so that the kill finds nobody",
+       control="its heart beats until it is killed")  # fmt: skip
+async def runaway(bench) -> None:
+    code = (
+        "import os,time\nend=time.time()+20\nbeat=os.open('beat',os.O_CREAT|os.O_WRONLY|os.O_APPEND)\n"
+        "while time.time()<end:\n  os.write(beat,b'.')\n  if os.fork(): os._exit(0)\n  os.setsid()\n"
+    )
+    place = bench.directory("runaway", uid=bench.owner)
+
+    async def beats() -> int:
+        before = (place / "beat").stat().st_size
+        await asyncio.sleep(0.1)
+        return (place / "beat").stat().st_size - before
+
+    async with bench.jail_on(place) as jail:
+        process = await jail.spawn([*PYTHON_, code])
+        await asyncio.sleep(0.3)
+        assert await beats() > 0
+        await process.kill()
+        process.close()
+        assert await beats() == 0
+        assert (await jail.run(["echo", "alive"], timeout_s=5)).stdout == b"alive\n"
+
+
+@scene("warden", "send every signal to the first process",
+       control="a process that is not the first of its namespace dies of the same")  # fmt: skip
+async def kill_warden(bench) -> None:
+    code = "import os\nfor n in range(1,65):\n  try: os.kill(1,n)\n  except OSError: pass\nprint('sent')"
+    async with bench.jail() as jail:
+        for _ in range(3):
+            assert (await jail.run([*PYTHON_, code], timeout_s=5)).stdout == b"sent\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=5)).stdout == b"alive\n"
+    plain = await asyncio.create_subprocess_exec("sleep", "30")
+    plain.kill()
+    assert await plain.wait() == -signal.SIGKILL
+
+
+@scene("warden", "kill, stop and signal every process of the jail again and again",
+       control="the processes that are there do die")  # fmt: skip
+async def kill_everybody(bench) -> None:
+    code = (
+        "import os,time\nend=time.time()+1.0\nme=os.getpid()\n"
+        "while time.time()<end:\n"
+        " for p in os.listdir('/proc'):\n"
+        "  if p.isdigit() and int(p)!=me:\n"
+        "   for n in (15,19,9,2,1):\n"
+        "    try: os.kill(int(p),n)\n"
+        "    except OSError: pass\n"
+    )
+    async with bench.jail() as jail, bench.watched("kill-everybody"):
+        bystander = await jail.spawn(["sleep", "30"])
+        await asyncio.sleep(0.1)
+        with contextlib.suppress(HutchError):
+            await jail.run([*PYTHON_, code], timeout_s=5)
+        assert (await bystander.wait()).signal is not None
+        bystander.close()
+        await asyncio.sleep(0.2)
+        assert (await jail.run(["echo", "alive"], timeout_s=8)).stdout == b"alive\n"
+
+
+@scene("warden", "strangle the warden by its resource limits (prlimit asks for nothing but the same uid)",
+       control="it does work on the jail's own warden, and must not reach further")  # fmt: skip
+async def strangle_warden(bench) -> None:
+    code = (
+        "import resource as r\n"
+        "for p in (1,):\n"
+        " for k in (r.RLIMIT_CPU,r.RLIMIT_AS,r.RLIMIT_NOFILE,r.RLIMIT_NPROC,r.RLIMIT_DATA,r.RLIMIT_STACK):\n"
+        "  try: r.prlimit(p,k,(1,1)); print('set')\n"
+        "  except OSError as e: print(e)\n"
+    )
+    async with bench.jail() as other, bench.watched("strangle-warden"):
+        async with bench.jail() as jail:
+            await jail.run([*PYTHON_, code], timeout_s=5)
+            then = time.monotonic()
+            with contextlib.suppress(HutchError):  # its own end is its own affair
+                for _ in range(5):
+                    await jail.run(["true"], timeout_s=1)
+            assert time.monotonic() - then < 20
+        assert (await other.run(["echo", "alive"], timeout_s=5)).stdout == b"alive\n"
+
+
+@scene("warden", "forge the end of a command: write the reaper's words to every descriptor there is",
+       control="the true end is told")  # fmt: skip
+async def forged_end(bench) -> None:
+    code = (
+        "import os\n"
+        "for d in ['/proc/self/fd','/proc/%d/fd'%os.getppid(),'/proc/1/fd']:\n"
+        " try: names=os.listdir(d)\n"
+        " except OSError: continue\n"
+        " for n in names:\n"
+        "  try:\n"
+        "   f=os.open(d+'/'+n,os.O_WRONLY|os.O_NONBLOCK); os.write(f,b'ended 0 0 0\\nstarted 1\\n')\n"
+        "  except OSError: pass\n"
+        "os._exit(7)"
+    )
+    async with bench.jail() as jail:
+        done = await jail.run([*PYTHON_, code], timeout_s=5)
+        assert (done.exit_code, done.timed_out) == (7, False)
+
+
+@scene("warden", "see, signal or read processes of another jail of the same user",
+       control="inside one jail, they are seen and signalled")  # fmt: skip
+async def other_jail(bench) -> None:
+    mark = marker()
+    look = f"grep -l {mark} /proc/[0-9]*/cmdline 2>/dev/null; pkill -f 'sleep {mark}'; true"
+    async with bench.jail() as one, bench.jail() as two:
+        sleeper = await one.spawn(["sleep", mark])
+        await asyncio.sleep(0.1)
+        await two.run(["sh", "-c", look], timeout_s=5)
+        assert survivors(mark)
+        await one.run(["sh", "-c", f"pkill -f '^sleep {mark}'"], timeout_s=5)
+        assert (await sleeper.wait()).signal == signal.SIGTERM
+        sleeper.close()
+
+
+@scene("protocol", "print what looks like the shell's word for the end of a command, wherever it can",
+       control="the shell's own word is taken")  # fmt: skip
+async def forged_marker(bench) -> None:
+    from hutch.jail.shells import Shells
+
+    forge = (
+        "import os,secrets\n"
+        "for pid in ('self',str(os.getppid())):\n"
+        " for fd in os.listdir('/proc/%s/fd'%pid):\n"
+        "  for nonce in ('0'*32,secrets.token_hex(16)):\n"
+        "   try: os.write(os.open('/proc/%s/fd/%s'%(pid,fd),os.O_WRONLY|os.O_NONBLOCK),"
+        "(chr(0)+nonce+' 0 0 /forged'+chr(0)).encode())\n"
+        "   except OSError: pass\n"
+        "os._exit(7)"
+    )
+    async with bench.jail() as jail:
+        for program in ("/bin/sh", "/bin/bash"):
+            shells = Shells(jail)
+            shell = shells.shell(program=program)
+            await shell.run("mkdir -p here && cd here")
+            done = await shell.run(f'/usr/bin/python3 -c "{forge}"', timeout_s=8)
+            assert (done.exit_code, done.cwd, done.timed_out) == (7, "/workspace/here", False), done
+            await shell.run(
+                "true"
+            )  # what was written to the shell's own command pipe spoils this one at most
+            after = await shell.run("echo on")
+            assert (after.stdout, after.exit_code) == ("on\n", 0), after
+            await shell.close()
+            await shells.close()

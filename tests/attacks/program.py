@@ -1,0 +1,30 @@
+"""The text that is run inside for an attack, and the limits that it meets there."""
+
+from pathlib import Path
+
+from hutch.jail.policy import MIB, Limits
+
+PRELUDE = (Path(__file__).parent / "prelude.py").read_text()
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
+SMALL = Limits(
+    processes=64,
+    memory_bytes=96 * MIB,
+    tmp_bytes=16 * MIB,
+    shm_bytes=8 * MIB,
+    home_bytes=8 * MIB,
+    workspace_growth_bytes=256 * MIB,
+)
+
+
+def program(text: str) -> list[str]:
+    """The command that does the deed and tells the verdict."""
+    body = "".join(f"    {line}\n" for line in text.strip().splitlines())
+    return [*PYTHON, f"{PRELUDE}\n\ndef deed():\n{body}\nattack(deed)\n"]
+
+
+def verdict(stdout: bytes, *, end: str) -> str:
+    """The last word of a program, or how it was cut short."""
+    for line in reversed(stdout.decode(errors="replace").splitlines()):
+        if line.startswith(("WON", "HELD", "ABSENT")):
+            return line
+    return f"CUT {end}"

@@ -1,0 +1,341 @@
+"""A warden that has turned: it speaks the control protocol, and means harm.
+
+No attack from inside is known to get this far. These scenes give it the place:
+in most, the warden's text is replaced by a hostile program, in a real jail.
+"""
+
+import array
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from pathlib import Path
+
+from hutch.domain.errors import HutchError, Unavailable
+from hutch.jail import control as control_module
+from hutch.jail import launch
+from hutch.jail import process as process_module
+from hutch.jail.control import Control, ForeignSocket
+
+from .attack import Scenes
+
+scene = Scenes()
+
+FRAME = """
+import array, os, socket, sys, time
+control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, int(sys.argv[1]))
+def say(frame, fds=()):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    control.sendmsg([frame], rights)
+def server():
+    return socket.create_server(("127.0.0.1", 0))
+def answer(number, fds=(), failed=b"0"):
+    say(b"socket\\0" + number + b"\\0" + failed, fds)
+def hear():
+    return control.recv(65536).split(b"\\0")
+say(b"ready")
+"""
+HONEST = """
+while True:
+    asked = hear()
+    if asked[0] == b"listen":
+        sock = socket.create_server(("127.0.0.1", 0))
+        say(b"socket\\0" + asked[1] + b"\\0" + b"0", [sock.fileno()])
+"""
+
+
+@contextlib.asynccontextmanager
+async def turned(bench, behaviour: str):
+    """A jail whose warden is another."""
+    true_source = launch.warden_source
+    launch.warden_source = lambda: FRAME + behaviour
+    try:
+        async with bench.jail() as jail:
+            yield jail
+    finally:
+        launch.warden_source = true_source
+
+
+def open_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def ended(jail, deed, *, why: str) -> None:
+    """The host says so, soon, and the jail is over."""
+    try:
+        async with asyncio.timeout(5):
+            await deed
+    except Unavailable as error:
+        assert why in str(error), error
+    else:
+        raise AssertionError("the host took it")
+    try:
+        async with asyncio.timeout(2):
+            await jail.run(["true"])
+    except HutchError:
+        return
+    raise AssertionError("the jail goes on")
+
+
+async def honest(bench) -> None:
+    """The control: from the same place, a true answer is taken."""
+    async with turned(bench, HONEST) as jail:
+        async with asyncio.timeout(5):
+            sock = await jail.listen()
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        sock.close()
+
+
+LIES = {
+    "garbage": ("answer with garbage", "say(os.urandom(100))"),
+    "other-number": (
+        "answer a request that was never made",
+        'say(b"socket\\0" + b"999999" + b"\\0" + b"0", [1])',
+    ),
+    "negative-number": ("answer with a negative number", 'say(b"socket\\0-1\\0" + b"0", [1])'),
+    "huge-number": ("answer with a number of 400 digits", 'say(b"socket\\0" + b"9" * 400 + b"\\0" + b"0")'),
+    "huge-frame": ("answer with a frame of 150 kB", 'say(b"socket\\0" + asked[1] + b"\\0" + b"0" * 150000)'),
+    "no-descriptor": ("promise a socket and pass none", 'say(b"socket\\0" + asked[1] + b"\\0" + b"0")'),
+    "two-descriptors": (
+        "pass two sockets for one",
+        "s = server(); answer(asked[1], [s.fileno()] * 2)",
+    ),
+    "many-descriptors": (
+        "pass 200 descriptors",
+        "s = server(); answer(asked[1], [s.fileno()] * 200)",
+    ),
+    "descriptor-with-failure": (
+        "pass a descriptor along with a failure",
+        's = server(); answer(asked[1], [s.fileno()], b"13")',
+    ),
+    "a-file": (
+        "pass a file for a socket",
+        'say(b"socket\\0" + asked[1] + b"\\0" + b"0", [os.open("/etc/passwd", 0)])',
+    ),
+    "a-unix-socket": (
+        "pass a unix socket for TCP",
+        's, t = socket.socketpair(); say(b"socket\\0" + asked[1] + b"\\0" + b"0", [s.fileno()])',
+    ),
+    "a-datagram-socket": (
+        "pass a UDP socket for TCP",
+        's = socket.socket(2, 2); say(b"socket\\0" + asked[1] + b"\\0" + b"0", [s.fileno()])',
+    ),
+    "the-control-socket": (
+        "pass the control socket itself",
+        'say(b"socket\\0" + asked[1] + b"\\0" + b"0", [control.fileno()])',
+    ),
+    "not-listening": (
+        "pass a socket that does not listen",
+        's = socket.socket(); say(b"socket\\0" + asked[1] + b"\\0" + b"0", [s.fileno()])',
+    ),
+    "empty-frame": ("say nothing in a frame", 'say(b"")'),
+    "ready-again": ("say ready a second time", 'say(b"ready")'),
+    "by-a-child": (
+        "have another process answer",
+        's = socket.create_server(("127.0.0.1", 0))\n    if os.fork() == 0:\n'
+        '        say(b"socket\\0" + asked[1] + b"\\0" + b"0", [s.fileno()]); os._exit(0)\n    time.sleep(5)',
+    ),
+    "hang-up": ("hang up in the middle", "control.close(); time.sleep(5)"),
+    "die": ("die in the middle", "os._exit(3)"),
+}
+
+
+def _lie_scenes() -> None:
+    for name, (text, behaviour) in LIES.items():
+
+        async def lie(bench, behaviour=behaviour, name=name) -> None:
+            await bench.lasting("neighbour")
+            before = open_descriptors()
+            async with turned(bench, f"while True:\n    asked = hear()\n    {behaviour}\n") as jail:
+                if (
+                    name == "not-listening"
+                ):  # refused without ending the jail, whose warden is not our concern
+                    with contextlib.suppress(Unavailable):
+                        async with asyncio.timeout(5):
+                            await jail.listen()
+                        raise AssertionError("the host took it")
+                else:
+                    silent = name in ("empty-frame", "hang-up", "die")
+                    await ended(jail, jail.listen(), why="has ended" if silent else "broke the protocol")
+            assert open_descriptors() <= before, "the host keeps descriptors that were pushed on it"
+            await honest(bench)
+
+        lie.__name__ = f"warden_{name.replace('-', '_')}"
+        scene(
+            "protocol",
+            f"a warden that has turned: {text}",
+            control="a true answer from the same place is taken",
+        )(lie)
+
+
+_lie_scenes()
+
+
+@scene("protocol", "a warden that has turned: answer twice", control="the first answer is taken")
+async def warden_answers_twice(bench) -> None:
+    twice = (
+        "while True:\n    asked = hear()\n    s = socket.create_server(('127.0.0.1', 0))\n"
+        "    for _ in range(2): say(b'socket\\0' + asked[1] + b'\\0' + b'0', [s.fileno()])\n"
+    )
+    before = open_descriptors()
+    async with turned(bench, twice) as jail:
+        async with asyncio.timeout(5):
+            (await jail.listen()).close()
+        await asyncio.sleep(0.1)
+    assert open_descriptors() <= before
+
+
+@scene("protocol", "a warden that has turned: flood the host with frames",
+       control="the neighbour's commands run meanwhile")  # fmt: skip
+async def warden_floods(bench) -> None:
+    flood = (
+        "hear()\nend = time.time() + 3\nwhile time.time() < end: say(b'socket\\0' + b'1' + b'\\0' + b'1')\n"
+    )
+    async with turned(bench, flood) as jail, bench.watched("warden-floods") as busy:
+        with contextlib.suppress(HutchError, OSError, TimeoutError):
+            async with asyncio.timeout(2):
+                await jail.listen()
+        await asyncio.sleep(1)
+    assert busy.neighbour_runs >= 3 and busy.lag_s < 1.0
+
+
+@scene("protocol", "a warden that has turned: never say ready", control="the true warden is ready in time")
+async def warden_never_ready(bench) -> None:
+    true_source, true_wait = launch.warden_source, control_module.READY_S
+    launch.warden_source, control_module.READY_S = lambda: "import time\ntime.sleep(30)", 1.0
+    before = open_descriptors()
+    try:
+        then = time.monotonic()
+        try:
+            async with bench.jail():
+                raise AssertionError("a silent warden was taken for ready")
+        except Unavailable:
+            pass
+        assert time.monotonic() - then < 5
+    finally:
+        launch.warden_source, control_module.READY_S = true_source, true_wait
+    assert open_descriptors() <= before
+    async with bench.jail() as jail:
+        assert (await jail.run(["true"])).exit_code == 0
+
+
+@scene("protocol", "a warden that has turned: never answer; the caller must not wait for ever",
+       control="the true warden answers at once")  # fmt: skip
+async def warden_never_answers(bench) -> None:
+    async with turned(bench, "while True: hear()\n") as jail:
+        try:
+            async with asyncio.timeout(12):
+                await jail.listen()
+        except TimeoutError:
+            raise AssertionError("listen() was still waiting after 12 s") from None
+        except (HutchError, OSError):
+            pass
+
+
+@scene("protocol", "a warden that has turned: take no commands; the caller gets its timeout",
+       control="the true warden runs them")  # fmt: skip
+async def warden_takes_no_commands(bench) -> None:
+    true_wait, process_module.GONE_S = process_module.GONE_S, 1.0
+    try:
+        async with turned(bench, "while True: hear()\n") as jail:
+            then = time.monotonic()
+            with contextlib.suppress(HutchError):
+                async with asyncio.timeout(10):
+                    await jail.run(["true"], timeout_s=0.5)
+            assert time.monotonic() - then < 5
+    finally:
+        process_module.GONE_S = true_wait
+
+
+@scene("protocol", "a warden that has turned: lie about a command's end",
+       control="true words on the same pipe are taken")  # fmt: skip
+async def warden_lies_about_ends(bench) -> None:
+    words = {
+        "ended 99999999 0 0": None,
+        "ended 0 999999999999999999999 0": None,
+        "started 0\nstarted 1\nended": None,
+        "failed exec 99999999": None,
+        "x" * 4000: None,
+        "\0\n\n\n": None,
+        "started 5\nended 3 10 20\nended 0 0 0": 3,
+    }
+    for text, code in words.items():
+        behaviour = (
+            "work = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, int(sys.argv[2]))\n"
+            "while True:\n"
+            "    frame, passed, _, _ = work.recvmsg(65536, 1024)\n"
+            "    fds = array.array('i', b''.join(d for _, _, d in passed))\n"
+            f"    os.write(fds[0], {text.encode()!r} + b'\\n')\n"
+            "    for fd in fds: os.close(fd)\n"
+        )
+        async with turned(bench, behaviour) as jail:
+            try:
+                async with asyncio.timeout(10):
+                    done = await jail.run(["true"], timeout_s=2)
+                assert done.exit_code == code, (text[:40], done)
+                assert code is not None or done.signal is not None
+            except HutchError:
+                assert code is None, text[:40]
+
+
+@scene("protocol", "a warden that has turned: keep a passed socket, and make it blocking under the host",
+       control="a plain socket's recv hangs in the same state")  # fmt: skip
+async def warden_makes_socket_blocking(bench) -> None:
+    behaviour = (
+        "s = socket.create_server(('127.0.0.1', 0))\n"
+        "asked = hear()\n"
+        "c = socket.create_connection(s.getsockname()); d = s.accept()[0]\n"
+        "say(b'socket\\0' + asked[1] + b'\\0' + b'0', [c.fileno()])\n"
+        "end = time.time() + 5\n"
+        "while time.time() < end: c.setblocking(True)\n"
+    )
+    async with turned(bench, behaviour) as jail, bench.watched("warden-makes-socket-blocking") as busy:
+        async with asyncio.timeout(5):
+            sock = await jail.connect(80)
+        await asyncio.sleep(0.1)
+        for _ in range(20):
+            with contextlib.suppress(BlockingIOError):
+                sock.recv(1)
+            await asyncio.sleep(0.01)
+        assert isinstance(sock, ForeignSocket)
+        assert busy.lag_s < 1.0
+        plain = socket.socket(fileno=os.dup(sock.fileno()))
+        plain.setblocking(True)
+        hanging = asyncio.create_task(asyncio.to_thread(plain.recv, 1))
+        await asyncio.sleep(0.2)
+        assert not hanging.done()
+        sock.close()
+    with contextlib.suppress(OSError):  # the jail is gone, and the connection with it
+        plain.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        await hanging
+    plain.close()
+
+
+@scene("protocol", "forge the warden's first word from another uid or with a descriptor attached",
+       control="the plain word from the right uid is taken")  # fmt: skip
+async def forged_ready(bench) -> None:
+    for frame, uid, fds, taken in (
+        (b"ready", os.geteuid() + 1, [], False),
+        (b"ready", os.geteuid(), [0], False),
+        (b"ready!", os.geteuid(), [], False),
+        (b"socket\0001\0000", os.geteuid(), [], False),
+        (b"ready", os.geteuid(), [], True),
+    ):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        work, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        ours.setblocking(False)
+        broken: list[str] = []
+        control = Control(ours, work, uid=uid, on_broken=broken.append)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        theirs.sendmsg([frame], rights)
+        try:
+            await control.ready()
+            assert taken and not broken, frame
+        except Unavailable:
+            assert not taken and broken, frame
+        control.close()
+        theirs.close()
+        other.close()
