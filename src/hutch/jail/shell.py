@@ -51,6 +51,7 @@ class Shell:
         self._turn = asyncio.Lock()
         self._process: ShellProcess | None = None
         self._job: Job | None = None
+        self._abandoning: asyncio.Future[None] | None = None
         self._cwd = jail.workspace
         self._exports = b""
         self._late: deque[tuple[StreamName, bytes]] = deque()
@@ -95,7 +96,8 @@ class Shell:
                 await job.begin(env=env, stdin=stdin)
                 ended = await job.wait(yield_s)
             except BaseException:
-                await asyncio.shield(asyncio.ensure_future(self._abandon(job)))
+                self._abandoning = asyncio.ensure_future(self._abandon(job))
+                await asyncio.shield(self._abandoning)
                 raise
             if ended is None:
                 return self._yield(job)
@@ -163,6 +165,9 @@ class Shell:
         return timeout_s
 
     async def _ready(self) -> ShellProcess:
+        if self._abandoning is not None:  # by a caller who was cancelled twice
+            await asyncio.shield(self._abandoning)
+            self._abandoning = None
         if self._process is None or self._process.lost:
             process = ShellProcess(self.jail, self.program, self._take_late)
             await process.start(cwd=self._cwd, exports=self._exports)

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import select
 import struct
 import sys
 import termios
@@ -74,6 +75,7 @@ class ShellProcess:
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers = -1
         self._outputs: dict[int, StreamName] = {}
+        self._waiting = select.poll()
         self._reading = False
         self._process: Command
         self._lender: Command
@@ -91,6 +93,8 @@ class ShellProcess:
                 fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         sink, self.sink = self.sink, lambda name, data: None  # what it says before it is ready is no output
         self._outputs = {process.stdout.fd: "stdout", process.stderr.fd: "stderr"}
+        for fd in self._outputs:
+            self._waiting.register(fd, select.POLLIN)
         self.resume()
         self._answers = answers.fd
         self._loop.add_reader(answers.fd, self._answered)
@@ -160,9 +164,9 @@ class ShellProcess:
 
     def drain(self) -> None:
         """Take what is in the pipes now; who still holds the other ends is not waited for."""
-        for fd, name in list(self._outputs.items()):
+        for fd, _ in self._waiting.poll(0) if self._outputs else ():
             rest = PIPE_BYTES
-            while rest > 0 and (taken := self._readable(fd, name)):
+            while rest > 0 and fd in self._outputs and (taken := self._readable(fd, self._outputs[fd])):
                 rest -= taken
 
     def clean(self, stderr: bytes, ended: Ended) -> bytes:
@@ -194,6 +198,8 @@ class ShellProcess:
         if self._answers >= 0:
             self._loop.remove_reader(self._answers)
             self._answers = -1
+        if self._probe is not None:
+            self._probe.cancel()
         self._lender.close()
         self._process.close()
 
@@ -203,14 +209,13 @@ class ShellProcess:
         self._done = self._loop.create_future()
         self._earlier_pid = self._background_pid
         self._probes = self._looks = 0
-        self._probe = self._loop.call_later(PROBE_S, self._look)
+        if self._probe is None:
+            self._probe = self._loop.call_later(PROBE_S, self._look)
         if self.lost:
             self._lose(Exit(None, 9))
         return self._nonce
 
     def _finish(self, ended: Ended) -> None:
-        if self._probe is not None:
-            self._probe.cancel()
         if not self._done.done():
             self._done.set_result(ended)
 
@@ -271,6 +276,7 @@ class ShellProcess:
         else:
             self._loop.remove_reader(fd)
             self._outputs.pop(fd, None)
+            self._waiting.unregister(fd)
         return len(data)
 
     async def _await_end(self) -> None:
@@ -289,7 +295,10 @@ class ShellProcess:
         self._finish(Ended(ended.code, ended.signal, self.lost))
 
     def _look(self) -> None:
-        """Is the shell still at it? See above."""
+        """Is the shell still at it? See above. One timer serves many short commands."""
+        self._probe = None
+        if self._done.done():
+            return
         self._probe = self._loop.call_later(PROBE_S, self._look)
         self._looks += 1
         if self._looks in ROUSE_AT:
@@ -306,7 +315,6 @@ class ShellProcess:
             self._probes = 2
         else:
             self.lost = "it no longer told when a command was done"
-            self._probe.cancel()
             self._spawn_task(self.kill())
 
     async def _hunt(self) -> bool:

@@ -137,7 +137,7 @@ def without_chatter(stderr: bytes, *, nonce: str, jobs_began: bool, left: bool) 
         stderr = re.sub(rb"^\[\d+\] \d+\n", b"", stderr, flags=re.MULTILINE)
     if left:
         stderr = stderr.removesuffix(b"exit\n")
-        stderr = re.sub(rb"\0%s [^\0]*\0(?:declare [^\n]*\n)*" % nonce.encode(), b"", stderr)
+        stderr = re.sub(rb"\x00%s [^\x00]*\x00(?:declare [^\n]*\n)*" % nonce.encode(), b"", stderr)
     return stderr
 
 
