@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.domain.errors import LimitReached
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
 from hutch.jail.seam import Finished, LimitHit
@@ -61,13 +62,20 @@ async def test_a_full_tmpfs_is_full_and_no_more(workspace: Path, place: str) -> 
 async def test_processes_are_limited(workspace: Path) -> None:
     script = (
         "import os, time\nn = 0\ntry:\n"
-        "    while os.fork(): n += 1\n    time.sleep(9)\n"
+        "    while os.fork(): n += 1\n    time.sleep(60)\n"
         "except OSError:\n    print(n, flush=True); time.sleep(1)"
     )
-    ran, after = await run_in(workspace, SMALL, ["python3", "-c", script], timeout_s=3)
-    assert 40 <= int(ran.stdout.split()[0]) <= 60
-    assert ran.limit_hit == LimitHit("processes", "60")
-    assert after.stdout == b"on\n"
+    async with open_jail(workspace, Policy(limits=SMALL)) as jail:
+        ran = await jail.run(["python3", "-c", script], timeout_s=3)
+        assert 40 <= int(ran.stdout.split()[0]) <= 60
+        assert ran.limit_hit == LimitHit("processes", "60")
+        with pytest.raises(LimitReached, match=r"as many processes as it may|limit processes \(60\)"):
+            for _ in range(5):  # the children are still there
+                more = await jail.run(["sh", "-c", "sleep 60 &"], timeout_s=1)
+                if more.limit_hit:
+                    raise more.limit_hit.error()
+        await jail.clear()
+        assert (await jail.run(["echo", "on"])).stdout == b"on\n"
 
 
 async def test_a_fork_bomb_leaves_the_host_responsive(workspace: Path) -> None:

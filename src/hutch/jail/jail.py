@@ -75,7 +75,7 @@ class Jailed:
         finally:
             os.close(self._launched.complaints)
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        self._pts = os.open("/dev/pts" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
+        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
             self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)

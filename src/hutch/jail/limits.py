@@ -24,6 +24,7 @@ LOOK_S = 0.2
 CLOSE_LOOK_S = 0.05  # while memory is more than half used
 SLACK = 1.05  # after a hit, so that there is room to clean up in
 SPARE_PROCESSES = 64
+NICER = 5  # as the warden has it
 SIGXCPU, SIGXFSZ = 24, 25
 
 _home: cgroup.Home | None = None
@@ -80,6 +81,10 @@ class Meter:
             for pid in below(warden):  # the reaper that waits for the first command was there before
                 with contextlib.suppress(ProcessLookupError):
                     self._group.add([pid])
+        with contextlib.suppress(PermissionError):  # only root can; else commands run a little slower
+            os.setpriority(os.PRIO_PROCESS, warden, -NICER)
+            for pid in below(warden):
+                os.setpriority(os.PRIO_PROCESS, pid, 0)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         for path in ("/tmp", "/dev/shm", HOME):
             self._tmpfs[path] = os.open(f"/proc/{warden}/root{path}", flags)
@@ -149,7 +154,7 @@ class Meter:
         if total > self.limits.memory_bytes:
             self._hits.append(LimitHit("memory_bytes", size(self.limits.memory_bytes)))
             kill_if_inside(held.biggest, namespace=namespace)
-        elif held.processes >= self.limits.processes:
+        elif held.processes + 1 >= self.limits.processes:  # with the warden
             self._note_once(LimitHit("processes", f"{self.limits.processes}"))
         return total
 

@@ -7,12 +7,13 @@ inside can write there, but what is read is still checked like an enemy's word.
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 
-from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.jail.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
@@ -143,6 +144,11 @@ class Command:
         if self._gone.done():
             return
         await self.doom()
+        if self._request:
+            self._status_readable()
+        if self._request:  # nobody has taken it: it is withdrawn, and no reaper will touch it
+            self._finish()
+            return
         try:
             async with asyncio.timeout(GONE_S):
                 await asyncio.shield(self._gone)
@@ -257,14 +263,17 @@ class Command:
 
     def _explain(self, step: str, number: int) -> HutchError:
         reason = os.strerror(number)
-        if step == "exec" and number == 2:
+        if step == "exec" and number == errno.ENOENT:
             return NotFound(f"There is no program '{self._name}' in the jail. Give a path or install it.")
-        if step == "exec" and number == 13:
+        if step == "exec" and number == errno.EACCES:
             return Denied(f"'{self._name}' is not executable. Make it so with chmod +x.")
         if step == "cwd":
             return NotFound(f"Cannot start in '{self._cwd}': {reason}. Give a directory of the jail.")
-        if step == "exec" and number == 11:
-            return Unavailable(f"No room for '{self._name}': {reason}. End some of the jail's processes.")
+        if step == "exec" and number == errno.EAGAIN:
+            return LimitReached(
+                f"No room for '{self._name}': the jail has as many processes as it may. End some of them.",
+                limit="processes",
+            )
         return BadRequest(f"Cannot start '{self._name}' ({step}): {reason}. See `hutch doctor`.")
 
 

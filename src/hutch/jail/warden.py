@@ -22,7 +22,7 @@ along. Reapers and warden are not dumpable: nobody inside can trace them, read
 their memory or take their descriptors.
 """
 
-# ruff: noqa: SIM105, PTH123, PTH208 (contextlib and pathlib would be most of its start-up time)
+# ruff: noqa: PTH123, PTH208 (pathlib would be most of its start-up time)
 
 import _ctypes
 import _signal  # type: ignore[import-not-found]
@@ -34,6 +34,11 @@ import select
 import sys
 import time
 
+TYPE_CHECKING = False  # typing is slow to import, too
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 FRAME_BYTES = 65536
 MOST_DESCRIPTORS = 8
 MSG_CMSG_CLOEXEC = 0x40000000
@@ -41,7 +46,8 @@ PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
 SO_RCVTIMEO = 20
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
-HUNT_S, HUNT_ROUNDS, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 30, 50, 1000
+HUNT_S, HUNT_ROUNDS, STOP_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
+NICER = 5  # commands than the warden, which must get a turn among hundreds of them
 
 _prctl = _ctypes.dlsym(_ctypes.dlopen(None, 2), "prctl")  # type: ignore[arg-type]
 
@@ -50,18 +56,11 @@ def prctl(option: int, value: int) -> None:
     _ctypes.call_function(_prctl, (option, value, 0, 0, 0))
 
 
-def send(pid: int, number: int) -> None:
+def attempt(call: "Callable[..., Any]", *arguments: object) -> "Any":
+    """What the call returns, or None if the kernel did not want to."""
     try:
-        os.kill(pid, number)
+        return call(*arguments)
     except OSError:
-        pass
-
-
-def wait(options: int) -> "tuple[int, int, resource.struct_rusage] | None":
-    """The next child that has died: pid, status, usage; None when there are no children at all."""
-    try:
-        return os.wait4(-1, options)
-    except ChildProcessError:
         return None
 
 
@@ -128,7 +127,7 @@ class Warden:
         """Take the exit of every dead child; if a reaper was killed, end what it kept together."""
         os.read(self.wake, 4096)
         orphaned = False
-        while (dead := wait(os.WNOHANG)) and dead[0]:
+        while (dead := attempt(os.wait4, -1, os.WNOHANG)) and dead[0]:
             if self.reapers.pop(dead[0], None) is not None and os.WIFSIGNALED(dead[1]):
                 orphaned = True
         if orphaned:
@@ -144,7 +143,7 @@ class Warden:
         if operation == b"kill":
             self.kill(*fields)
         elif operation == b"signal":
-            send(-int(fields[0]), int(fields[1]))
+            attempt(os.kill, -int(fields[0]), int(fields[1]))
         elif operation == b"clear":
             self.rouse()
             self.hunt(self.me, spare=set(self.reapers), through=True)
@@ -157,7 +156,7 @@ class Warden:
 
     def rouse(self) -> None:
         for pid in self.reapers:
-            send(pid, SIGCONT)
+            attempt(os.kill, pid, SIGCONT)
 
     def kill(self, nonce: bytes) -> None:
         """End one command with all it started. Its reaper stands still meanwhile: it might be done with this
@@ -165,16 +164,18 @@ class Warden:
         self.hear()
         for pid, name in list(self.reapers.items()):
             if name == nonce:
-                send(pid, SIGSTOP)
-                deadline = time.monotonic() + HUNT_S
-                while look(str(pid))[:1] in ([b"R"], [b"S"], [b"D"]) and time.monotonic() < deadline:
-                    pass
+                attempt(os.kill, pid, SIGSTOP)
+                deadline = time.monotonic() + STOP_S
+                while look(str(pid))[:1] == [b"R"] and time.monotonic() < deadline:
+                    pass  # one that sleeps will stop before it does anything else
                 self.hear()
                 if self.reapers.get(pid) == nonce:
                     if look(str(self.leaders[pid]))[1:2] == [b"%d" % pid]:
-                        send(-self.leaders[pid], SIGKILL)  # at once: among hundreds, looking takes long
+                        attempt(
+                            os.kill, -self.leaders[pid], SIGKILL
+                        )  # at once: among hundreds, looking takes long
                     self.hunt(pid, spare=set())
-                send(pid, SIGCONT)
+                attempt(os.kill, pid, SIGCONT)
         self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell
         if len(self.doomed) > MOST_DOOMED:
             del self.doomed[next(iter(self.doomed))]
@@ -192,7 +193,7 @@ class Warden:
                 os.kill(-1, SIGKILL)
                 return
             for pid, _ in prey:
-                send(pid, SIGKILL)
+                attempt(os.kill, pid, SIGKILL)
             killed.update(prey)
 
     def tcp(self, operation: bytes, number: bytes, host: bytes, port: bytes) -> None:
@@ -271,6 +272,7 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
     _signal.signal(SIGCHLD, _signal.SIG_DFL)
     # A careless `pkill -f` or `kill -TERM -1` inside shall not take the reaper away.
     _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+    os.nice(NICER)
     limit(limits)
     rehearse()
     me, used = os.getpid(), False
@@ -286,17 +288,17 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
         used = True
         nonce, own_limits, rest = frame.split(b"\0", 2)
         status = fds.pop(0)
-        os.write(status, b"taken\n")  # from here on it must not be given to another reaper
         os.write(tell, b"%d %s 0\n" % (me, nonce))
-        pid = begin(rest, own_limits, status, fds)
+        # Once that is said it is not given to another; if nobody listens, it was withdrawn.
+        pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken\n") else 0
         os.write(tell, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found nobody
         for fd in fds:
             os.close(fd)
-        while dead := wait(0):
+        while dead := attempt(os.wait4, -1, 0):
             if dead[0] == pid:
                 exited, usage = os.waitstatus_to_exitcode(dead[1]), dead[2]
                 cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
-                os.write(status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
+                attempt(os.write, status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
         os.write(tell, b"%d  0\n" % me)
         os.close(status)
         if own_limits:  # which we had to take on ourselves, and cannot shed
@@ -326,10 +328,10 @@ def begin(command: bytes, limits: bytes, status: int, fds: list[int]) -> int:
         step = b"exec"
         argv, env = rest[: int(words)], dict(pair.split(b"=", 1) for pair in rest[int(words) :])
         pid = start(argv, env, stdio(dict(zip(kinds.decode(), fds)), terminal))  # noqa: B905 (Python 3.9)
-        os.write(status, b"started %d\n" % pid)
+        attempt(os.write, status, b"started %d\n" % pid)
         return pid
     except OSError as error:
-        os.write(status, b"failed %s %d\n" % (step, error.errno or 0))
+        attempt(os.write, status, b"failed %s %d\n" % (step, error.errno or 0))
         return 0
 
 

@@ -17,7 +17,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Usage:
     """What a jail's processes hold now."""
 
-    processes: int
+    processes: int  # and threads, as the kernel counts them
     memory_bytes: int  # not shared with any file
     biggest: int  # pid of the one that holds most
 
@@ -26,8 +26,8 @@ def usage(warden: int) -> Usage:
     """Add up the processes below the warden, who is not counted: nobody gains by killing it."""
     count, total, biggest, most = 0, 0, 0, 0
     for pid in below(warden):
-        count += 1
         try:
+            count += Path(f"/proc/{pid}/task").stat().st_nlink - 2  # a directory for each thread
             resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text().split()[1:3])
         except (OSError, ValueError):
             continue
