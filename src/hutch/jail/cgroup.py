@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.jail.policy import Limits
+from hutch.jail.scratch import is_left_over, own_mark
 
 PREFIX = "hutch"
 LEAF = "hutch-self"  # where this process moves in version 2: a group with limits below it holds none
@@ -92,7 +93,7 @@ def find_home(root: Path = Path("/")) -> Home | None:
 
 def make(home: Home, limits: Limits) -> Cgroup | None:
     """A new group with the jail's limits; None when the kernel does not want to."""
-    name = f"{PREFIX}.{os.getpid()}.{_started(os.getpid())}.{next(_numbers)}"
+    name = f"{PREFIX}.{own_mark()}.{next(_numbers)}"
     directories = {controller: path / name for controller, path in home.directories.items()}
     try:
         if home.version == 2:
@@ -114,8 +115,8 @@ def sweep(home: Home) -> None:
     """Remove the groups of Hutches that died without doing so; their jails died with them."""
     for parent in set(home.directories.values()):
         for directory in parent.glob(f"{PREFIX}.*"):
-            pid, _, rest = directory.name.removeprefix(f"{PREFIX}.").partition(".")
-            if pid.isdigit() and _started(int(pid)) != rest.partition(".")[0]:
+            mark = directory.name.removeprefix(f"{PREFIX}.").rpartition(".")[0]
+            if is_left_over(mark):
                 _remove(directory, patience_s=0)
 
 
@@ -156,11 +157,6 @@ def _remove(directory: Path, *, patience_s: float) -> None:
 
 def _ours(directory: Path) -> bool:
     return os.access(directory, os.W_OK) and os.access(directory / "cgroup.procs", os.W_OK)
-
-
-def _started(pid: int) -> str:
-    """When a process started, in the kernel's ticks: with its pid a name that is never used again."""
-    return [*_read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split(), *[""] * 20][19]
 
 
 def _counter(fd: int, name: bytes) -> int:

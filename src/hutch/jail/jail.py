@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +28,7 @@ from hutch.jail.probe import jail_fix
 from hutch.jail.process import Command
 from hutch.jail.pty import open_terminal
 from hutch.jail.request import check_port, check_words
+from hutch.jail.scratch import make_directory
 from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
 
 CLOSE_S = 5.0
@@ -75,7 +75,7 @@ class Jailed:
         finally:
             os.close(self._launched.complaints)
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
+        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root" + "/dev/pts", flags)
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
             self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
@@ -290,7 +290,7 @@ class Jailed:
 
     def _own_directory(self) -> Path:
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="hutch-jail-"))
+            self._scratch = make_directory()
         return self._scratch
 
     def _check_manners(self, argv: Sequence[str]) -> None:
