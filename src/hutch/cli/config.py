@@ -27,7 +27,7 @@ app = typer.Typer(
 LARGEST_VALUE_BYTES = LARGEST_SECRET_BYTES + len("\r\n")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-SecretName = Annotated[str, typer.Argument(help="Such as anthropic_api_key or github_token.")]
+SecretName = Annotated[str, typer.Argument(metavar="NAME", help="Such as anthropic_api_key or github_token.")]
 
 
 @app.command()

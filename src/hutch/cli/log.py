@@ -13,7 +13,9 @@ from hutch import app, settings
 from hutch.cli.sessions import find_session
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
 
-Session = Annotated[str | None, typer.Argument(help="A session id, or 'last'. Without it: all sessions.")]
+Session = Annotated[
+    str | None, typer.Argument(metavar="SESSION", help="A session id, or 'last'. Without it: all sessions.")
+]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the session ends.")]
 After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin after this event.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

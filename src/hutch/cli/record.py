@@ -13,7 +13,7 @@ from hutch import app, settings
 from hutch.cli.sessions import find_session
 from hutch.domain.errors import BadRequest
 
-Session = Annotated[str, typer.Argument(help="A session id, or 'last'.")]
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
