@@ -59,6 +59,7 @@ def test_good_record_is_reported_in_full(tmp_path: Path) -> None:
         ended=True,
         keys=(OURS,),
         pinned=True,
+        receipts=0,
         first_bad=None,
         problem=None,
         warnings=(),

@@ -38,6 +38,8 @@ def _show(file: Path, report: Report) -> None:
         typer.echo(f"ok: {report.events} events of {report.session}, {ended}, {report.erased} erased")
         for fingerprint in report.keys:
             typer.echo(f"signed by {fingerprint}{'' if report.pinned else ' (not checked: say --key)'}")
+        if report.receipts:
+            typer.echo(f"agrees with {report.receipts} receipt{'' if report.receipts == 1 else 's'}")
     else:
         typer.echo(f"BAD: {report.problem}")
     for warning in report.warnings:

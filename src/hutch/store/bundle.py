@@ -105,6 +105,8 @@ class _Draft:
 
     def open(self) -> None:
         with self._working():
+            if self._path.is_dir():
+                raise BadRequest(f"{self._path} is a directory. Name a file in it.")
             self._refuse_to_overwrite()
             descriptor, draft = tempfile.mkstemp(prefix=".hutch-record-", dir=self._path.parent)
             self._draft = Path(draft)
@@ -171,7 +173,7 @@ class _Draft:
 
     def _refuse_to_overwrite(self) -> None:
         if not self._overwrite and (self._path.exists() or self._path.is_symlink()):
-            raise Conflict(f"{self._path} exists. Choose another name, or ask to overwrite it.")
+            raise Conflict(f"{self._path} exists. Choose another name, or add --force to replace it.")
 
     @contextmanager
     def _working(self) -> Iterator[None]:

@@ -44,6 +44,7 @@ def open_database(
     """Connect to the database at `path`, made or migrated to the newest schema."""
     with plain_errors(path):
         _make_directory(path.parent)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # for its owner's eyes only
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
         return _connect(path, busy_timeout_s)

@@ -36,6 +36,7 @@ from hutch.store.writer import Writer
 PAGE_EVENTS = 500
 READERS = 4
 REASON_LETTERS = 1000
+LARGEST_SEQ = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -121,6 +122,8 @@ class SqlLog:
             log = transaction.log(session_id)
             if log is None:
                 raise no_session(session_id)
+            if beyond := [seq for seq in seqs or () if not 0 < seq <= log.seq]:
+                raise BadRequest(f"Session {session_id} has no event {min(beyond)}; it has 1 to {log.seq}.")
             return erase_payloads(transaction, self._signer, log, seqs, reason)
 
         erased = await self._writer.work(erase)
@@ -167,7 +170,7 @@ class SqlLog:
             after = records[-1].seq if records else after
 
     async def _page(self, session_id: SessionId, after: int, limit: int) -> tuple[list[Entry], bool]:
-        if after < 0 or limit < 1:
+        if not 0 <= after <= LARGEST_SEQ or not 1 <= limit <= LARGEST_SEQ:
             raise BadRequest(
                 f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
             )

@@ -48,6 +48,7 @@ class Report:
     ended: bool
     keys: tuple[str, ...]  # fingerprints of those who signed
     pinned: bool  # the reader said which keys to accept
+    receipts: int  # how many the record agrees with
     first_bad: int | None
     problem: str | None
     warnings: tuple[str, ...]
@@ -138,6 +139,7 @@ class _Check:
             ended=self.ended,
             keys=tuple(sorted(self.signers)),
             pinned=bool(self.pins),
+            receipts=0 if damage else len(self.receipts),
             first_bad=damage.seq if damage else None,
             problem=str(damage) if damage else None,
             warnings=tuple(self.warnings if damage else [*self.warnings, *self._doubts()]),
