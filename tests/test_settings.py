@@ -1,6 +1,7 @@
 """Who wins, what is refused and how it is said; and how little a repository can do."""
 
 import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Callable
@@ -123,13 +124,32 @@ def test_settings_made_by_hand_do_not_read_the_environment(monkeypatch: pytest.M
         ),
         (
             {"HUTCH_JAIL__COMMAND_TIMEOUT_S": "601"},
-            "jail.command_timeout_s is '601' (from HUTCH_JAIL__COMMAND_TIMEOUT_S). "
-            "It should be less than or equal to 600.",
+            "jail.command_timeout_s is '601' (from HUTCH_JAIL__COMMAND_TIMEOUT_S). It should be at most 600.",
         ),
         (
             {"HUTCH_JAIL__MEMORY_BYTES": "lots"},
             "jail.memory_bytes is 'lots' (from HUTCH_JAIL__MEMORY_BYTES). "
-            'It should be a number of bytes, or a size such as "512MB" or "2GiB".',
+            "It should be a size such as 512MiB.",
+        ),
+        (
+            {"HUTCH_JAIL__MEMORY_BYTES": "5XB"},
+            "jail.memory_bytes is '5XB' (from HUTCH_JAIL__MEMORY_BYTES). It should be a size such as 512MiB.",
+        ),
+        (
+            {"HUTCH_JAIL__MEMORY_BYTES": "1MiB"},
+            "jail.memory_bytes is '1MiB' (from HUTCH_JAIL__MEMORY_BYTES). It should be at least 64MiB.",
+        ),
+        (
+            {"HUTCH_JAIL__MEMORY_BYTES": "2EiB"},
+            "jail.memory_bytes is '2EiB' (from HUTCH_JAIL__MEMORY_BYTES). It should be at most 1EiB.",
+        ),
+        (
+            {"HUTCH_JAIL__PROCESSES": "many"},
+            "jail.processes is 'many' (from HUTCH_JAIL__PROCESSES). It should be a whole number.",
+        ),
+        (
+            {"HUTCH_TESTS__COMMAND": "make \udcff"},
+            "tests.command is 'make \\udcff' (from HUTCH_TESTS__COMMAND). It should be text in UTF-8.",
         ),
         (
             {"HUTCH_JAIL__NETWORK": "docs.example.com,http://x"},
@@ -143,7 +163,8 @@ def test_settings_made_by_hand_do_not_read_the_environment(monkeypatch: pytest.M
         ),
         (
             {"HUTCH_ZZZ": "1"},
-            "HUTCH_ZZZ (from the environment) is not a setting. `hutch config show` lists all settings.",
+            "HUTCH_ZZZ (from the environment) is not a setting. "
+            "Take it away; `hutch config show --defaults` lists all settings.",
         ),
     ],
 )
@@ -154,16 +175,27 @@ def test_a_wrong_variable_is_refused_by_name(place: Place, variables: dict[str, 
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ("[jail]\nprocesses = 3", "jail.processes is 3 (from {}). It should be greater than or equal to 16."),
+        ("[jail]\nprocesses = 3", "jail.processes is 3 (from {}). It should be at least 16."),
         (
             "retention.days = true",
             "retention.days is True (from {}). It should be a number, not true or false.",
         ),
-        ("persona = {a = 1}", "persona is {{'a': 1}} (from {}). It should be a valid string."),
+        ("retention.days = 1.5", "retention.days is 1.5 (from {}). It should be a whole number."),
+        ('model = ""', "model is '' (from {}). It should not be empty."),
+        ("ignore = 5", "ignore is 5 (from {}). It should be a list."),
+        (
+            "jail.tmp_bytes = [1]",
+            "jail.tmp_bytes is [1] (from {}). It should be a size such as 512MiB.",
+        ),
+        ("persona = {a = 1}", "persona is {{'a': 1}} (from {}). It should be text."),
         ("jail = 5", "jail (from {}) is a section: it holds settings, and has no value itself."),
         ("[jail]\nprocesess = 3", "jail.procesess (from {}) is not a setting. Did you mean jail.processes?"),
         ("processes = 30", "processes (from {}) is not a setting. Did you mean jail.processes?"),
-        ('"a\\nb" = 1', "'a\\nb' (from {}) is not a setting. `hutch config show` lists all settings."),
+        (
+            '"a\\nb" = 1',
+            "'a\\nb' (from {}) is not a setting. "
+            "Take it away; `hutch config show --defaults` lists all settings.",
+        ),
     ],
 )
 def test_a_wrong_line_in_the_users_file_is_refused_by_name(place: Place, toml: str, message: str) -> None:
@@ -194,6 +226,7 @@ def test_a_broken_users_file_is_refused_with_its_line(place: Place) -> None:
 def test_a_users_file_that_is_no_toml_at_all_is_refused(place: Place, content: bytes) -> None:
     place.user_file.write_bytes(content)
     assert "is not valid TOML" in place.refusal()
+    assert not any(word in place.refusal() for word in ("codec", "recursion", "sys."))
 
 
 def test_a_users_file_that_cannot_be_read_is_refused(place: Place) -> None:
@@ -251,7 +284,7 @@ def test_a_repository_sets_what_is_free(place: Place) -> None:
             'jail.network = ["evil.org"]',
             "jail.network to ['evil.org'], ignored: a repository may only tighten it, and it is [].",
         ),
-        ("jail.processes = 1", "jail.processes to 1, ignored: it should be greater than or equal to 16."),
+        ("jail.processes = 1", "jail.processes to 1, ignored: it should be at least 16."),
         (
             "jail.processes = true",
             "jail.processes to True, ignored: it should be a number, not true or false.",
@@ -425,6 +458,37 @@ def test_hutch_home_holds_everything() -> None:
         Path("/srv/hutch/data") / name
         for name in ("hutch.db", "blobs", "keys/signing.pem", "vault.json", "keys/vault.keys")
     ]
+
+
+def test_a_tilde_in_hutch_home_is_the_home_directory() -> None:
+    assert find_paths({"HUTCH_HOME": "~/x", "HOME": "/home/ada"}).data == Path("/home/ada/x/data")
+    assert find_paths({"HUTCH_HOME": "~", "HOME": "/home/ada"}).data == Path("/home/ada/data")
+    assert find_paths({"HUTCH_HOME": "/srv/~/x", "HOME": "/home/ada"}).data == Path("/srv/~/x/data")
+    assert find_paths({"HUTCH_HOME": "~root/x"}).home == Path(pwd.getpwnam("root").pw_dir) / "x"
+    with pytest.raises(BadRequest, match="HUTCH_HOME is '~no-such-user/x', and there is no user"):
+        find_paths({"HUTCH_HOME": "~no-such-user/x"})
+
+
+def test_a_relative_hutch_home_begins_in_the_working_directory() -> None:
+    assert find_paths({"HUTCH_HOME": "x/y"}).home == Path.cwd() / "x/y"
+
+
+def test_a_hutch_home_that_is_no_directory_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(BadRequest) as refused:
+            load(environ={"HUTCH_HOME": str(path)})
+        assert str(refused.value) == f"HUTCH_HOME is '{path}', which is not a directory. Set it to one."
+
+
+def test_what_is_hutchs_alone_is_known() -> None:
+    assert find_paths({"HUTCH_HOME": "/srv/hutch"}).home == Path("/srv/hutch")
+    assert find_paths({"HOME": "/home/ada"}).home == Path("/home/ada/.local/share/hutch")
+
+
+def test_asking_for_the_paths_loads_no_pydantic() -> None:
+    program = "import sys; from hutch.settings import find_paths; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 # The reference

@@ -103,6 +103,12 @@ def test_what_an_event_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert not any(sign in shown for sign in "\x1b\x07\u202e")
 
 
+def test_what_a_message_quotes_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    refused = hutch(tmp_path, "verify", "\x1b[31mevil\x07.zip")
+    assert refused.returncode == 2
+    assert "evil" in refused.stderr and not any(sign in refused.stderr for sign in "\x1b\x07")
+
+
 def test_a_log_is_followed_until_the_session_ends(tmp_path: Path) -> None:
     session_id = record(tmp_path, said("before"))
 
@@ -152,6 +158,7 @@ def test_following_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
     [
         (["--follow"], "Say which session"),
         (["--after", "3"], "Say which session"),
+        (["last", "--after", "x"], "'--after': it must be a whole number. 'hutch log --help'"),
         (["last", "--after", "9"], "has 1 events; there is nothing after 9"),
         (["last", "--after", str(2**80)], "nothing after"),
     ],

@@ -46,7 +46,7 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
 
 def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
     match words:
-        case [] | ["-h" | "--help", *_]:
+        case [] | ["-h" | "--help", *_] | ["help"]:
             sys.stdout.write(usage.help_text())
         case ["--version", *_]:
             sys.stdout.write(f"hutch {hutch.__version__}\n")
@@ -77,6 +77,11 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
             return []
 
 
+def _visible(text: str) -> str:
+    """A message may quote what a stranger wrote: nothing in it can drive the terminal."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
+
+
 def _silence_stdout() -> None:
     """Python flushes stdout once more on its way out: let that go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,15 +90,15 @@ def _silence_stdout() -> None:
 def _say(error: Exception) -> int:
     code = exits.code_of(error)
     if isinstance(error, HutchError) and code != exits.BUG:
-        sys.stderr.write(f"hutch: {error}\n")
+        sys.stderr.write(f"hutch: {_visible(str(error))}\n")
     elif isinstance(error, OSError):
         if not error.filename:
             _silence_stdout()
         place = f"{error.filename}: " if error.filename else "The output could not be written: "
-        sys.stderr.write(f"hutch: {place}{error.strerror or error}. Mend that and try again.\n")
+        sys.stderr.write(f"hutch: {_visible(place)}{error.strerror or error}. Mend that and try again.\n")
     else:
         sys.stderr.write(
-            f"hutch: {type(error).__name__}: {error}\n"
+            f"hutch: {type(error).__name__}: {_visible(str(error))}\n"
             "This is a bug in Hutch. Put --debug before the command to see where: hutch --debug …\n"
         )
     return code

@@ -107,9 +107,8 @@ def erase_command(
             erased = await log.erase(session_id, wanted, reason=reason)
         before = f"; {asked - erased} had been erased before" if erased < asked else ""
         typer.echo(f"{_count(erased, 'payload')} erased{before}.", err=True)
-        backups = sorted((loaded.paths.data / "backups").glob("*.db"))
-        if erased and backups:
-            typer.echo(f"Backups may still hold them: {', '.join(map(str, backups))}", err=True)
+        if erased:
+            _mention_backups(loaded)
 
     asyncio.run(run())
 
@@ -144,6 +143,8 @@ def prune_command(
             typer.echo(json.dumps({"session": one.session_id, "payloads": one.payloads, "dry_run": dry_run}))
         else:
             typer.echo(f"{one.session_id}  {one.payloads} payloads")
+    if pruned and not dry_run:
+        _mention_backups(loaded)
     verb = "would be erased" if dry_run else "erased"
     typer.echo(f"{_count(len(pruned), 'session')} {verb}.", err=True)
 
@@ -161,6 +162,12 @@ def _write_new(path: Path, text: str, *, force: bool) -> None:
             file.write(text)
     except FileExistsError:
         raise Conflict(f"{path} exists. Choose another name, or add --force to replace it.") from None
+
+
+def _mention_backups(loaded: settings.Loaded) -> None:
+    backups = sorted((loaded.paths.data / "backups").glob("*"))
+    if backups:
+        typer.echo(f"Backups may still hold it: {', '.join(map(str, backups))}", err=True)
 
 
 def _count(number: int, noun: str) -> str:

@@ -12,7 +12,9 @@ from hutch.store.verify import Report, read_receipt, verify_bundle
 
 
 def verify_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The record: a file that hutch export wrote.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="RECORD", help="The record: a file that hutch export wrote.")
+    ],
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="FINGERPRINT", help="Accept only signatures of this key. May be repeated."),

@@ -56,7 +56,18 @@ def read(repo: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode())
     except (ValueError, RecursionError) as error:  # broken TOML, not UTF-8, absurd numbers or nesting
-        raise Unusable(f"it is not valid TOML ({str(error)[:200]})") from None
+        raise Unusable(f"it is not valid TOML ({toml_in_words(error)})") from None
+
+
+def toml_in_words(error: ValueError | RecursionError) -> str:
+    """Why a file is not TOML."""
+    match error:
+        case tomllib.TOMLDecodeError():
+            return str(error)[:200]
+        case UnicodeDecodeError():
+            return "it is not text in UTF-8"
+        case _:
+            return "a number in it is too large, or its lists are nested too deep"
 
 
 def _read_beneath(root: int) -> bytes:
