@@ -45,6 +45,25 @@ def test_the_data_directory_is_for_its_owner_only(tmp_path: Path) -> None:
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("name", ["plain", "what?x=1", "50% #1", "ünï cödé", "'quoted'"])
+def test_any_directory_name_will_do(tmp_path: Path, name: str) -> None:
+    open_database(tmp_path / name / "hutch.db").dispose()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name / "hutch.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_data_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    umask = os.umask(0)
+    try:
+        open_database(tmp_path / "open" / "hutch.db").dispose()
+        open_database(tmp_path / "new" / "data" / "hutch.db").dispose()
+    finally:
+        os.umask(umask)
+    for directory in ("open", "new", "new/data"):
+        assert (tmp_path / directory).stat().st_mode & 0o777 == 0o700
+
+
 def revision_of(path: Path) -> str:
     with sqlite3.connect(path) as connection:
         return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
