@@ -78,7 +78,7 @@ grant. Of each setting it may:
 - **not touch it**.
 
 What goes beyond that is ignored with a warning, and so is a file that is not TOML, is larger than
-64 KiB, or is not a regular file (links are not followed).
+8 KiB, or is not a regular file (links are not followed).
 """
 TABLE = "| setting | kind | default | variable | a repository may | what it is |\n|---|---|---|---|---|---|\n"
 

@@ -4,6 +4,7 @@ import os
 import pwd
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,7 +293,7 @@ def test_a_repository_sets_what_is_free(place: Place) -> None:
         ("jail = 1", "jail to 1, ignored: there is no such setting."),
         ('"\\u001b[2J\\n" = 1', "'\\x1b[2J\\n' to 1, ignored: there is no such setting."),
         ('api_key = "hunter22"', "api_key to a value that is not shown, ignored: there is no such setting."),
-        (f"jail.processes = 0x{'f' * 9000}", "jail.processes to a value too large to show, ignored: "),
+        (f"jail.processes = 0x{'f' * 8000}", "jail.processes to a value too large to show, ignored: "),
         (f'jail.memory_bytes = "{"9" * 900}GiB"', "jail.memory_bytes to '999"),
     ],
 )
@@ -344,10 +345,10 @@ def test_a_repository_only_narrows_the_network(place: Place, wanted: list[str], 
 
 
 def test_a_flood_of_refusals_is_cut_short(place: Place) -> None:
-    place.repo_file.write_text("\n".join(f"key{number} = 1" for number in range(1000)))
+    place.repo_file.write_text("\n".join(f"key{number} = 1" for number in range(600)))
     refused = place.load().refused
     assert len(refused) == 21
-    assert refused[-1] == f"'{place.repo_file}' has 980 more that are ignored."
+    assert refused[-1] == f"'{place.repo_file}' has 580 more that are ignored."
 
 
 def _link_file(place: Place) -> None:
@@ -375,11 +376,11 @@ def _plain_folder(place: Place) -> None:
         (_plain_folder, "Not a directory"),
         (lambda place: os.mkfifo(place.repo_file), "not a regular file"),
         (lambda place: place.repo_file.mkdir(), "not a regular file"),
-        (lambda place: place.repo_file.write_text("#" * 65_537), "larger than 64 KiB"),
+        (lambda place: place.repo_file.write_text("#" * 8_193), "larger than 8 KiB"),
         (lambda place: place.repo_file.write_text("persona ="), "not valid TOML"),
         (lambda place: place.repo_file.write_bytes(b"\xff"), "not valid TOML"),
-        (lambda place: place.repo_file.write_text("a = " + "[" * 60_000), "not valid TOML"),
-        (lambda place: place.repo_file.write_text("a = " + "9" * 60_000), "not valid TOML"),
+        (lambda place: place.repo_file.write_text("a = " + "[" * 8_000), "not valid TOML"),
+        (lambda place: place.repo_file.write_text("a = " + "9" * 8_000), "not valid TOML"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_and_ignored(
@@ -395,7 +396,7 @@ def test_a_file_that_cannot_be_used_is_told_and_ignored(
 
 def test_a_repository_of_exactly_the_largest_size_is_read(place: Place) -> None:
     line = 'persona = "reviewer"\n'
-    place.repo_file.write_text(line + "#" * (65_536 - len(line)))
+    place.repo_file.write_text(line + "#" * (8_192 - len(line)))
     assert place.load().settings.persona == "reviewer"
 
 
@@ -502,3 +503,23 @@ def test_the_reference_is_fresh() -> None:
 def test_every_setting_is_described() -> None:
     assert [name for name, field in FIELDS.items() if not field.description] == []
     assert variable("jail.memory_bytes") == "HUTCH_JAIL__MEMORY_BYTES"
+
+
+# A repository's file costs little
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 4095) + "=1",
+        f"[{'.'.join('a' * 2000)}]\n{'.'.join('a' * 2000)} = 1",
+        f"[{'.'.join('a' * 1500)}]\n" + "\n".join(f"b.b{number}=1" for number in range(500)),
+        "a=" + "[" * 4000 + "]" * 4000,
+    ],
+    ids=["dotted", "dotted in a table", "many in a deep table", "lists"],
+)
+def test_a_file_as_large_as_allowed_is_read_in_no_time(place: Place, text: str) -> None:
+    place.repo_file.write_text(text)
+    start = time.process_time()
+    assert len(place.load().refused) == 1
+    assert time.process_time() - start < 2  # measured below 0.5 s; of 64 KiB it took 10 s
