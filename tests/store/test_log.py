@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +26,8 @@ from hutch.store.retention import Pruned
 from hutch.store.signing import Signer
 from hutch.store.transaction import Transaction
 from hutch.store.verify import verify_bundle
+
+from .sql import sql
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +121,7 @@ async def test_an_unsigned_tail_is_signed_when_the_log_closes(tmp_path: Path) ->
     for event in (SessionOpened(), said("more")):
         async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
             await log.append(session_id, [event])
-    rows = sqlite3.connect(tmp_path / "hutch.db").execute("SELECT kind, seq FROM statements").fetchall()
+    rows = sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")
     assert rows == [("checkpoint", 1), ("checkpoint", 2)]
 
 
@@ -127,8 +129,7 @@ async def test_a_tail_that_stays_unsigned_for_long_is_signed_by_time(log: SqlLog
     session_id = new_session_id()
     started = time.monotonic()
     await log.append(session_id, [SessionOpened()])
-    reader = sqlite3.connect(tmp_path / "hutch.db")
-    while not (rows := reader.execute("SELECT kind, seq FROM statements").fetchall()):
+    while not (rows := sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")):
         assert time.monotonic() - started < 30
         await asyncio.sleep(0.1)
     assert rows == [("checkpoint", 1)]
@@ -158,8 +159,7 @@ async def test_a_crash_between_erasing_and_deleting_the_blob_is_made_good(tmp_pa
         copy = blob.read_bytes()
         await log.erase(session_id, [2], reason="test")
     blob.write_bytes(copy)  # as if the deletion had not happened
-    with sqlite3.connect(tmp_path / "hutch.db") as connection:
-        connection.execute("INSERT INTO doomed_blobs VALUES (?)", (blob.name,))
+    sql(tmp_path / "hutch.db", "INSERT INTO doomed_blobs VALUES (?)", given=(blob.name,))
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [said("next")])
         assert not blob.exists()
@@ -244,12 +244,11 @@ async def test_heads_that_a_crash_left_unsigned_are_signed_with_the_next_write(t
     first, second = new_session_id(), new_session_id()
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(first, [SessionOpened()])
-    with sqlite3.connect(tmp_path / "hutch.db") as connection:  # as if it had been killed before signing
-        connection.execute("DELETE FROM statements")
-        connection.execute("UPDATE logs SET signed_seq = 0")
+    # As if it had been killed before signing.
+    sql(tmp_path / "hutch.db", "DELETE FROM statements", "UPDATE logs SET signed_seq = 0")
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(second, [SessionOpened()])
-        rows = sqlite3.connect(tmp_path / "hutch.db").execute("SELECT kind, seq FROM statements").fetchall()
+        rows = sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")
     assert rows == [("checkpoint", 1)]
 
 
@@ -258,9 +257,8 @@ async def test_a_blob_that_cannot_be_deleted_does_not_stop_the_log(tmp_path: Pat
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [SessionOpened()])
     (tmp_path / "blobs" / "ab" / name / "a directory").mkdir(parents=True)
-    with sqlite3.connect(tmp_path / "hutch.db") as connection:
-        connection.execute("INSERT INTO doomed_blobs VALUES (?)", (name,))
-        connection.execute("DELETE FROM public_keys")
+    sql(tmp_path / "hutch.db", "INSERT INTO doomed_blobs VALUES (?)", given=(name,))
+    sql(tmp_path / "hutch.db", "DELETE FROM public_keys")
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [said("goes on")])
         async with log.evidence(session_id) as evidence:
@@ -313,8 +311,8 @@ async def test_a_connection_that_broke_is_replaced(tmp_path: Path) -> None:
     transaction.add_key("kept", b"")
     transaction.commit()
     transaction.close()
-    rows = sqlite3.connect(tmp_path / "hutch.db").execute("SELECT fingerprint FROM public_keys").fetchall()
-    assert rows == [("kept",)]
+    engine.dispose()
+    assert sql(tmp_path / "hutch.db", "SELECT fingerprint FROM public_keys") == [("kept",)]
 
 
 async def test_a_log_belongs_to_its_own_event_loop(log: SqlLog) -> None:
@@ -348,6 +346,8 @@ async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> N
     await asyncio.sleep(0)
     closing.cancel()
     assert await asyncio.wait_for(following, 10) is None
+    await log.close()
+    engine.dispose()
 
 
 async def test_a_damaged_blob_is_not_taken_for_the_truth(log: SqlLog, tmp_path: Path) -> None:
@@ -371,9 +371,9 @@ async def test_a_clock_that_goes_back_does_not_reorder_a_log(log: SqlLog, tmp_pa
     session_id = new_session_id()
     future_ms = time.time_ns() // 1_000_000 + 3_600_000
     await log.append(session_id, [SessionOpened()])
-    with sqlite3.connect(tmp_path / "hutch.db") as connection:  # as if the clock was an hour ahead then
-        connection.execute("UPDATE logs SET at_ms = ?", (future_ms,))
-        connection.execute("UPDATE events SET at_ms = ?", (future_ms,))
+    # As if the clock was an hour ahead then.
+    later = ("UPDATE logs SET at_ms = ?", "UPDATE events SET at_ms = ?")
+    sql(tmp_path / "hutch.db", *later, given=(future_ms,))
     await log.append(session_id, [said("after the clock was mended")])
     assert [entry.at_ms for entry in await log.read(session_id)] == [future_ms, future_ms]
 
@@ -491,7 +491,7 @@ async def test_a_locked_database_is_an_error_and_not_a_hang(tmp_path: Path) -> N
     session_id, path = new_session_id(), tmp_path / "hutch.db"
     async with open_log(path, tmp_path / "blobs", tmp_path / "key.pem", busy_timeout_s=0.2) as log:
         await log.append(session_id, [SessionOpened()])
-        with sqlite3.connect(path, isolation_level=None) as other:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="locked by another process"):
                 await log.append(session_id, [said("waiting")])
