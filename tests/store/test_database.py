@@ -160,8 +160,6 @@ import sys
 from pathlib import Path
 from hutch.store.lock import hold
 
-from .sql import sql
-
 with hold(Path(sys.argv[1]), holder="Hutch server"):
     pass
 """
