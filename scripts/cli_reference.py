@@ -16,6 +16,7 @@ from hutch.cli.commands import COMMANDS
 from hutch.cli.dispatch import load
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+WIDTH = 80
 HEAD = """\
 # The command line
 
@@ -26,13 +27,14 @@ Written by `scripts/cli_reference.py` from the commands themselves: change those
 ```text
 {help}```
 
-With `hutch completion` your shell completes commands, options and values.
+With `hutch completion` your shell completes commands and options, `last` and the ids of the newest 50
+sessions, the names of secrets, and files.
 
 """
 
 
 def page() -> str:
-    parts = [HEAD.format(help=usage.help_text())]
+    parts = [HEAD.format(help=usage.help_text(width=WIDTH))]
     for command in COMMANDS:
         loaded = load(command)
         parts += _command(loaded, loaded.make_context(f"hutch {command.name}", [], resilient_parsing=True))

@@ -79,7 +79,6 @@ def main() -> None:
         f"  {HUTCH} log               # the sessions\n"
         f"  {HUTCH} log last          # what happened in the last one\n"
         f"  {HUTCH} doctor            # what this machine can do\n"
-        f"  {HUTCH} config set-secret anthropic_api_key\n"
     )
 
 

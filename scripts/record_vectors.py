@@ -7,8 +7,9 @@ The keys below sign nothing but these examples.
 
 import asyncio
 import json
+import struct
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -49,6 +50,7 @@ class Bundle:
     records: Sequence[Record]
     statements: Sequence[Statement]
     keys: Sequence[Ed25519PrivateKey] = (KEY,)
+    spoil: Callable[[bytes], bytes] = lambda raw: raw
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,19 @@ class Vector:
     receipt: bool = False
 
 
-def record(seq: int, event: dict[str, Any], prev: str, session_id: SessionId = SESSION) -> Record:
-    payload = orjson.dumps(event, option=orjson.OPT_SORT_KEYS)
+def two_ends(raw: bytes) -> bytes:
+    """The zip with a 64-bit end beside the classic one: some programs read that, and some the other."""
+    start = raw.index(b"PK\1\2")
+    length = len(raw) - 22 - start
+    wide = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 5, 5, length, start)
+    wide += struct.pack("<4sLQL", b"PK\6\7", 0, len(raw) - 22, 1)
+    return raw[:-22] + wide + raw[-22:]
+
+
+def record(
+    seq: int, event: dict[str, Any], prev: str, session_id: SessionId = SESSION, payload: bytes = b""
+) -> Record:
+    payload = payload or orjson.dumps(event, option=orjson.OPT_SORT_KEYS)
     salt, at_ms = sha256(f"salt {seq}".encode()).digest()[:16], START_MS + 1500 * seq
     payload_hash = hash_payload(salt, payload)
     hash_ = link(session_id, seq, at_ms, event["type"], payload_hash, prev)
@@ -77,17 +90,8 @@ def chain(events: Sequence[dict[str, Any]], session_id: SessionId = SESSION) -> 
 
 
 def sign(kind: Kind, about: Record, reason: str = "", key: Ed25519PrivateKey = KEY) -> Statement:
-    statement = Statement(
-        kind=kind,
-        session_id=about.session_id,
-        seq=about.seq,
-        hash=about.payload_hash if kind == "erasure" else about.hash,
-        at_ms=about.at_ms + 40,
-        reason=reason,
-        key=Signer(key).fingerprint,
-        signature=b"",
-    )
-    return replace(statement, signature=key.sign(statement.message()))
+    hash_ = about.payload_hash if kind == "erasure" else about.hash
+    return Signer(key).sign(kind, about.session_id, about.seq, hash_, reason, at_ms=about.at_ms + 40)
 
 
 def erased(records: Sequence[Record], seq: int) -> list[Record]:
@@ -116,6 +120,8 @@ def vectors() -> list[Vector]:
     )
     other = chain(EVENTS, OTHER_SESSION)
     cut = Bundle(records[:4], statements[:2])
+    twice = record(2, EVENTS[1], whole[0].hash, payload=b'{"type":"message.sent","a":[{"b":1,"b":2}]}')
+    repeated = Bundle([whole[0], twice], [sign("checkpoint", twice)])
     return [
         Vector("record-v1", good, "whole, ended, one payload erased"),
         Vector("open", cut, "whole, not ended: a cut tail does not show"),
@@ -160,6 +166,10 @@ def vectors() -> list[Vector]:
             "signature",
             6,
         ),
+        Vector("statement-repeated", Bundle(records, [*statements, statements[0]]), "two checkpoints", 4),
+        Vector("name-repeated", repeated, "a name is repeated in the payload", 2),
+        Vector("two-ends", replace(good, spoil=two_ends), "the zip has two ends"),
+        Vector("local-header", replace(good, spoil=lambda raw: raw[:14] + bytes(4) + raw[18:]), "checksum"),
         Vector(
             "foreign-key",
             foreign,
@@ -187,7 +197,9 @@ async def write(folder: Path) -> None:
             public_keys={signer.fingerprint: signer.public_key for signer in signers},
             overwrite=True,
         )
-        (folder / f"{name}.zip").chmod(0o644)
+        path = folder / f"{name}.zip"
+        path.write_bytes(bundle.spoil(path.read_bytes()))
+        path.chmod(0o644)
     whole = chain(EVENTS)
     receipt = sign("receipt", whole[4])
     (folder / "receipt.json").write_bytes(statement_line(receipt))

@@ -32,8 +32,9 @@ A setting takes its value from the first of these that gives one:
 
 `hutch config show` prints every setting with its value and where that came from, and
 `hutch config path` prints where your own file is. A wrong value, an unknown setting or an unknown
-`HUTCH_*` variable stops Hutch at the start, with a message that names it. (The variables that
-Kubernetes makes for a service named `hutch` are passed over.)
+`HUTCH_*` variable stops Hutch at the start, with a message that names it; `hutch config show
+--defaults` reads no settings, and so lists what there is also then. (The variables that Kubernetes
+makes for a service named `hutch` are passed over.)
 
 ```toml
 # config.toml
@@ -44,7 +45,7 @@ memory_bytes = "4GiB"
 network = ["docs.example.com", "*.files.example.com"]
 ```
 
-Sizes are written as a number of bytes or with a unit: `"512MB"`, `"2GiB"`.
+Sizes are written as a number of bytes or with a unit: `"512MiB"`, `"2GiB"`.
 
 ## Directories
 
@@ -55,7 +56,10 @@ Sizes are written as a number of bytes or with a unit: `"512MB"`, `"2GiB"`.
 | state | `~/.local/state/hutch` | `XDG_STATE_HOME` | `$HUTCH_HOME/state` |
 | cache | `~/.cache/hutch` | `XDG_CACHE_HOME` | `$HUTCH_HOME/cache` |
 
-`HUTCH_HOME` puts everything under one directory: for a service, or a second installation.
+`HUTCH_HOME` puts everything under one directory: for a service, or a second installation. It need
+not exist yet. A `~` at its start is your home directory, also where no shell has put it in, as in a
+unit file. A relative path begins in the directory in which `hutch` is started, so that it means
+another place in each: give it in full unless you want that.
 
 ## Secrets
 
@@ -74,7 +78,7 @@ grant. Of each setting it may:
 - **not touch it**.
 
 What goes beyond that is ignored with a warning, and so is a file that is not TOML, is larger than
-64 KiB, or is not a regular file (links are not followed).
+8 KiB, or is not a regular file (links are not followed).
 """
 TABLE = "| setting | kind | default | variable | a repository may | what it is |\n|---|---|---|---|---|---|\n"
 

@@ -188,6 +188,33 @@ def test_secrets_are_taken_out_wherever_they_hide(format: logs.Format) -> None:
 
 
 @pytest.mark.parametrize("format", ["json", "human"])
+def test_secrets_are_taken_out_of_numbers_reprs_and_exception_groups(format: logs.Format) -> None:
+    quoted, number, lines = "hunter2'\"pass\tw0rd-é", "123456789012", "line1-secret-aaaa\nline2-secret-bbbb"
+    written = Written()
+    logs.configure("info", format, written, Redactor([quoted, number, lines]))
+    log = structlog.get_logger("hutch.test")
+    log.info("number", value=int(number), more=[-int(number), float(number), int(number + "00")])
+    log.info("repr", value=ValueError(quoted), more=(ValueError(quoted.encode()), bytearray(quoted.encode())))
+    log.info(f"argv {['--token', quoted]!r}")
+    try:
+        raise ExceptionGroup("several", [ValueError(lines), ExceptionGroup("more", [KeyError(quoted)])])
+    except ExceptionGroup:
+        log.exception("failed")
+    for secret in ("hunter2", "w0rd", number, "line1-secret", "line2-secret"):
+        assert secret not in written.getvalue()
+    assert "ExceptionGroup: several (2 sub-exceptions)" in written.getvalue()
+
+
+def test_ordinary_numbers_stay_numbers() -> None:
+    written = configured()
+    structlog.get_logger("hutch.test").info(
+        "e", values=[0, -1, 10**400, 1.5, 1e300, True], size=1_732_000_000_000
+    )
+    (line,) = written.json()
+    assert (line["values"], line["size"]) == ([0, -1, 10**400, 1.5, 1e300, True], 1_732_000_000_000)
+
+
+@pytest.mark.parametrize("format", ["json", "human"])
 def test_no_string_starts_a_line_or_steers_the_terminal(format: logs.Format) -> None:
     written = configured(format=format)
     log = structlog.get_logger("hutch.test")

@@ -29,7 +29,7 @@ from hutch.store.bundle import write_bundle
 from hutch.store.lock import hold
 from hutch.store.log import open_log
 from hutch.store.retention import Pruned, prune
-from hutch.store.seam import EventLog, Head
+from hutch.store.seam import ErasedMeanwhile, EventLog, Head
 from hutch.store.vault import Vault
 
 __all__ = [
@@ -85,6 +85,13 @@ def only_server(paths: Paths) -> Iterator[None]:
 
 async def export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
     """Write the record of a session to a file that a stranger can verify."""
+    try:
+        return await _export(log, session_id, path, overwrite=overwrite)
+    except ErasedMeanwhile:
+        return await _export(log, session_id, path, overwrite=overwrite)
+
+
+async def _export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
     async with log.evidence(session_id) as evidence:
         await write_bundle(
             path,

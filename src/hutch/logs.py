@@ -23,7 +23,7 @@ from typing import Any, Literal, TextIO
 import structlog
 from structlog.stdlib import ProcessorFormatter
 
-from hutch.domain.redaction import Redactor
+from hutch.domain.redaction import SHORTEST_VALUE, Redactor
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "human"]
@@ -114,10 +114,14 @@ def _cleaner(redactor: Redactor) -> Callable[[Any, str, Line], Line]:
         match value:
             case str():
                 return redactor.clean(value)
-            case None | bool() | int():
+            case None | bool():
                 return value
-            case float():
-                return value if isfinite(value) else str(value)
+            case float() if not isfinite(value):
+                return str(value)
+            case int() | float():
+                text = repr(value)  # a secret may be nothing but digits
+                cleaned = redactor.clean(text) if len(text) >= SHORTEST_VALUE else text
+                return value if cleaned == text else cleaned
             case bytes():
                 return redactor.clean(value.decode(errors="backslashreplace"))
             case Mapping() | list() | tuple() | set() | frozenset() if depth >= DEEPEST:

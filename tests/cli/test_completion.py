@@ -1,6 +1,9 @@
 """The shell completes what was begun, with the script that Hutch prints."""
 
+import json
+import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +11,13 @@ from typing import Annotated, Literal
 
 import pytest
 import typer
+from typer.core import TyperArgument
 
-from hutch.cli.candidates import candidates
-from hutch.cli.commands import COMMANDS, Command
+from hutch.cli import exits
+from hutch.cli.candidates import FILES, candidates
+from hutch.cli.commands import BY_NAME, COMMANDS, Command
+from hutch.cli.dispatch import load
+from hutch.cli.main import run
 
 BIN = Path(sys.executable).parent
 
@@ -30,6 +37,120 @@ def bash(*words: str) -> list[str]:
     )
     assert ran.stderr == ""
     return ran.stdout.split()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installation with sixty sessions and two secrets."""
+    monkeypatch.setenv("HUTCH_HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    connection = sqlite3.connect(tmp_path / "data" / "hutch.db")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE logs (session_id TEXT, opened_ms BIGINT, ended BOOLEAN, seq BIGINT)")
+    rows = [(f"ses_{number:026}", 1_794_000_000_000, number % 2, number) for number in range(60)]
+    connection.executemany("INSERT INTO logs VALUES (?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+    (tmp_path / "data" / "vault.json").write_text(json.dumps({"openai_api_key": "x", "github_token": "y"}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["log", "export", "receipt", "erase"])
+@pytest.mark.parametrize("args", [[], ["--json"]])
+def test_a_session_is_last_or_one_of_the_newest(home: Path, name: str, args: list[str]) -> None:
+    offered = candidates(BY_NAME[name], args, "")
+    assert offered[:2] == [
+        ("last", "The session that was opened last."),
+        ("ses_00000000000000000000000059", "2026-11-06 21:20, ended, 59 events"),
+    ]
+    assert len(offered) == 51
+    assert [word for word, _ in candidates(BY_NAME[name], args, "la")] == ["last"]
+    assert [word for word, _ in candidates(BY_NAME[name], args, "ses_00000000000000000000000058")] == [
+        "ses_00000000000000000000000058"
+    ]
+
+
+def test_offering_sessions_leaves_nothing_beside_the_database(home: Path) -> None:
+    candidates(BY_NAME["log"], [], "")
+    assert sorted(path.name for path in (home / "data").iterdir()) == ["hutch.db", "vault.json"]
+
+
+def test_without_sessions_or_secrets_nothing_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUTCH_HOME", str(tmp_path / "none"))
+    assert candidates(BY_NAME["log"], [], "") == []
+    assert candidates(BY_NAME["config"], ["unset-secret"], "") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_secret_to_forget_is_one_that_there_is(home: Path) -> None:
+    assert candidates(BY_NAME["config"], ["unset-secret"], "") == [
+        ("github_token", ""),
+        ("openai_api_key", ""),
+    ]
+    assert candidates(BY_NAME["config"], ["unset-secret"], "o") == [("openai_api_key", "")]
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("verify", []),
+        ("verify", ["--receipt"]),
+        ("export", ["last", "--output"]),
+        ("config", ["show", "--repo"]),
+        ("config", ["set-secret", "github_token", "--from-file"]),
+    ],
+)
+def test_a_file_is_for_the_shell_to_offer(name: str, args: list[str]) -> None:
+    assert candidates(BY_NAME[name], args, "some") == FILES
+
+
+def test_help_is_offered_for_every_command() -> None:
+    assert [word for word, _ in candidates(BY_NAME["help"], [], "ver")] == ["verify", "version"]
+
+
+def test_what_the_table_says_of_an_argument_is_true() -> None:
+    for command in COMMANDS:
+        first = next((each for each in load(command).params if isinstance(each, TyperArgument)), None)
+        if command.takes:
+            assert first and first.metavar in {command.takes, "FILE"}
+
+
+def test_a_shell_without_a_script_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", "tcsh"]) == exits.BAD_REQUEST
+    assert (
+        capsys.readouterr().err
+        == "hutch: There is no script for 'tcsh'; there is one for bash, zsh and fish.\n"
+    )
+
+
+def test_bash_completes_sessions_and_leaves_files_to_itself(home: Path) -> None:
+    assert bash("hutch", "log", "la") == ["last"]
+    assert bash("hutch", "verify", "") == []
+
+
+def test_fish_completes_sessions_and_files(home: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    (home / "record.zip").touch()
+    script = subprocess.run([BIN / "hutch", "completion", "fish"], capture_output=True, text=True, check=True)
+
+    def fish(line: str) -> list[str]:
+        ran = subprocess.run(
+            ["fish", "--no-config", "-c", f"{script.stdout}\ncomplete --do-complete '{line}'"],
+            env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(home)},
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        )
+        return [offered.split("\t")[0] for offered in ran.stdout.splitlines()]
+
+    assert fish("hutch log la") == ["last"]
+    assert fish("hutch verify rec") == ["record.zip"]
+    assert fish("hutch log rec") == []
 
 
 def test_bash_completes_the_names_of_commands() -> None:

@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from hutch.cli import exits
 from hutch.cli.config import app
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
-from hutch.settings import find_paths, load
+from hutch.settings import Settings, find_paths, load
 from hutch.settings.model import FIELDS
 from hutch.store.vault import Vault
 
+HUTCH = Path(sys.executable).with_name("hutch")
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
 
 
@@ -101,6 +103,41 @@ def test_show_refuses_wrong_settings_and_hides_a_misplaced_secret(home: Home) ->
     assert SECRET not in home.out("show", "--json", HUTCH_TESTS__COMMAND=f"KEY={SECRET} make")
 
 
+@pytest.mark.parametrize("wrong", [{"HUTCH_ZZZ": "1"}, {"HUTCH_LOG__LEVEL": "loud"}])
+def test_the_defaults_are_shown_also_when_the_settings_are_wrong(home: Home, wrong: dict[str, str]) -> None:
+    home.paths.config_file.write_text("broken")
+    shown = home.out("show", "--defaults", **wrong)
+    for name, field in FIELDS.items():
+        told = re.search(rf"^# {re.escape(field.description or '')}\n(# )?{re.escape(name)} ", shown, re.M)
+        assert told, name
+    home.paths.config_file.write_text(shown)
+    assert load(environ=home.environ).settings == Settings()
+    rows = json.loads(home.out("show", "--defaults", "--json", **wrong))["settings"]
+    assert list(rows) == list(FIELDS)
+    assert rows["log.level"] == {
+        "default": "info",
+        "variable": "HUTCH_LOG__LEVEL",
+        "description": FIELDS["log.level"].description,
+    }
+
+
+def test_the_defaults_are_those_of_no_repository(home: Home) -> None:
+    assert isinstance(home.run("show", "--defaults", "--repo", "/").exception, BadRequest)
+
+
+def test_what_an_unknown_variable_points_to_works_with_it(home: Home) -> None:
+    refused = home.run("show", HUTCH_ZZZ="1").exception
+    command = re.search(r"`hutch config (.*?)`", str(refused))
+    assert command
+    assert home.out(*command[1].split(), HUTCH_ZZZ="1")
+
+
+def test_path_prints_the_very_bytes(home: Home) -> None:
+    strange = os.fsdecode(bytes(home.path) + b"/\xff")
+    result = home.run("path", HUTCH_HOME=strange)
+    assert (result.exit_code, result.stdout_bytes) == (0, os.fsencode(f"{strange}/config.toml\n"))
+
+
 def test_path_works_also_when_the_settings_are_wrong(home: Home) -> None:
     home.paths.config_file.write_text("broken")
     assert home.out("path") == f"{home.path}/config.toml\n"
@@ -122,9 +159,10 @@ def test_a_secret_comes_from_a_file(home: Home, tmp_path: Path) -> None:
     assert home.vault.get("deploy_key") == "line one\nline two"
 
 
-def test_a_secret_typed_at_a_terminal_is_not_echoed(home: Home) -> None:
+def type_secret(home: Home, secret: bytes) -> tuple[int, bytes]:
+    """Type a secret at the prompt; the exit code, and what was on the screen."""
     terminal, inside = pty.openpty()
-    command = [sys.executable, "-c", "from hutch.cli.config import app; app()", "set-secret", "github_token"]
+    command = [HUTCH, "config", "set-secret", "github_token"]
     # In a session of its own it has no other terminal to ask at than this one.
     with subprocess.Popen(
         command,
@@ -140,17 +178,30 @@ def test_a_secret_typed_at_a_terminal_is_not_echoed(home: Home) -> None:
             while termios.tcgetattr(terminal)[3] & termios.ECHO:
                 assert time.monotonic() < deadline, "the echo was never switched off"
                 time.sleep(0.01)
-            os.write(terminal, SECRET.encode() + b"\n")
-            assert child.wait(30) == 0
+            os.write(terminal, secret + b"\n")
+            code = child.wait(30)
         finally:
             child.kill()
     screen = os.read(terminal, 4096)
     os.close(inside)
     os.close(terminal)
+    return code, screen
+
+
+def test_a_secret_typed_at_a_terminal_is_not_echoed(home: Home) -> None:
+    code, screen = type_secret(home, SECRET.encode())
+    assert code == 0
     assert b"Value of github_token (not shown)" in screen
     assert b"Secret github_token is set." in screen
     assert SECRET.encode() not in screen
     assert home.vault.get("github_token") == SECRET
+
+
+def test_a_typed_secret_that_is_no_text_is_refused_in_plain_words(home: Home) -> None:
+    code, screen = type_secret(home, b"\xff\xfe")
+    assert code == exits.BAD_REQUEST
+    assert b"hutch: The value of github_token is not UTF-8 text. Encode it first, as base64.\r\n" in screen
+    assert home.vault.names() == []
 
 
 @pytest.mark.parametrize(

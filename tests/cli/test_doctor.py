@@ -5,17 +5,20 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.doctor import clock, database, disk, newest_event_ms
+from hutch.cli.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk, newest_event_ms
 from hutch.jail.probe import Check
 
 HUTCH = Path(sys.executable).with_name("hutch")
 NOVEMBER_2026_S = 1_794_000_000.0
+NOBODY = 65534
 
 
 def doctor(home: Path, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -26,10 +29,31 @@ def doctor(home: Path, *args: str, **environ: str) -> subprocess.CompletedProces
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """A database of Hutch's shape with one event in it."""
-    path = tmp_path / "hutch.db"
+    return filled(tmp_path / "hutch.db")
+
+
+@pytest.fixture
+def own() -> Iterator[Path]:
+    """A directory of an ordinary user's; the test is that user, also when root runs it."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name).resolve()
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.chown(path, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield path
+        finally:
+            if is_root:
+                os.seteuid(0)
+            subprocess.run(["chmod", "-R", "u+rwX", path], check=True)
+
+
+def filled(path: Path) -> Path:
     connection = sqlite3.connect(path)
     connection.executescript(
         """
+        PRAGMA journal_mode=WAL;
         CREATE TABLE alembic_version (version_num TEXT);
         INSERT INTO alembic_version VALUES ('0001');
         CREATE TABLE logs (at_ms BIGINT);
@@ -84,11 +108,80 @@ def test_output_that_is_not_a_terminal_has_no_colour(tmp_path: Path) -> None:
     assert ran.stdout.startswith("✓ python ")
 
 
-def test_a_directory_that_cannot_be_written_fails() -> None:
-    check = disk(Path("/proc/hutch"))
-    assert (check.name, check.status) == ("disk", "fail")
-    assert check.found.startswith("/proc cannot be written: ")
-    assert "HUTCH_HOME" in check.fix
+def test_a_directory_that_cannot_be_made_is_made_by_sudo_and_alone_given_to_the_user(own: Path) -> None:
+    home = Path("/usr/hutch of mine")
+    assert disk(home / "data", home) == Check(
+        "disk",
+        "fail",
+        f"{home}/data cannot be made in /usr: Permission denied",
+        f"sudo install -d -m 700 -o $(id -u) '/usr/hutch of mine'\n{OR_ELSEWHERE}",
+    )
+
+
+@pytest.mark.parametrize("home", ["/usr", "/proc/nope", "/proc", "/sys/nope", "/"])
+def test_what_is_not_hutchs_is_never_given_away(own: Path, home: str) -> None:
+    check = disk(Path(home) / "data", Path(home))
+    assert (check.status, check.fix) == ("fail", ELSEWHERE)
+
+
+def test_a_data_directory_of_somebody_else_is_given_away_only_when_it_is_hutchs(own: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory away")
+    data = own / "data"
+    data.mkdir()
+    filled(data / "hutch.db")
+    subprocess.run(["chmod", "-R", "a-w", data], check=True)
+    os.seteuid(0)
+    for path in (data, *data.iterdir()):
+        os.chown(path, 0, 0)
+    os.seteuid(NOBODY)
+    chown = f"sudo chown -R $(id -u) {data}\n{OR_ELSEWHERE}"
+    assert (disk(data).fix, database(data / "hutch.db").fix) == (chown, chown)
+    assert "sound, but it cannot be written" in database(data / "hutch.db").found
+    os.seteuid(0)
+    (data / "hutch.db").unlink()
+    os.seteuid(NOBODY)
+    assert disk(data).fix == ELSEWHERE
+
+
+def test_a_directory_that_the_user_closed_is_opened_by_chmod(own: Path) -> None:
+    data = own / "data"
+    data.mkdir(mode=0o500)
+    assert (disk(data).status, disk(data).fix) == ("fail", f"chmod -R u+rwX {data}")
+    data.rmdir()
+    own.chmod(0o500)
+    assert disk(data, own).fix == f"chmod u+w {own}"
+
+
+def test_a_directory_that_cannot_be_entered_fails_two_checks_and_breaks_none(own: Path) -> None:
+    closed = own / "closed"
+    closed.mkdir(mode=0o000)
+    for check in (disk(closed / "data"), database(closed / "data" / "hutch.db")):
+        assert (check.status, check.fix) == ("fail", f"chmod u+rwx {closed}")
+        assert check.found.endswith("cannot be reached: Permission denied")
+    if os.getuid() == 0:
+        os.seteuid(0)
+        os.chown(closed, 0, 0)
+        os.seteuid(NOBODY)
+        assert disk(closed / "data").fix == database(closed / "data" / "hutch.db").fix == ELSEWHERE
+
+
+def test_a_home_that_is_a_file_fails_and_no_database_is_promised(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    report = json.loads(doctor(tmp_path / "file", "--json").stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert {name for name, check in checks.items() if check["status"] == "fail"} == {
+        *("settings", "disk", "database")
+    }
+    assert checks["disk"]["found"].startswith(f"HUTCH_HOME is '{tmp_path}/file', which is not a directory")
+    assert checks["disk"]["fix"] == ELSEWHERE
+
+
+def test_a_data_directory_that_is_a_file_fails(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("x")
+    check = disk(tmp_path / "data", tmp_path)
+    assert (check.status, check.found) == ("fail", f"{tmp_path}/data is not a directory")
+    assert database(tmp_path / "data" / "hutch.db").status == "fail"
 
 
 def test_disk_space_is_that_of_the_nearest_directory_there_is(tmp_path: Path) -> None:
@@ -108,6 +201,46 @@ def test_a_sound_database_tells_its_size_and_schema(file: Path) -> None:
     assert newest_event_ms(file) == 1_794_000_000_000
 
 
+def test_looking_at_a_database_leaves_nothing_beside_it(file: Path) -> None:
+    database(file)
+    newest_event_ms(file)
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_was_written_a_moment_ago_is_seen(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("INSERT INTO logs VALUES (1794000000001)")
+    connection.commit()
+    assert (newest_event_ms(file), database(file).status) == (1_794_000_000_001, "ok")
+    connection.close()
+
+
+def test_a_database_that_may_not_be_written_is_not_called_damaged(own: Path) -> None:
+    data = own / "data"
+    data.mkdir()
+    file = filled(data / "hutch.db")
+    subprocess.run(["chmod", "-R", "a-w", data], check=True)
+    assert database(file) == Check(
+        "database",
+        "fail",
+        f"0.0 MiB at {file}, schema 0001; sound, but it cannot be written",
+        f"chmod -R u+rwX {data}",
+    )
+
+
+def test_a_database_that_may_not_be_read_is_not_called_damaged(own: Path) -> None:
+    file = filled(own / "hutch.db")
+    file.chmod(0o000)
+    check = database(file)
+    assert (check.status, check.fix) == ("fail", f"chmod -R u+rwX {own}")
+    assert "damaged" not in check.found
+
+
+def test_an_empty_file_is_a_database_without_a_schema(tmp_path: Path) -> None:
+    (tmp_path / "hutch.db").touch()
+    assert database(tmp_path / "hutch.db").found.endswith("schema none")
+
+
 def test_a_damaged_database_fails(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
@@ -115,11 +248,12 @@ def test_a_damaged_database_fails(file: Path) -> None:
     check = database(file)
     assert (check.name, check.status) == ("database", "fail")
     assert "backup" in check.fix
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_what_is_no_database_fails(tmp_path: Path) -> None:
     (tmp_path / "hutch.db").write_text("hello " * 1000)
-    assert database(tmp_path / "hutch.db").found.endswith("cannot be read: file is not a database")
+    assert database(tmp_path / "hutch.db").found.endswith("is damaged: file is not a database")
 
 
 def test_the_clock_is_right_when_it_is_after_the_newest_event() -> None:

@@ -55,10 +55,11 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("args", [[], ["-h"], ["--help"]])
+@pytest.mark.parametrize("args", [[], ["-h"], ["--help"], ["help"]])
 def test_help_lists_every_command_under_its_group(
-    args: list[str], capsys: pytest.CaptureFixture[str]
+    args: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert run(args) == exits.OK
     said = capsys.readouterr().out
     for command in COMMANDS:
@@ -66,8 +67,46 @@ def test_help_lists_every_command_under_its_group(
         assert section and re.search(rf"^  {command.name} +{re.escape(command.help)}$", section[1], re.M)
 
 
-def test_help_fits_on_a_terminal() -> None:
-    assert [line for line in usage.help_text().splitlines() if len(line) > 88] == []
+@pytest.mark.parametrize("width", [40, 41, 59, 60, 72, 80, 100, 300])
+def test_help_fits_on_a_terminal_and_says_the_same(width: int) -> None:
+    told = usage.help_text(width)
+    assert [line for line in told.splitlines() if len(line) > width] == []
+    assert told.split() == usage.help_text(80).split()
+    assert not re.search(r"\d\n", told)
+
+
+def test_help_takes_the_width_of_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "44")
+    assert run(["--help"]) == exits.OK
+    assert capsys.readouterr().out == usage.help_text(44)
+
+
+def test_what_continues_a_line_of_help_hangs_below_its_text() -> None:
+    assert "  --debug     Show where it happened\n              when something breaks.\n" in usage.help_text(
+        40
+    )
+
+
+def test_help_tells_every_exit_code_and_calls_a_record_a_record() -> None:
+    told = {int(number) for number in re.findall(r"\b\d+\b", usage.EXIT_CODES)}
+    assert told == set(exits.MEANINGS)
+    assert "hutch verify RECORD" in usage.help_text()
+    assert "bundle" not in usage.help_text().lower()
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["config"], ["config", "show"], ["help"]])
+def test_help_in_a_word_is_help_by_option(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "--help"]) == exits.OK
+    wanted = capsys.readouterr().out
+    assert run(["help", *words]) == exits.OK
+    assert capsys.readouterr().out == wanted
+
+
+def test_help_for_an_unknown_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "vrify"]) == exits.BAD_REQUEST
+    assert capsys.readouterr().err == "hutch: There is no command 'vrify'. Did you mean 'verify'?\n"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +195,13 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (exits.BROKEN_PIPE, b"")
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["version"], ["__complete", "v"], ["vrify"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(["--help"], ["--version"], ["version"], ["vrify"]),
+        *(["__complete", "v"], ["__complete", "log", ""], ["__complete", "export", "l"]),
+    ],
+)
 def test_what_needs_nothing_loads_nothing(args: list[str]) -> None:
     program = f"import sys; from hutch.cli.main import run; run({args!r}); print('\\n', *sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

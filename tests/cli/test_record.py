@@ -53,7 +53,9 @@ ENDED = SessionEnded(outcome="done")
 
 def test_an_empty_installation_says_so(tmp_path: Path) -> None:
     listed = hutch(tmp_path, "log")
-    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", "No sessions yet.\n")
+    assert (listed.returncode, listed.stdout) == (0, "")
+    assert listed.stderr == "There are no sessions yet. `make demo` records one.\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sessions_are_listed(tmp_path: Path) -> None:
@@ -101,6 +103,12 @@ def test_what_an_event_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert not any(sign in shown for sign in "\x1b\x07\u202e")
 
 
+def test_what_a_message_quotes_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    refused = hutch(tmp_path, "verify", "\x1b[31mevil\x07.zip")
+    assert refused.returncode == 2
+    assert "evil" in refused.stderr and not any(sign in refused.stderr for sign in "\x1b\x07")
+
+
 def test_a_log_is_followed_until_the_session_ends(tmp_path: Path) -> None:
     session_id = record(tmp_path, said("before"))
 
@@ -135,14 +143,56 @@ def test_output_into_a_pipe_that_closes_is_no_error(tmp_path: Path) -> None:
     assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
 
 
+def test_following_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
+    record(tmp_path, said("the session stays open, and silent"))
+    environment = {"HUTCH_HOME": str(tmp_path), "PATH": os.defpath}
+    follower = subprocess.Popen([HUTCH, "log", "last", "--follow"], env=environment, stdout=subprocess.PIPE)
+    assert follower.stdout
+    follower.stdout.readline()
+    follower.stdout.close()
+    assert follower.wait(timeout=30) == 141
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--follow"], "Say which session"),
+        (["--after", "3"], "Say which session"),
+        (["last", "--after", "x"], "'--after': it must be a whole number. 'hutch log --help'"),
+        (["last", "--after", "9"], "has 1 events; there is nothing after 9"),
+        (["last", "--after", str(2**80)], "nothing after"),
+    ],
+)
+def test_a_log_asked_for_wrongly_is_told(tmp_path: Path, options: list[str], message: str) -> None:
+    record(tmp_path)
+    refused = hutch(tmp_path, "log", *options)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert message in refused.stderr
+
+
+def test_output_that_cannot_be_written_is_not_called_a_bug(tmp_path: Path) -> None:
+    record(tmp_path, said("hello"))
+    environment = {"HUTCH_HOME": str(tmp_path), "PATH": os.defpath}
+    full = subprocess.run(
+        ["sh", "-c", f'"{HUTCH}" log last > /dev/full'], env=environment, capture_output=True, text=True
+    )
+    assert (full.returncode, "No space left" in full.stderr, "bug" in full.stderr) == (6, True, False)
+    closed = subprocess.run(["sh", "-c", f'"{HUTCH}" log last >&-'], env=environment, capture_output=True)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+    for place in ("/nowhere/receipt.json", "/tmp"):
+        refused = hutch(tmp_path, "receipt", "last", "-o", place)
+        assert (refused.returncode, "bug" in refused.stderr) in ((6, False), (2, False))
+
+
 @pytest.mark.parametrize("command", [["log"], ["export"], ["receipt"], ["erase", "--all", "--yes"]])
 def test_a_wrong_session_is_named(tmp_path: Path, command: list[str]) -> None:
     stranger = new_session_id()
+    assert "There are no sessions yet" in hutch(tmp_path, *command, "last").stderr
+    record(tmp_path)
     refused = hutch(tmp_path, *command, stranger)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert f"There is no session {stranger}" in refused.stderr
     assert "is not a session id" in hutch(tmp_path, *command, "../../etc").stderr
-    assert "There are no sessions yet" in hutch(tmp_path, *command, "last").stderr
 
 
 def test_a_record_is_exported_and_verified(tmp_path: Path) -> None:
@@ -165,6 +215,8 @@ def test_an_export_does_not_replace_a_file_unasked(tmp_path: Path) -> None:
     refused = hutch(tmp_path, "export", "last", "-o", "mine.zip")
     assert refused.returncode == 2 and "mine.zip" in refused.stderr
     assert (tmp_path / "mine.zip").read_text() == "precious"
+    assert "is a directory" in hutch(tmp_path, "export", "last", "-o", "data", "--force").stderr
+    assert "Name a file" in hutch(tmp_path, "export", "last", "-o", "-").stderr
     assert hutch(tmp_path, "export", "last", "-o", "mine.zip", "--force").returncode == 0
 
 
@@ -181,7 +233,9 @@ def test_a_rolled_back_log_does_not_agree_with_its_receipt(tmp_path: Path) -> No
     asyncio.run(go_on())
     assert hutch(tmp_path, "receipt", "last", "-o", "receipt.json").returncode == 0
     hutch(tmp_path, "export", "last", "-o", "whole.zip")
-    assert hutch(tmp_path, "verify", "whole.zip", "--receipt", "receipt.json").returncode == 0
+    assert "exists" in hutch(tmp_path, "receipt", "last", "-o", "receipt.json").stderr
+    agreed = hutch(tmp_path, "verify", "whole.zip", "--receipt", "receipt.json")
+    assert agreed.returncode == 0 and "agrees with 1 receipt\n" in agreed.stdout
     shutil.rmtree(tmp_path / "data")
     (tmp_path / "old").rename(tmp_path / "data")
     hutch(tmp_path, "export", "last", "-o", "cut.zip")
@@ -195,6 +249,9 @@ def test_erased_events_show_as_erased_and_the_record_stays_valid(tmp_path: Path)
     assert "Say which events" in hutch(tmp_path, "erase", "last").stderr
     assert "add --yes" in hutch(tmp_path, "erase", "last", "--seq", "2").stderr
     assert "is not an event number" in hutch(tmp_path, "erase", "last", "--seq", "2-", "--yes").stderr
+    assert "goes backwards" in hutch(tmp_path, "erase", "last", "--seq", "3-2", "--yes").stderr
+    assert "Choose one" in hutch(tmp_path, "erase", "last", "--seq", "2", "--all", "--yes").stderr
+    assert "has no event 9; it has 1 to 4" in hutch(tmp_path, "erase", "last", "--seq", "9", "--yes").stderr
     done = hutch(tmp_path, "erase", "last", "--seq", "2", "--reason", "a password", "--yes")
     assert (done.returncode, done.stderr) == (0, "1 payload erased.\n")
     shown = hutch(tmp_path, "log", "last").stdout

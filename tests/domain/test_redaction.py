@@ -73,6 +73,49 @@ def test_a_known_value_is_found_inside_json_and_urls() -> None:
     assert redactor.clean("?p=pa%22ss%0Aw%C3%B6rd%26") == "?p=[redacted:secret]"
 
 
+HARD = "hunter2'\"\\pass\tw0rd-é\x00\u200b🐇"
+
+
+@pytest.mark.parametrize("around", ["", "'", '"', "'\"", "é", "\\", "\n"])
+@pytest.mark.parametrize("value", [HARD, "hunter2's", 'hunter "2"', "hunter\\'2'", "plain-value"])
+def test_a_known_value_is_found_however_python_prints_it(value: str, around: str) -> None:
+    redactor, whole = Redactor([value]), f"before {around}{value}{around} after"
+    for text in (repr(whole), ascii(whole), repr([whole, 1]), repr(whole.encode()), repr({whole.encode()})):
+        cleaned = redactor.clean(text)
+        assert "[redacted:secret]" in cleaned
+        assert "hunter" not in cleaned and "plain" not in cleaned
+
+
+def test_a_value_that_is_no_text_is_taken_all_the_same() -> None:
+    assert Redactor(["half-\udc80-value"]).clean("half-\udc80-value") == "[redacted:secret]"
+
+
+LINES = "first-line-of-it\n  second-line-of-it\r\nshort\nand-the-last-line"
+
+
+def test_a_value_of_several_lines_is_found_line_by_line() -> None:
+    redactor = Redactor([LINES])
+    assert redactor.clean(f"a {LINES} b") == "a [redacted:secret] b"
+    assert redactor.clean("x=second-line-of-it\n") == "x=[redacted:secret]\n"
+    assert (
+        redactor.clean(r"'and-the-last-line\nfirst-line-of-it'") == r"'[redacted:secret]\n[redacted:secret]'"
+    )
+    assert redactor.clean("short") == "short"
+
+
+@pytest.mark.parametrize("prefix", ["    ", "  | ", "  | | ", "\t"])
+def test_a_value_of_several_lines_is_found_when_its_lines_are_indented(prefix: str) -> None:
+    text = "first-line-of-it\nshort\nnot-so-long\nend"
+    indented = text.replace("\n", f"\n{prefix}")
+    assert Redactor([text]).clean(f"{prefix}{indented}\n") == f"{prefix}[redacted:secret]\n"
+
+
+def test_a_private_key_that_is_known_hides_no_other() -> None:
+    other = PEM.replace("MII", "MIX")
+    assert Redactor([PEM]).clean(other) == "[redacted:private_key]"
+    assert Redactor().clean(PEM.replace("\n", "\n  | ")) == "[redacted:private_key]"
+
+
 def test_of_two_values_that_begin_alike_the_longer_goes_whole() -> None:
     assert Redactor(["password1", "password1-and-more"]).clean("password1-and-more") == "[redacted:secret]"
 
@@ -129,10 +172,13 @@ def test_the_standard_library_holds_nothing_that_looks_like_a_secret() -> None:
         "\n",
         "\\n",
         "secret-valu",
+        "first-line-of-it\n",
+        "first-line-of-it" + "\n" + " " * 64,
+        "first-line-of-it" + "\n|" * 40,
     ],
 )
 def test_hostile_text_costs_no_more_than_its_length(unit: str) -> None:
-    redactor = Redactor(["secret-value", "secret-valve"])
+    redactor = Redactor(["secret-value", "secret-valve", "first-line-of-it\n\n\nshort", HARD])
     text = unit * (1_000_000 // len(unit))
     start = time.process_time()
     redactor.clean(text)

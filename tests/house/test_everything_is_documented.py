@@ -15,6 +15,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import EVENT_TYPES, from_json, to_json
 from hutch.domain.inputs import AnyInput, Input, parse_input
 from hutch.settings.model import FIELDS
+from hutch.store.record import README
 
 INPUT_TYPES: dict[str, type[Input]] = {
     get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(get_args(AnyInput)[0])
@@ -78,7 +79,19 @@ def test_every_exit_code(root: Path) -> None:
 
 def test_help_tells_the_exit_codes_that_a_script_meets() -> None:
     told = {int(number) for number in re.findall(r"\b\d+\b", usage.EXIT_CODES)}
-    assert told == set(exits.MEANINGS) - {exits.BROKEN_PIPE}
+    assert told == set(exits.MEANINGS)
+
+
+def test_the_lines_for_people_in_a_record(root: Path) -> None:
+    quoted = "".join(f"    {line}\n" for line in README.decode().splitlines())
+    assert f"\n\n{quoted}\n" in (root / "docs/record.md").read_text()
+
+
+def test_every_rule_that_the_record_page_points_to(root: Path) -> None:
+    page = (root / "docs/record.md").read_text()
+    rules = re.findall(r"^- \*\*([A-Z]\d)\.\*\* ", page, re.M)
+    assert rules == sorted(set(rules))
+    assert set(re.findall(r"\b[A-D]\d\b", page)) == set(rules)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

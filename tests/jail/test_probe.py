@@ -8,8 +8,11 @@ import pytest
 
 from hutch.jail.probe import (
     APPARMOR_FIX,
+    DELEGATION_FIX,
+    FALLBACK,
     Check,
     apparmor,
+    attempt,
     bubblewrap,
     cgroups,
     jail,
@@ -157,11 +160,33 @@ def test_a_cgroup_without_controllers_is_a_warning(tmp_path: Path) -> None:
         "sys/fs/cgroup/session.scope/cgroup.procs": "",
     }
     check = cgroups(machine(tmp_path, files))
-    assert (check.status, check.fix) == ("warn", "systemd-run --user --scope -p Delegate=yes hutch …")
+    assert check == Check("cgroups", "warn", f"v2, but none is ours; {FALLBACK}", DELEGATION_FIX)
+    assert "systemd-run --user --scope -p Delegate=yes" in check.fix
+    assert "loginctl enable-linger" in check.fix
 
 
-def test_no_cgroups_are_a_warning(tmp_path: Path) -> None:
-    assert cgroups(tmp_path).status == "warn"
+def test_no_cgroups_are_a_warning_and_no_reason_to_be_root(tmp_path: Path) -> None:
+    check = cgroups(tmp_path)
+    assert check.status == "warn"
+    assert "rlimits" in check.found and "watcher" in check.found
+    assert "as root" not in check.fix
+
+
+def test_a_check_that_breaks_is_one_that_fails() -> None:
+    def broken() -> Check:
+        raise PermissionError("not for you")
+
+    check = attempt("disk", broken)
+    assert (check.name, check.status) == ("disk", "fail")
+    assert check.found.startswith("the check itself broke: PermissionError: not for you (test_probe.py line ")
+
+
+def test_a_machine_that_breaks_a_check_is_asked_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "proc/sys/kernel/seccomp").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/seccomp/actions_avail").write_bytes(b"\xff\xfe")
+    checks = {check.name: check for check in jail_checks(tmp_path)}
+    assert "UnicodeDecodeError" in checks["seccomp"].found
+    assert set(checks) == {"bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "jail"}
 
 
 def test_a_program_that_tells_no_version_has_none(tmp_path: Path) -> None:

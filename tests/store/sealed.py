@@ -1,9 +1,9 @@
 """Records made by hand, and hands that spoil them."""
 
 import asyncio
-import io
 import zipfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import zlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +13,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.ids import SessionId
+from hutch.store.archive import Packed, directory, header
 from hutch.store.bundle import write_bundle
 from hutch.store.chain import GENESIS, Record, hash_payload, link
 from hutch.store.signing import Kind, Signer, Statement
@@ -107,19 +108,23 @@ def unpack(path: Path) -> dict[str, bytes]:
         return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
-def pack(
-    path: Path,
-    files: Mapping[str, bytes] | Sequence[tuple[str, bytes]],
-    tweak: Callable[[zipfile.ZipInfo], None] = lambda info: None,
-) -> Path:
-    """A zip as Hutch would write it, of whatever files; `tweak` may spoil an entry."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, content in files.items() if isinstance(files, Mapping) else files:
-            info = zipfile.ZipInfo(name)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o100644 << 16
-            tweak(info)
-            archive.writestr(info, content)
-    path.write_bytes(target.getvalue())
+def pack(path: Path, files: Mapping[str, bytes] | Sequence[tuple[str, bytes]]) -> Path:
+    """A zip laid out as Hutch does it, of whatever files."""
+    listed = list(files.items() if isinstance(files, Mapping) else files)
+    path.write_bytes(laid_out([(name, deflated(content), content) for name, content in listed]))
     return path
+
+
+def deflated(content: bytes) -> bytes:
+    packer = zlib.compressobj(9, wbits=-15)
+    return packer.compress(content) + packer.flush()
+
+
+def laid_out(files: Sequence[tuple[str, bytes, bytes]], checksum: int | None = None) -> bytes:
+    """A zip of names, data already packed, and the content that is declared, whatever the data is."""
+    body, packed = b"", []
+    for name, data, content in files:
+        crc = zlib.crc32(content) if checksum is None else checksum
+        packed.append(Packed(name, len(body), len(data), len(content), crc))
+        body += header(packed[-1]) + data
+    return body + directory(packed)

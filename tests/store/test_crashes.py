@@ -26,4 +26,4 @@ def test_no_acknowledged_event_is_lost_in_20_crashes(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [2, 3])
 def test_no_acknowledged_event_is_lost_in_300_crashes(tmp_path: Path, seed: int) -> None:
-    assert crash(tmp_path, rounds=300, seed=seed) > 10_000
+    assert crash(tmp_path, rounds=300, seed=seed) > 1000

@@ -2,9 +2,10 @@
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,26 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
 from hutch.store.lock import hold
 
+from .sql import sql
+
+
+@contextmanager
+def connected(path: Path) -> Iterator[Connection]:
+    engine = open_database(path)
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
 
 def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path) -> None:
-    with open_database(tmp_path / "hutch.db").connect() as connection:
+    with connected(tmp_path / "hutch.db") as connection:
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
 
 
@@ -32,7 +44,7 @@ def test_the_code_knows_every_migration_there_is() -> None:
 
 
 def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:
-    with open_database(tmp_path / "hutch.db").connect() as connection:
+    with connected(tmp_path / "hutch.db") as connection:
         pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
@@ -41,20 +53,37 @@ def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:
 
 
 def test_the_data_directory_is_for_its_owner_only(tmp_path: Path) -> None:
-    open_database(tmp_path / "data" / "hutch.db")
+    open_database(tmp_path / "data" / "hutch.db").dispose()
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("name", ["plain", "what?x=1", "50% #1", "ünï cödé", "'quoted'"])
+def test_any_directory_name_will_do(tmp_path: Path, name: str) -> None:
+    open_database(tmp_path / name / "hutch.db").dispose()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name / "hutch.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_data_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    umask = os.umask(0)
+    try:
+        open_database(tmp_path / "open" / "hutch.db").dispose()
+        open_database(tmp_path / "new" / "data" / "hutch.db").dispose()
+    finally:
+        os.umask(umask)
+    for directory in ("open", "new", "new/data"):
+        assert (tmp_path / directory).stat().st_mode & 0o777 == 0o700
+
+
 def revision_of(path: Path) -> str:
-    with sqlite3.connect(path) as connection:
-        return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+    return str(sql(path, "SELECT version_num FROM alembic_version")[0][0])
 
 
 def test_a_database_from_a_newer_version_is_refused_and_untouched(tmp_path: Path) -> None:
     path = tmp_path / "hutch.db"
     open_database(path).dispose()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    sql(path, "UPDATE alembic_version SET version_num = '9999'")
     before = path.read_bytes()
     with pytest.raises(Unavailable, match=r"written by a newer Hutch \(schema 9999; this one knows up to"):
         open_database(path)
@@ -71,8 +100,7 @@ def with_next_migration(directory: Path, body: str) -> Migrations:
 
 def remember(path: Path) -> None:
     open_database(path).dispose()
-    with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO public_keys VALUES ('kept', x'00')")
+    sql(path, "INSERT INTO public_keys VALUES ('kept', x'00')")
 
 
 def test_an_older_database_is_backed_up_then_migrated(tmp_path: Path) -> None:
@@ -83,8 +111,7 @@ def test_an_older_database_is_backed_up_then_migrated(tmp_path: Path) -> None:
     assert revision_of(path) == "next"
     (backup,) = (tmp_path / "backups").glob("*.db")
     assert revision_of(backup) == MIGRATIONS.revisions[-1]
-    with sqlite3.connect(backup) as connection:
-        assert connection.execute("SELECT fingerprint FROM public_keys").fetchall() == [("kept",)]
+    assert sql(backup, "SELECT fingerprint FROM public_keys") == [("kept",)]
 
 
 def test_a_migration_that_fails_halfway_changes_nothing(tmp_path: Path) -> None:
@@ -94,9 +121,8 @@ def test_a_migration_that_fails_halfway_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"does not work: .*syntax error"):
         open_database(path, migrations=with_next_migration(tmp_path / "later", body))
     assert revision_of(path) == MIGRATIONS.revisions[-1]
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT fingerprint FROM public_keys").fetchall() == [("kept",)]
-        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'half'").fetchall()
+    assert sql(path, "SELECT fingerprint FROM public_keys") == [("kept",)]
+    assert not sql(path, "SELECT 1 FROM sqlite_master WHERE name = 'half'")
 
 
 def test_only_the_newest_backups_are_kept(tmp_path: Path) -> None:

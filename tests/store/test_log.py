@@ -7,16 +7,27 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from hutch.app import export, prune
 from hutch.domain.errors import Conflict, Unavailable
-from hutch.domain.events import MessageSent, SessionOpened
-from hutch.domain.ids import new_session_id
-from hutch.store import writer
+from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
+from hutch.domain.ids import SessionId, new_session_id
+from hutch.store import notary
+from hutch.store.blobs import Blobs
+from hutch.store.database import open_database
 from hutch.store.log import SqlLog, open_log
+from hutch.store.retention import Pruned
+from hutch.store.signing import Signer
+from hutch.store.transaction import Transaction
+from hutch.store.verify import verify_bundle
+
+from .sql import sql
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +121,7 @@ async def test_an_unsigned_tail_is_signed_when_the_log_closes(tmp_path: Path) ->
     for event in (SessionOpened(), said("more")):
         async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
             await log.append(session_id, [event])
-    rows = sqlite3.connect(tmp_path / "hutch.db").execute("SELECT kind, seq FROM statements").fetchall()
+    rows = sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")
     assert rows == [("checkpoint", 1), ("checkpoint", 2)]
 
 
@@ -118,12 +129,11 @@ async def test_a_tail_that_stays_unsigned_for_long_is_signed_by_time(log: SqlLog
     session_id = new_session_id()
     started = time.monotonic()
     await log.append(session_id, [SessionOpened()])
-    reader = sqlite3.connect(tmp_path / "hutch.db")
-    while not (rows := reader.execute("SELECT kind, seq FROM statements").fetchall()):
+    while not (rows := sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")):
         assert time.monotonic() - started < 30
         await asyncio.sleep(0.1)
     assert rows == [("checkpoint", 1)]
-    assert time.monotonic() - started >= writer.CHECKPOINT_S - 0.2
+    assert time.monotonic() - started >= notary.CHECKPOINT_S - 0.2
 
 
 def bytes_under(directory: Path) -> bytes:
@@ -149,11 +159,204 @@ async def test_a_crash_between_erasing_and_deleting_the_blob_is_made_good(tmp_pa
         copy = blob.read_bytes()
         await log.erase(session_id, [2], reason="test")
     blob.write_bytes(copy)  # as if the deletion had not happened
-    with sqlite3.connect(tmp_path / "hutch.db") as connection:
-        connection.execute("INSERT INTO doomed_blobs VALUES (?)", (blob.name,))
+    sql(tmp_path / "hutch.db", "INSERT INTO doomed_blobs VALUES (?)", given=(blob.name,))
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [said("next")])
         assert not blob.exists()
+
+
+async def test_erasing_goes_on_when_the_caller_has_gone(log: SqlLog, tmp_path: Path) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(), said("battery staple"), said("battery staple " * 5000)])
+    erasing = asyncio.create_task(log.erase(session_id, None, reason="test"))
+    while await log.kept(session_id) == 3:
+        pass
+    erasing.cancel()
+    await asyncio.gather(erasing, return_exceptions=True)
+    deadline = time.monotonic() + 20
+    while b"battery staple" in bytes_under(tmp_path):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+async def test_what_an_export_kept_is_scrubbed_after_it(log: SqlLog, tmp_path: Path) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(), said("correct horse")])
+    async with log.evidence(session_id):
+        await log.erase(session_id, [2], reason="test")
+        assert b"correct horse" in bytes_under(tmp_path)
+    deadline = time.monotonic() + 20
+    while b"correct horse" in bytes_under(tmp_path):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+async def test_reading_while_payloads_are_erased_sees_each_whole_or_erased(log: SqlLog) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(), *(said(f"{number} " * 9000) for number in range(60))])
+
+    async def erase() -> None:
+        for seq in range(2, 62):
+            await log.erase(session_id, [seq], reason="test")
+
+    async def read() -> None:
+        while not erasing.done():
+            async for entry in entries_of(log, session_id):
+                assert isinstance(entry.event, SessionOpened | MessageSent | ErasedEvent)
+
+    erasing = asyncio.create_task(erase())
+    await asyncio.gather(erasing, read(), read())
+
+
+async def entries_of(log: SqlLog, session_id: SessionId) -> AsyncIterator[Entry]:
+    after = 0
+    while page := await log.read(session_id, after=after):
+        for entry in page:
+            yield entry
+        after = page[-1].seq
+
+
+async def test_a_session_that_was_erased_in_part_is_still_pruned(log: SqlLog) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(), said("one"), SessionEnded(outcome="done")])
+    await log.erase(session_id, [1], reason="early")
+    await asyncio.sleep(0.01)
+    assert await prune(log, days=0, dry_run=True) == [Pruned(session_id, 2)]
+    assert await prune(log, days=0) == [Pruned(session_id, 2)]
+    assert await prune(log, days=0) == []
+
+
+async def test_what_a_crash_left_beside_the_blobs_is_collected(log: SqlLog, tmp_path: Path) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(), said("x" * 50_000)])
+    (named,) = [file for file in (tmp_path / "blobs").rglob("*") if file.is_file()]
+    orphan, draft = named.with_name("0" * 64), named.with_name(f"{named.name}#1")
+    for file in (orphan, draft, named):
+        file.write_bytes(file.read_bytes() if file.exists() else b"left by a crash")
+        os.utime(file, (0, 0))
+    fresh = named.with_name("1" * 64)
+    fresh.write_bytes(b"its commit is on its way")
+    assert await log.collect() == 2
+    assert named.exists() and fresh.exists() and not orphan.exists() and not draft.exists()
+
+
+async def test_heads_that_a_crash_left_unsigned_are_signed_with_the_next_write(tmp_path: Path) -> None:
+    first, second = new_session_id(), new_session_id()
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
+        await log.append(first, [SessionOpened()])
+    # As if it had been killed before signing.
+    sql(tmp_path / "hutch.db", "DELETE FROM statements", "UPDATE logs SET signed_seq = 0")
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
+        await log.append(second, [SessionOpened()])
+        rows = sql(tmp_path / "hutch.db", "SELECT kind, seq FROM statements")
+    assert rows == [("checkpoint", 1)]
+
+
+async def test_a_blob_that_cannot_be_deleted_does_not_stop_the_log(tmp_path: Path) -> None:
+    session_id, name = new_session_id(), "ab" * 32
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
+        await log.append(session_id, [SessionOpened()])
+    (tmp_path / "blobs" / "ab" / name / "a directory").mkdir(parents=True)
+    sql(tmp_path / "hutch.db", "INSERT INTO doomed_blobs VALUES (?)", given=(name,))
+    sql(tmp_path / "hutch.db", "DELETE FROM public_keys")
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
+        await log.append(session_id, [said("goes on")])
+        async with log.evidence(session_id) as evidence:
+            assert len(evidence.public_keys) == 1
+        with pytest.raises(Unavailable):
+            await log.erase(session_id, [2], reason="test")
+
+
+@pytest.mark.parametrize("writers", [1, 4])
+async def test_a_live_session_exports_a_good_record(log: SqlLog, tmp_path: Path, writers: int) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened()])
+
+    async def write() -> None:
+        while True:
+            await log.append(session_id, [said("busy")])
+
+    busy = [asyncio.create_task(write()) for _ in range(writers)]
+    for number in range(25):
+        acknowledged = (await log.head(session_id)).seq
+        await export(log, session_id, tmp_path / f"{number}.zip", overwrite=False)
+        report = await asyncio.to_thread(verify_bundle, tmp_path / f"{number}.zip")
+        assert (report.problem, report.events >= acknowledged) == (None, True)
+    for task in busy:
+        task.cancel()
+
+
+async def test_one_odd_call_hangs_nobody(log: SqlLog) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened()])
+    async with asyncio.timeout(20):
+        await log.append(session_id, (said(str(number)) for number in range(3)))  # type: ignore[arg-type]
+        for odd in (None, 7):
+            with pytest.raises(TypeError):
+                await log.append(session_id, odd)  # type: ignore[arg-type]
+        assert (await log.append(session_id, [said("fine")])).seq == 5
+
+
+async def test_a_connection_that_broke_is_replaced(tmp_path: Path) -> None:
+    """The writer's transaction fails in the middle and cannot even be rolled back."""
+    engine = open_database(tmp_path / "hutch.db")
+    transaction = Transaction(engine)
+    transaction.begin()
+    transaction.add_key("lost", b"")
+    cast(sqlite3.Connection, transaction._pooled.driver_connection).set_authorizer(
+        lambda *_: sqlite3.SQLITE_DENY
+    )
+    transaction.rollback()
+    transaction.begin()
+    transaction.add_key("kept", b"")
+    transaction.commit()
+    transaction.close()
+    engine.dispose()
+    assert sql(tmp_path / "hutch.db", "SELECT fingerprint FROM public_keys") == [("kept",)]
+
+
+async def test_a_log_belongs_to_its_own_event_loop(log: SqlLog) -> None:
+    session_id = new_session_id()
+
+    def elsewhere() -> None:
+        asyncio.run(log.append(session_id, [SessionOpened()]))
+
+    with pytest.raises(RuntimeError, match="belongs to the event loop"):
+        await asyncio.to_thread(elsewhere)
+    assert await log.heads() == []
+
+
+async def test_a_closed_log_says_so(tmp_path: Path) -> None:
+    async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
+        session_id = new_session_id()
+        await log.append(session_id, [SessionOpened()])
+    for ask in (log.read(session_id), log.head(session_id), log.append(session_id, [said("x")])):
+        with pytest.raises(Conflict, match="closed"):
+            await ask
+
+
+async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> None:
+    engine = open_database(tmp_path / "hutch.db")
+    log = SqlLog(engine, tmp_path / "hutch.db", Blobs(tmp_path / "blobs"), Signer.open(tmp_path / "key.pem"))
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened()])
+    following = asyncio.create_task(anext(log.follow(session_id, after=1), None))
+    await asyncio.sleep(0.05)
+    closing = asyncio.create_task(log.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    assert await asyncio.wait_for(following, 10) is None
+    await log.close()
+    engine.dispose()
+
+
+async def test_a_damaged_blob_is_not_taken_for_the_truth(log: SqlLog, tmp_path: Path) -> None:
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(), said("x" * 50_000)])
+    (blob,) = [file for file in (tmp_path / "blobs").rglob("*") if file.is_file()]
+    blob.write_bytes(blob.read_bytes().replace(b"xxx", b"yyy"))
+    with pytest.raises(Unavailable, match="is damaged"):
+        await log.read(session_id)
 
 
 async def test_a_missing_blob_is_named(log: SqlLog, tmp_path: Path) -> None:
@@ -168,9 +371,9 @@ async def test_a_clock_that_goes_back_does_not_reorder_a_log(log: SqlLog, tmp_pa
     session_id = new_session_id()
     future_ms = time.time_ns() // 1_000_000 + 3_600_000
     await log.append(session_id, [SessionOpened()])
-    with sqlite3.connect(tmp_path / "hutch.db") as connection:  # as if the clock was an hour ahead then
-        connection.execute("UPDATE logs SET at_ms = ?", (future_ms,))
-        connection.execute("UPDATE events SET at_ms = ?", (future_ms,))
+    # As if the clock was an hour ahead then.
+    later = ("UPDATE logs SET at_ms = ?", "UPDATE events SET at_ms = ?")
+    sql(tmp_path / "hutch.db", *later, given=(future_ms,))
     await log.append(session_id, [said("after the clock was mended")])
     assert [entry.at_ms for entry in await log.read(session_id)] == [future_ms, future_ms]
 
@@ -288,7 +491,7 @@ async def test_a_locked_database_is_an_error_and_not_a_hang(tmp_path: Path) -> N
     session_id, path = new_session_id(), tmp_path / "hutch.db"
     async with open_log(path, tmp_path / "blobs", tmp_path / "key.pem", busy_timeout_s=0.2) as log:
         await log.append(session_id, [SessionOpened()])
-        with sqlite3.connect(path, isolation_level=None) as other:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(Unavailable, match="locked by another process"):
                 await log.append(session_id, [said("waiting")])

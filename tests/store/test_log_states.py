@@ -93,7 +93,8 @@ class LogStates(RuleBasedStateMachine):
     @rule(session_id=open_sessions, seqs=st.sets(st.integers(1, 30), max_size=5))
     def erase(self, session_id: SessionId, seqs: set[int]) -> None:
         model = self.model[session_id]
-        present = [seq for seq in seqs if seq <= len(model) and model[seq - 1] is not None]
+        seqs = {seq for seq in seqs if seq <= len(model)}
+        present = [seq for seq in seqs if model[seq - 1] is not None]
         assert self.runner.run(self.log.erase(session_id, seqs, reason="asked")) == len(present)
         for seq in present:
             model[seq - 1] = None

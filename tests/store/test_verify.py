@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.chain import link
-from hutch.store.record import FILES, statement_line
+from hutch.store.record import FILES, PAYLOAD_LIMIT_BYTES, PAYLOAD_VALUES, README, statement_line
 from hutch.store.signing import Statement
 from hutch.store.verify import Report, read_receipt, verify_bundle
 
@@ -59,6 +59,7 @@ def test_good_record_is_reported_in_full(tmp_path: Path) -> None:
         ended=True,
         keys=(OURS,),
         pinned=True,
+        receipts=0,
         first_bad=None,
         problem=None,
         warnings=(),
@@ -198,6 +199,18 @@ TAMPERED: dict[str, tuple[Sealed, int | None, str]] = {
         6,
         "signed as the end of the session, but it is message.sent",
     ),
+    "statement repeated": (
+        GOOD.saying(*GOOD.statements, GOOD.statements[0]),
+        4,
+        "Event 4 has more than one checkpoint statement",
+    ),
+    "end signed twice, by two keys": (
+        replace(GOOD, signers=[SIGNER, FOREIGN_SIGNER]).saying(
+            *GOOD.statements, sign("end", GOOD.records[6], FOREIGN_SIGNER)
+        ),
+        7,
+        "Event 7 has more than one end statement",
+    ),
     "payload missing": (GOOD.at(3, salt=None, payload=None), 3, "no statement says it was erased"),
     "payload missing, salt kept": (
         replace(ERASED, records=GOOD.at(3, payload=None).records),
@@ -241,6 +254,22 @@ TAMPERED: dict[str, tuple[Sealed, int | None, str]] = {
         2,
         "a name is repeated",
     ),
+    "payload with a repeated name and quotes": (
+        _payload(b'{"a":":\\":","\\"":{"b":[1,"\\\\"],"b":2},"type":"message.sent"}'),
+        2,
+        "a name is repeated",
+    ),
+    "payload with an infinite number": (_payload(b'{"n":1e999,"type":"message.sent"}'), 2, "not good JSON"),
+    "payload too long": (
+        _payload(b'{"a":"%s","type":"message.sent"}' % (b"x" * PAYLOAD_LIMIT_BYTES)),
+        2,
+        "over the limit of 16777216",
+    ),
+    "payload of too many values": (
+        _payload(b'{"a":[%s{}],"type":"message.sent"}' % (b"{}," * PAYLOAD_VALUES)),
+        2,
+        "more than 1000000 names and values",
+    ),
     "payload nested too deep to read": (
         _payload(b'{"a":%s%s,"type":"message.sent"}' % (b"[" * 100_000, b"]" * 100_000)),
         2,
@@ -263,8 +292,79 @@ def test_tampering_is_found_at_the_first_bad_event(tmp_path: Path, name: str) ->
 
 
 def test_payload_that_is_good_but_not_canonical_is_accepted(tmp_path: Path) -> None:
-    log = _payload(b'{ "type": "message.sent", "text": "\\u0041", "b": {"n": 1.0} }')
+    log = _payload(
+        b'{ "type": "message.sent", "text": "\\u0041\\":\\\\", "b": {"n": 1.0}, "c": {"n": [":"]} }'
+    )
     assert verify_bundle(log.write(tmp_path / "record.zip")).ok
+
+
+@pytest.mark.parametrize("text", [b'\\"' * (PAYLOAD_LIMIT_BYTES // 2 - 100), b"x, {[:" * 2_000_000])
+def test_longest_payload_of_a_writer_is_accepted(tmp_path: Path, text: bytes) -> None:
+    """Escaped, and escaped again in its line."""
+    log = _payload(b'{"text":"%s","type":"message.sent"}' % text)
+    assert verify_bundle(log.write(tmp_path / "record.zip")).ok
+
+
+HOSTILE = {
+    "objects": (b'{"a":[', b"{},", b'1],"type":"message.sent", "z":1}'),
+    "names": (b'{"a":[', b'{"":1},', b'1],"type":"message.sent", "z":1}'),
+    "lists": (b'{"a":[', b"[],", b'1],"type":"message.sent", "z":1}'),
+    "strings": (b'{"a":[', b'"",', b'1],"type":"message.sent", "z":1}'),
+    "no end": (b'{"a":"', b'\\"', b""),
+    "quotes": (b'{"a":', b'"', b""),
+    "just allowed": (
+        '{"s":"🐇%s","a":['.encode() % (b"x" * 14 * 1024**2),
+        b'{"":1},',
+        b'1],"type":"message.sent"}',
+    ),
+    "emoji": ('{"a":"🐇'.encode(), b"x", b'","type":"message.sent", "z":1}'),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_payload_costs_little(tmp_path: Path, name: str) -> None:
+    """As long as a payload may be, and as costly to read: a small file, since it packs so well."""
+    begin, unit, end = HOSTILE[name]
+    times = (PAYLOAD_LIMIT_BYTES - len(begin) - len(end)) // len(unit)
+    path = _payload(begin + unit * times + end).write(tmp_path / "record.zip")
+    assert path.stat().st_size < 100_000
+    used = _cost(path)
+    assert used["seconds"] < 4
+    assert used["rss_bytes"] < 400 * 1024**2  # measured below 300; as trees some took 2000
+
+
+def test_line_longer_than_any_payload_needs_costs_little(tmp_path: Path) -> None:
+    path = _payload(b'{"a":"%s"}' % (b"\x01" * (2 * PAYLOAD_LIMIT_BYTES))).write(tmp_path / "record.zip")
+    used = _cost(path)
+    assert "longer than" in used["problem"]
+    assert used["rss_bytes"] < 250 * 1024**2
+
+
+def test_many_statements_cost_no_more_than_two(tmp_path: Path) -> None:
+    files = unpack(GOOD.write(tmp_path / "record.zip"))
+    first, second = files["statements.ndjson"].splitlines(keepends=True)
+    for statements in (first * 100_000 + second, first + second * 100_000):
+        path = pack(tmp_path / "bad.zip", files | {"statements.ndjson": statements})
+        used = _cost(path)
+        assert "more than one" in used["problem"]
+        assert used["seconds"] < 1
+
+
+def _cost(path: Path) -> dict[str, Any]:
+    """What it takes to verify a record, in a process of its own."""
+    script = """
+import json, re, sys, time
+from pathlib import Path
+from hutch.store.verify import verify_bundle
+start = time.process_time()
+report = verify_bundle(Path(sys.argv[1]))
+seconds, status = time.process_time() - start, Path("/proc/self/status").read_text()
+rss_bytes = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", status)[1])
+print(json.dumps({"problem": report.problem, "seconds": seconds, "rss_bytes": rss_bytes}))
+"""
+    arguments = [sys.executable, "-c", script, str(path)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout))
 
 
 def _on_line(number: int, **changes: Any) -> Callable[[bytes], bytes]:
@@ -374,11 +474,12 @@ def test_signature_with_stray_bits_in_its_last_character_is_refused(tmp_path: Pa
     assert "not 64 bytes in base64" in (verify_bundle(pack(tmp_path / "bad.zip", files)).problem or "")
 
 
-def test_other_readme_is_warned_of(tmp_path: Path) -> None:
-    files = unpack(GOOD.write(tmp_path / "record.zip")) | {"README.txt": b"Run verify.exe.\n"}
+@pytest.mark.parametrize("readme", [b"Run verify.exe.\n", README[:-1], README + b"\n", b""])
+def test_other_readme_is_refused(tmp_path: Path, readme: bytes) -> None:
+    files = unpack(GOOD.write(tmp_path / "record.zip")) | {"README.txt": readme}
     report = verify_bundle(pack(tmp_path / "odd.zip", files), keys=[OURS])
-    assert report.ok
-    assert report.warnings == ("README.txt is not the one that Hutch writes: do not follow what it says.",)
+    assert (report.ok, report.first_bad) == (False, None)
+    assert (report.problem or "").startswith("README.txt ")
 
 
 def test_record_without_events_is_refused(tmp_path: Path) -> None:
@@ -397,10 +498,7 @@ def test_any_changed_byte_shows(tmp_path: Path, data: st.DataObject) -> None:
     new = data.draw(st.integers(0, 255).filter(lambda byte: byte != files[name][at]))
     files[name] = files[name][:at] + bytes([new]) + files[name][at + 1 :]
     report = verify_bundle(pack(tmp_path / "bad.zip", files), keys=[OURS])
-    if name == "README.txt":
-        assert "README.txt" in report.warnings[0]
-    else:
-        assert not report.ok and report.problem
+    assert not report.ok and report.problem
 
 
 def test_any_changed_byte_of_the_zip_shows_or_changes_nothing(tmp_path: Path) -> None:
@@ -453,7 +551,8 @@ def test_record_signed_by_somebody_else_is_found_with_a_key(tmp_path: Path) -> N
 def test_with_a_key_every_statement_must_be_by_it(tmp_path: Path, kind: Any) -> None:
     about = {"end": 7, "erasure": 3}.get(kind, 5)
     log = replace(ERASED, signers=[SIGNER, FOREIGN_SIGNER])
-    log = log.saying(*log.statements, sign(kind, GOOD.records[about - 1], FOREIGN_SIGNER))
+    others = [each for each in log.statements if (each.kind, each.seq) != (kind, about)]
+    log = log.saying(*others, sign(kind, GOOD.records[about - 1], FOREIGN_SIGNER))
     path = log.write(tmp_path / "record.zip")
     report = verify_bundle(path, keys=[OURS])
     assert (verify_bundle(path).ok, report.ok, report.first_bad) == (True, False, about)
@@ -563,6 +662,16 @@ def test_malformed_receipt_is_a_bad_request(tmp_path: Path, text: bytes, words: 
         read_receipt(path)
 
 
+@pytest.mark.parametrize("text", [None, b"", b'{"kind":"\x1b[2J"}', statement_line(GOOD.statements[0])])
+def test_name_of_a_receipt_cannot_steer_the_terminal(tmp_path: Path, text: bytes | None) -> None:
+    path = tmp_path / "re\x1b[2J\x9b\u202eceipt\n.json"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises((NotFound, BadRequest)) as refusal:
+        read_receipt(path)
+    assert str(refusal.value).isprintable()
+
+
 def test_missing_receipt_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="does not exist"):
         read_receipt(tmp_path / "receipt.json")
@@ -605,6 +714,11 @@ def test_verifying_needs_neither_database_nor_models() -> None:
     script = "import sys, hutch.store.verify; print({'sqlalchemy', 'pydantic', 'asyncio'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_specification_quotes_the_readme() -> None:
+    page = (ROOT / "docs" / "record.md").read_text()
+    assert "".join(f"    {line}\n" for line in README.decode().splitlines()) in page
 
 
 def _content(path: Path) -> object:

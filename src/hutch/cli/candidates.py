@@ -4,16 +4,29 @@ The completion scripts ask `hutch __complete WORD...`; the last word is the one
 being typed. Words come as arguments, so no shell quoting has to be undone.
 """
 
-from collections.abc import Sequence
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from hutch.cli.commands import Command
+from hutch.cli.commands import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
+from hutch.cli.glance import glance
+from hutch.settings import find_paths
+
+Candidates = list[tuple[str, str]]  # words, each with its help
+
+FILES: Candidates = [(":files", "")]  # the shell is to offer the names of files
+MOST_SESSIONS = 50
+PATIENCE_S = 0.5
 
 
-def candidates(command: Command, args: Sequence[str], word: str) -> list[tuple[str, str]]:
+def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
     """Words that may stand in the place of `word` after `args`, each with its help."""
+    if command.takes and not args and not word.startswith("-"):
+        return _values(command.takes, word)
     loaded, args = _descend(load(command), args)
     context = loaded.make_context(command.name, list(args), resilient_parsing=True)
     asked: TyperOption | TyperArgument | Loaded | None = _option_before(loaded, args)
@@ -25,6 +38,8 @@ def candidates(command: Command, args: Sequence[str], word: str) -> list[tuple[s
         asked = _next_argument(loaded, given)
     if asked is None:
         return []
+    if not isinstance(asked, Loaded) and asked.metavar in VALUES:
+        return _values(asked.metavar, word)
     items = asked.shell_complete(context, word)
     return [(item.value, (item.help or "").partition("\n")[0]) for item in items]
 
@@ -55,3 +70,54 @@ def _next_argument(loaded: Loaded, given: set[str]) -> TyperArgument | None:
         if isinstance(argument, TyperArgument) and (argument.nargs == -1 or argument.name not in given):
             return argument
     return None
+
+
+def _values(metavar: str, word: str) -> Candidates:
+    """What may stand for a word that help writes in capitals."""
+    found = VALUES[metavar]()
+    return found if found is FILES else [each for each in found if each[0].startswith(word)]
+
+
+def _sessions() -> Candidates:
+    """The newest sessions, straight from the database: the store would take too long to load."""
+    query = (
+        f"SELECT session_id, opened_ms, ended, seq FROM logs ORDER BY session_id DESC LIMIT {MOST_SESSIONS}"
+    )
+    file = find_paths().database
+    try:
+        rows = glance(file, lambda connection: connection.execute(query).fetchall(), within_s=PATIENCE_S)
+    except (sqlite3.Error, OSError):
+        return []
+    sessions = [
+        (
+            session,
+            f"{datetime.fromtimestamp(opened_ms / 1000, UTC):%Y-%m-%d %H:%M}, "
+            f"{'ended' if ended else 'open'}, {events} events",
+        )
+        for session, opened_ms, ended, events in rows
+    ]
+    return [("last", "The session that was opened last."), *sessions] if sessions else []
+
+
+def _secrets() -> Candidates:
+    """The names in the vault, which are no secrets themselves."""
+    try:
+        return [(name, "") for name in sorted(json.loads(find_paths().vault.read_bytes()))]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _commands() -> Candidates:
+    return [(command.name, command.help) for command in COMMANDS]
+
+
+def _files() -> Candidates:
+    return FILES
+
+
+VALUES: dict[str, Callable[[], Candidates]] = {
+    "SESSION": _sessions,
+    "NAME": _secrets,
+    "COMMAND": _commands,
+    **dict.fromkeys(("FILE", "DIR", "RECORD"), _files),
+}

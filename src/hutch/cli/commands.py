@@ -15,19 +15,33 @@ class Command(NamedTuple):
     name: str
     target: str  # module:attribute; the attribute is a function or a typer.Typer
     help: str
+    takes: str = ""  # its first argument, when completion is to know it without loading the command
 
 
 COMMANDS = (
     Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),
-    Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session."),
-    Command("Record", "export", "hutch.cli.record:export_command", "Write a session's record to a bundle."),
-    Command("Record", "verify", "hutch.cli.verify:verify_command", "Check a bundle, offline."),
-    Command("Record", "receipt", "hutch.cli.record:receipt_command", "Sign what a log says now."),
-    Command("Record", "erase", "hutch.cli.record:erase_command", "Erase what an event said, keep the proof."),
+    Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session.", "SESSION"),
+    Command(
+        "Record",
+        "export",
+        "hutch.cli.record:export_command",
+        "Write a session's record to a file.",
+        "SESSION",
+    ),
+    Command("Record", "verify", "hutch.cli.verify:verify_command", "Check a record, offline.", "RECORD"),
+    Command("Record", "receipt", "hutch.cli.record:receipt_command", "Sign what a log says now.", "SESSION"),
+    Command(
+        "Record",
+        "erase",
+        "hutch.cli.record:erase_command",
+        "Erase what an event said, keep the proof.",
+        "SESSION",
+    ),
     Command("Record", "prune", "hutch.cli.record:prune_command", "Erase sessions past retention.days."),
     Command("Set-up", "doctor", "hutch.cli.doctor:doctor_command", "Check that this machine can run Hutch."),
     Command("Set-up", "config", "hutch.cli.config:app", "Show the settings, keep secrets."),
     Command("Set-up", "completion", "hutch.cli.completion:completion_command", "Print a completion script."),
     Command("Set-up", "version", "hutch.cli.version:version_command", "Print the version."),
+    Command("Set-up", "help", "hutch.cli.help:help_command", "Show this message, or the help of a command."),
 )
 BY_NAME = {command.name: command for command in COMMANDS}

@@ -1,21 +1,27 @@
 """`hutch completion`: scripts that teach a shell the words of `hutch`.
 
 Each script hands the words typed so far to `hutch __complete` and offers the
-lines that come back: a word, a tab, its help.
+lines that come back: a word, a tab, its help. The single word `:files` asks for the
+names of files, which a shell knows best itself.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from hutch.domain.errors import BadRequest
 
 BASH = """\
 _hutch_completion() {
     local IFS=$'\\n'
     local current="${COMP_WORDS[COMP_CWORD]}"
     COMPREPLY=($("$1" __complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$current" 2>/dev/null | cut -f1))
+    if [ "${COMPREPLY[0]}" = :files ]; then
+        COMPREPLY=()
+        compopt -o default 2>/dev/null
+    fi
 }
-complete -o default -F _hutch_completion hutch
+complete -F _hutch_completion hutch
 """
 
 ZSH = """\
@@ -24,9 +30,10 @@ _hutch() {
     local -a found
     local word help
     while IFS=$'\\t' read -r word help; do
+        if [ "$word" = :files ]; then _files; return; fi
         found+=("${word//:/\\\\:}:$help")
     done < <("$words[1]" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
-    if (( $#found )); then _describe hutch found; else _files; fi
+    _describe hutch found
 }
 if [ "$funcstack[1]" = _hutch ]; then _hutch "$@"; else compdef _hutch hutch; fi
 """
@@ -34,25 +41,30 @@ if [ "$funcstack[1]" = _hutch ]; then _hutch "$@"; else compdef _hutch hutch; fi
 FISH = """\
 function __hutch_complete
     set -l words (commandline --tokenize --cut-at-cursor --current-process) (commandline --current-token)
-    hutch __complete $words[2..-1] 2>/dev/null
+    set -l found (hutch __complete $words[2..-1] 2>/dev/null)
+    if string match --quiet ':files*' -- $found[1]
+        __fish_complete_path (commandline --current-token)
+    else
+        printf '%s\\n' $found
+    end
 end
-complete --command hutch --no-files --condition 'count (__hutch_complete) >/dev/null' \\
-    --arguments '(__hutch_complete)'
+complete --command hutch --no-files --arguments '(__hutch_complete)'
 """
 
 
-class Shell(StrEnum):
-    """The shells that Hutch has a script for."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
-SCRIPTS = {Shell.bash: BASH, Shell.zsh: ZSH, Shell.fish: FISH}
-
-
-def completion_command(shell: Annotated[Shell, typer.Argument(help="The shell to complete in.")]) -> None:
+def completion_command(
+    shell: Annotated[
+        str,
+        typer.Argument(
+            metavar="SHELL",
+            help="The shell to complete in: bash, zsh or fish.",
+            autocompletion=lambda: list(SCRIPTS),
+        ),
+    ],
+) -> None:
     """Print a script that completes the words of hutch in your shell.
 
     \b
@@ -60,4 +72,6 @@ def completion_command(shell: Annotated[Shell, typer.Argument(help="The shell to
     zsh:   hutch completion zsh > ~/.zfunc/_hutch    (with ~/.zfunc in $fpath)
     fish:  hutch completion fish > ~/.config/fish/completions/hutch.fish
     """
+    if shell not in SCRIPTS:
+        raise BadRequest(f"There is no script for {shell[:80]!r}; there is one for bash, zsh and fish.")
     typer.echo(SCRIPTS[shell], nl=False)

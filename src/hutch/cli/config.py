@@ -6,6 +6,7 @@ command ever shows one again.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from pydantic import ByteSize
 from hutch import settings
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
-from hutch.settings.model import size_text
+from hutch.settings.model import FIELDS, size_text, variable
 from hutch.store.signing import Signer
 from hutch.store.vault import LARGEST_SECRET_BYTES, Vault, check_name
 
@@ -27,7 +28,7 @@ app = typer.Typer(
 LARGEST_VALUE_BYTES = LARGEST_SECRET_BYTES + len("\r\n")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-SecretName = Annotated[str, typer.Argument(help="Such as anthropic_api_key or github_token.")]
+SecretName = Annotated[str, typer.Argument(metavar="NAME", help="Such as anthropic_api_key or github_token.")]
 
 
 @app.command()
@@ -36,11 +37,20 @@ def show(
     repo: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also weigh the settings of the repository in DIR.")
     ] = None,
+    defaults: Annotated[
+        bool, typer.Option("--defaults", help="What can be set, and the defaults; reads no settings.")
+    ] = False,
 ) -> None:
     """Show every setting with its value and its origin.
 
-    What is printed is valid TOML and can be copied into a settings file.
+    What is printed is valid TOML and can be copied into a settings file. With --defaults it
+    works also when your settings are wrong, and says what each of them is for.
     """
+    if defaults:
+        if repo is not None:
+            raise BadRequest("--defaults looks at no repository: leave out --repo or --defaults.")
+        _show_defaults(as_json)
+        return
     loaded = settings.load(repo=repo)
     for sentence in loaded.refused:
         typer.echo(f"warning: {sentence}", err=True)
@@ -55,6 +65,20 @@ def show(
         else:
             origin = loaded.origins[name]
             typer.echo(f"{name} = {_toml(value)}  # {origin if origin.isprintable() else _quoted(origin)}")
+
+
+def _show_defaults(as_json: bool) -> None:
+    if as_json:
+        rows = {
+            name: {"default": field.default, "variable": variable(name), "description": field.description}
+            for name, field in FIELDS.items()
+        }
+        typer.echo(json.dumps({"settings": rows}, indent=2))
+        return
+    for name, field in FIELDS.items():
+        typer.echo(f"# {field.description}")
+        default = _clean(field.default)
+        typer.echo(f"# {name} is not set\n" if default is None else f"{name} = {_toml(default)}\n")
 
 
 @app.command()
@@ -75,9 +99,9 @@ def path(
         typer.echo(json.dumps({name: str(place) for name, place in places.items()}, indent=2))
     elif every:
         for name, place in places.items():
-            typer.echo(f"{name:<12} {place}")
+            typer.echo(os.fsencode(f"{name:<12} {place}"))
     else:
-        typer.echo(paths.config_file)
+        typer.echo(os.fsencode(paths.config_file))
 
 
 @app.command()
@@ -131,7 +155,7 @@ def rotate_keys() -> None:
 def fingerprint() -> None:
     """Print the fingerprint of this installation's signing key.
 
-    Give it to those who check your records: hutch verify FILE --key FINGERPRINT.
+    Give it to those who check your records: hutch verify RECORD --key FINGERPRINT.
     """
     typer.echo(Signer.open(settings.find_paths().signing_key).fingerprint)
 
@@ -143,8 +167,13 @@ def _vault() -> Vault:
 
 def _value(name: str, from_file: Path | None) -> str:
     """A secret's value without the newline at its end."""
+    not_text = f"The value of {name} is not UTF-8 text. Encode it first, as base64."
     if from_file is None and sys.stdin.isatty():
-        typed: str = typer.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
+        try:
+            typed: str = typer.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
+            typed.encode()
+        except UnicodeError:
+            raise BadRequest(not_text) from None
         return typed
     try:
         raw = _read(from_file)
@@ -157,7 +186,7 @@ def _value(name: str, from_file: Path | None) -> str:
     try:
         return raw.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise BadRequest(f"The value of {name} is not UTF-8 text. Encode it first, as base64.") from None
+        raise BadRequest(not_text) from None
 
 
 def _read(from_file: Path | None) -> bytes:

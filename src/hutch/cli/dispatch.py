@@ -17,6 +17,10 @@ from hutch.cli.commands import Command
 from hutch.domain.errors import BadRequest
 
 Loaded = TyperCommand | TyperGroup
+LIBRARY_WORDS = (
+    ("Value error, ", ""),
+    ("Input should be a valid integer, unable to parse string as an integer", "it must be a whole number"),
+)
 
 
 def load(command: Command) -> Loaded:
@@ -60,6 +64,8 @@ def _usage_message(error: typer.TyperException, command: Command) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else f"hutch {command.name}"
     message = " ".join(error.format_message().split())
+    for theirs, ours in LIBRARY_WORDS:
+        message = message.replace(theirs, ours)
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} '{path} --help' tells more."
 
 

@@ -4,16 +4,18 @@ Every check answers by itself, also when all the others fail: this is the comman
 for the day on which nothing works.
 """
 
+import errno
 import json
 import os
+import shlex
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +26,9 @@ from rich.markup import escape
 
 from hutch.cli import exits
 from hutch.cli.console import Terminal
+from hutch.cli.glance import glance
 from hutch.domain.errors import HutchError
-from hutch.jail.probe import Check, Status, dotted, jail_checks, version_of
+from hutch.jail.probe import Check, Status, attempt, dotted, jail_checks, version_of
 from hutch.settings import find_paths, load
 
 GIB, MIB = 1024**3, 1024**2
@@ -34,6 +37,8 @@ OLDEST_PYTHON = (3, 11)
 OLDEST_GIT = (2, 34)
 YEAR_2025_S = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 QUICK_CHECK_S = 1.0
+ELSEWHERE = "Set HUTCH_HOME to a directory of your own: export HUTCH_HOME=~/hutch"
+OR_ELSEWHERE = "or: export HUTCH_HOME=~/hutch"
 
 MARKS: dict[Status, tuple[str, str, str]] = {  # as a sign, in ASCII, in colour
     "ok": ("✓", "ok", "green"),
@@ -59,11 +64,11 @@ def doctor_command(json_: Annotated[bool, typer.Option("--json", help="Print JSO
 def examine() -> list[Check]:
     """Run every check; those that wait for another program, side by side."""
     groups: list[Callable[[], list[Check]]] = [
-        lambda: [python(), settings()],
+        lambda: [attempt("python", python), attempt("settings", settings)],
         jail_checks,
-        lambda: [git()],
-        lambda: [ripgrep()],
-        lambda: [gh()],
+        lambda: [attempt("git", git)],
+        lambda: [attempt("rg", ripgrep)],
+        lambda: [attempt("gh", gh)],
         _data,
     ]
     with ThreadPoolExecutor(len(groups)) as threads:
@@ -112,53 +117,66 @@ def gh() -> Check:
     return _program("gh", "warn", "needed for pull requests on GitHub, and for nothing else", _install("gh"))
 
 
-def disk(data: Path) -> Check:
-    """Whether the data directory can be written, and for how long."""
-    place = next(path for path in (data, *data.parents) if path.exists())
-    elsewhere = f"Free some space under {place}, or set HUTCH_HOME to a directory on another disk."
+def disk(data: Path, home: Path | None = None) -> Check:
+    """Whether the data directory can be written, and for how long. `home` is what Hutch would make first."""
+    try:
+        place, kind = _nearest(data)
+    except OSError as error:
+        return Check("disk", "fail", f"{data} cannot be reached: {error.strerror}", _reaching_fix(data))
+    if not stat.S_ISDIR(kind.st_mode):
+        return Check("disk", "fail", f"{place} is not a directory", f"Move it away.\n{OR_ELSEWHERE}")
+    free = shutil.disk_usage(place).free
     try:
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"hutch")
     except OSError as error:
-        mend = f"sudo chown -R $(id -un) {place}  # or set HUTCH_HOME to a directory that you can write"
-        return Check("disk", "fail", f"{place} cannot be written: {error.strerror}", mend)
-    free = shutil.disk_usage(place).free
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            found = f"{data} cannot be {'written' if place == data else f'made in {place}'}: {error.strerror}"
+            return Check("disk", "fail", found, _writing_fix(data, place, home or data))
+        free = 0
     found = f"{_size(free)} free at {data}"
+    more_room = f"Free some space under {place}, or set HUTCH_HOME to a directory on another disk."
     if free < FULL_BYTES:
-        return Check("disk", "fail", f"{found}, less than {_size(FULL_BYTES)}", elsewhere)
+        return Check("disk", "fail", f"{found}, less than {_size(FULL_BYTES)}", more_room)
     if free < LOW_BYTES:
-        return Check("disk", "warn", f"{found}, less than {_size(LOW_BYTES)}", elsewhere)
+        return Check("disk", "warn", f"{found}, less than {_size(LOW_BYTES)}", more_room)
     return Check("disk", "ok", found)
 
 
 def database(file: Path) -> Check:
-    """Whether the database is sound; reads only, and for a second at most."""
-    if not file.exists():
-        return Check("database", "ok", f"none yet; it will be at {file}")
-    mend = f"Stop Hutch, then restore {file} from a backup."
+    """Whether the database is sound and can be written; reads only, and for a second at most."""
     try:
-        with closing(_read_only(file)) as connection:
-            schema = _one(connection, "SELECT version_num FROM alembic_version") or "none"
-            found = f"{_size(file.stat().st_size)} at {file}, schema {schema}"
-            try:
-                verdict = _one(connection, "PRAGMA quick_check(1)")
-            except sqlite3.OperationalError as error:
-                if "interrupted" not in str(error):
-                    raise
-                return Check("database", "ok", f"{found}, nothing wrong found in {QUICK_CHECK_S:g} s")
-    except (sqlite3.Error, OSError) as error:
-        return Check("database", "fail", f"{file} cannot be read: {error}", mend)
-    if verdict != "ok":
-        return Check("database", "fail", f"{file} is damaged: {verdict}", mend)
+        is_file = stat.S_ISREG(file.stat().st_mode)
+    except FileNotFoundError:
+        return Check("database", "ok", f"none yet; it will be at {file}")
+    except OSError as error:
+        return Check("database", "fail", f"{file} cannot be reached: {error.strerror}", _reaching_fix(file))
+    if not is_file:
+        return Check("database", "fail", f"{file} is not a file", f"Move it away.\n{OR_ELSEWHERE}")
+    try:
+        found = glance(file, _soundness, within_s=QUICK_CHECK_S)
+    except sqlite3.OperationalError as error:  # it could not be asked, which says nothing about it
+        return Check("database", "fail", f"{file} cannot be read: {error}", _reading_fix(file, str(error)))
+    except sqlite3.Error as error:
+        backups = file.parent / "backups"
+        mend = f"Stop Hutch, keep a copy of {file}, then put back the newest backup from {backups}."
+        return Check("database", "fail", f"{file} is damaged: {error}", mend)
+    found = f"{_size(file.stat().st_size)} at {file}, {found}"
+    if not _may(os.W_OK, file.parent, *file.parent.glob(f"{file.name}*")):
+        mend = _writing_fix(file.parent, file.parent, file.parent)
+        return Check("database", "fail", f"{found}; sound, but it cannot be written", mend)
     return Check("database", "ok", found)
 
 
 def newest_event_ms(file: Path) -> int | None:
     """When the newest event was written; None when there is none, or no telling."""
     try:
-        with closing(_read_only(file)) as connection:
-            newest = _one(connection, "SELECT max(at_ms) FROM logs")
-    except sqlite3.Error:
+        newest = glance(
+            file,
+            lambda connection: _one(connection, "SELECT max(at_ms) FROM logs"),
+            within_s=QUICK_CHECK_S,
+        )
+    except (sqlite3.Error, OSError):
         return None
     return newest if isinstance(newest, int) else None
 
@@ -181,11 +199,71 @@ def _data() -> list[Check]:
         paths = find_paths()
     except HutchError as error:
         return [
-            Check("disk", "fail", str(error), "export HUTCH_HOME=/var/lib/hutch"),
-            clock(time.time(), None),
+            Check("disk", "fail", str(error), ELSEWHERE),
+            Check("database", "fail", "not looked for: there is no directory to look in", ELSEWHERE),
+            attempt("clock", lambda: clock(time.time(), None)),
         ]
-    newest_ms = newest_event_ms(paths.database)
-    return [disk(paths.data), database(paths.database), clock(time.time(), newest_ms)]
+    return [
+        attempt("disk", lambda: disk(paths.data, paths.home)),
+        attempt("database", lambda: database(paths.database)),
+        attempt("clock", lambda: clock(time.time(), newest_event_ms(paths.database))),
+    ]
+
+
+def _nearest(directory: Path) -> tuple[Path, os.stat_result]:
+    """The directory itself, or the nearest of those above it that exists."""
+    for path in (directory, *directory.parents):
+        try:
+            return path, path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
+
+
+def _writing_fix(data: Path, place: Path, home: Path) -> str:
+    """How to be allowed to write `data`, of which `place` is the part that exists.
+
+    Only what is Hutch's own, and certain to be, is ever to change hands.
+    """
+    file_system = os.statvfs(place)
+    if file_system.f_flag & os.ST_RDONLY:
+        return f"{place} is on a file system that is read-only. {ELSEWHERE}"
+    if file_system.f_blocks == 0:  # /proc, /sys and the like hold no files
+        return ELSEWHERE
+    if place == data:
+        quoted = shlex.quote(str(data))
+        if all(path.stat().st_uid == os.geteuid() for path in (data, *data.glob("hutch.db*"))):
+            return f"chmod -R u+rwX {quoted}"
+        is_ours = _may(os.R_OK | os.X_OK, data) and (data / "hutch.db").exists()
+        return f"sudo chown -R $(id -u) {quoted}\n{OR_ELSEWHERE}" if is_ours else ELSEWHERE
+    if place.stat().st_uid == os.geteuid():
+        return f"chmod u+w {shlex.quote(str(place))}"
+    if home.exists():  # somebody else's, who knows what for
+        return ELSEWHERE
+    return f"sudo install -d -m 700 -o $(id -u) {shlex.quote(str(home))}\n{OR_ELSEWHERE}"
+
+
+def _reaching_fix(path: Path) -> str:
+    """How to pass the directory that keeps us out; it is the first one that can be seen."""
+    for above in path.parents:
+        try:
+            is_mine = above.stat().st_uid == os.geteuid()
+        except OSError:
+            continue
+        return f"chmod u+rwx {shlex.quote(str(above))}" if is_mine else ELSEWHERE
+    return ELSEWHERE
+
+
+def _reading_fix(file: Path, said: str) -> str:
+    if "locked" in said:
+        return f"fuser -v {shlex.quote(str(file))}  # see who holds it, then look again"
+    if not _may(os.R_OK | os.W_OK, file, file.parent):
+        return _writing_fix(file.parent, file.parent, file.parent)
+    return f"sqlite3 -readonly {shlex.quote(str(file))} 'PRAGMA quick_check'  # see by hand what it says"
+
+
+def _may(mode: int, *paths: Path) -> bool:
+    return all(os.access(path, mode, effective_ids=True) for path in paths)
 
 
 def _program(name: str, absent: Status, why: str, fix: str) -> Check:
@@ -198,11 +276,21 @@ def _program(name: str, absent: Status, why: str, fix: str) -> Check:
     return Check(name, "ok", f"{dotted(version)} at {path}")
 
 
-def _read_only(file: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=QUICK_CHECK_S)
-    deadline = time.monotonic() + QUICK_CHECK_S
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
-    return connection
+def _soundness(connection: sqlite3.Connection) -> str:
+    """Its schema, once it is known to be sound; else the error that SQLite should have raised."""
+    schema = None
+    if _one(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"):
+        schema = _one(connection, "SELECT version_num FROM alembic_version")
+    found = f"schema {schema or 'none'}"
+    try:
+        verdict = _one(connection, "PRAGMA quick_check(1)")
+    except sqlite3.OperationalError as error:
+        if "interrupted" not in str(error):
+            raise
+        return f"{found}, nothing wrong found in {QUICK_CHECK_S:g} s"
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)
+    return found
 
 
 def _one(connection: sqlite3.Connection, query: str) -> object:

@@ -34,7 +34,7 @@ def code_of(error: Exception) -> int:
             return DENIED
         case LimitReached():
             return LIMIT_REACHED
-        case Unavailable():
+        case Unavailable() | OSError():  # a file or a disk that is not as it should be
             return UNAVAILABLE
         case _:
             return BUG

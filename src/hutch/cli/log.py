@@ -2,7 +2,11 @@
 
 import asyncio
 import json
-from contextlib import aclosing
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -10,10 +14,13 @@ import orjson
 import typer
 
 from hutch import app, settings
-from hutch.cli.sessions import find_session
+from hutch.cli.sessions import NONE_YET, find_session, open_sessions
+from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
 
-Session = Annotated[str | None, typer.Argument(help="A session id, or 'last'. Without it: all sessions.")]
+Session = Annotated[
+    str | None, typer.Argument(metavar="SESSION", help="A session id, or 'last'. Without it: all sessions.")
+]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the session ends.")]
 After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin after this event.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
@@ -23,6 +30,8 @@ def log_command(
     session: Session = None, follow: Follow = False, after: After = 0, as_json: Json = False
 ) -> None:
     """Show the events of a session, or list the sessions."""
+    if session is None and (follow or after):
+        raise BadRequest("Say which session: hutch log last --follow, or its id.")
     if session is None:
         asyncio.run(_list_sessions(as_json))
     else:
@@ -33,7 +42,10 @@ async def _list_sessions(as_json: bool) -> None:
     loaded = settings.load()
     app.configure_logs(loaded)
     before, any_ = None, False
-    async with app.event_log(loaded.paths) as log:
+    if not loaded.paths.database.exists():
+        typer.echo(NONE_YET, err=True)
+        return
+    async with open_sessions(loaded) as log:
         while heads := await log.heads(before=before):
             before, any_ = heads[-1].session_id, True
             for head in heads:
@@ -54,24 +66,57 @@ async def _list_sessions(as_json: bool) -> None:
                     state = "ended" if head.ended else "open"
                     typer.echo(f"{head.session_id}  {_time(head.opened_ms)}  {state:<5}  {head.seq} events")
     if not any_:
-        typer.echo("No sessions yet.", err=True)
+        typer.echo(NONE_YET, err=True)
 
 
 async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> None:
     loaded = settings.load()
     app.configure_logs(loaded)
     show = _show_json if as_json else _show_line
-    async with app.event_log(loaded.paths) as log:
+    async with open_sessions(loaded) as log:
         session_id = await find_session(log, session)
+        head = await log.head(session_id)
+        if after > head.seq:
+            raise BadRequest(
+                f"Session {session_id} has {head.seq} events; there is nothing after {after} yet."
+            )
         if follow:
-            async with aclosing(log.follow(session_id, after=after)) as entries:
+            async with stop_when_unread(), aclosing(log.follow(session_id, after=after)) as entries:
                 async for entry in entries:
                     show(entry)
+                    sys.stdout.flush()
             return
         while page := await log.read(session_id, after=after):
             for entry in page:
                 show(entry)
             after = page[-1].seq
+
+
+@asynccontextmanager
+async def stop_when_unread() -> AsyncIterator[None]:
+    """Leave with BrokenPipeError when the reader of our output goes, also while there is nothing to say."""
+    loop, task, output = asyncio.get_running_loop(), asyncio.current_task(), sys.stdout.fileno()
+    is_pipe = stat.S_ISFIFO(os.fstat(output).st_mode) or stat.S_ISSOCK(os.fstat(output).st_mode)
+    unread = False
+
+    def stop() -> None:
+        nonlocal unread
+        unread = True
+        loop.remove_reader(output)
+        if task:
+            task.cancel()
+
+    if is_pipe:
+        loop.add_reader(output, stop)  # a pipe that we write to is ready to read only when it is broken
+    try:
+        yield
+    except asyncio.CancelledError:
+        if unread:
+            raise BrokenPipeError from None
+        raise
+    finally:
+        if is_pipe:
+            loop.remove_reader(output)
 
 
 def _show_json(entry: Entry) -> None:
@@ -102,7 +147,7 @@ def _summary(event: AnyEvent) -> str:
     """An event in one line: its fields as they were, without the type."""
     match event:
         case ErasedEvent():
-            return f"(erased {_time(event.at_ms)}: {event.reason})"
+            return f"(erased {_time(event.at_ms)}{f': {event.reason}' if event.reason else ''})"
         case UnknownEvent():
             return f"(from a newer Hutch) {event.payload.decode(errors='replace')}"
         case Event():

@@ -8,6 +8,7 @@ and its own module. Every error becomes one message on stderr and an exit code.
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import hutch
 from hutch.cli import exits, usage
@@ -23,14 +24,15 @@ def main() -> int:
 def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
     """Answer, whatever happens; nothing rises from here."""
     words = list(args)
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     debug = bool(words) and words[0] == "--debug"
     try:
         code = _answer(words[1:] if debug else words, commands)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Python flushes stdout once more on its way out: let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()
         return exits.BROKEN_PIPE
     except KeyboardInterrupt:
         sys.stderr.write("hutch: interrupted\n")
@@ -38,12 +40,13 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
     except Exception as error:  # noqa: BLE001 - nobody above could answer
         if debug:
             sys.excepthook(type(error), error, error.__traceback__)
+            return exits.code_of(error)
         return _say(error)
 
 
 def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
     match words:
-        case [] | ["-h" | "--help", *_]:
+        case [] | ["-h" | "--help", *_] | ["help"]:
             sys.stdout.write(usage.help_text())
         case ["--version", *_]:
             sys.stdout.write(f"hutch {hutch.__version__}\n")
@@ -74,13 +77,28 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
             return []
 
 
+def _visible(text: str) -> str:
+    """A message may quote what a stranger wrote: nothing in it can drive the terminal."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
+
+
+def _silence_stdout() -> None:
+    """Python flushes stdout once more on its way out: let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _say(error: Exception) -> int:
     code = exits.code_of(error)
     if isinstance(error, HutchError) and code != exits.BUG:
-        sys.stderr.write(f"hutch: {error}\n")
+        sys.stderr.write(f"hutch: {_visible(str(error))}\n")
+    elif isinstance(error, OSError):
+        if not error.filename:
+            _silence_stdout()
+        place = f"{error.filename}: " if error.filename else "The output could not be written: "
+        sys.stderr.write(f"hutch: {_visible(place)}{error.strerror or error}. Mend that and try again.\n")
     else:
         sys.stderr.write(
-            f"hutch: {type(error).__name__}: {error}\n"
+            f"hutch: {type(error).__name__}: {_visible(str(error))}\n"
             "This is a bug in Hutch. Put --debug before the command to see where: hutch --debug …\n"
         )
     return code

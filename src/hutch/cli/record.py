@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
-from hutch.cli.sessions import find_session
-from hutch.domain.errors import BadRequest
+from hutch.cli.sessions import find_session, open_sessions
+from hutch.domain.errors import BadRequest, Conflict
 
-Session = Annotated[str, typer.Argument(help="A session id, or 'last'.")]
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _SEQS = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
@@ -26,14 +27,17 @@ def export_command(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write; SESSION.zip by default."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write the record of a session to a file that anybody can verify offline."""
 
+    if output == Path("-"):
+        raise BadRequest("A record is a zip file and does not go to a terminal. Name a file: -o record.zip")
+
     async def run() -> None:
         loaded = _start()
-        async with app.event_log(loaded.paths) as log:
+        async with open_sessions(loaded) as log:
             session_id = await find_session(log, session)
             path = output or Path(f"{session_id}.zip")
             head = await app.export(log, session_id, path, overwrite=force)
@@ -53,6 +57,7 @@ def receipt_command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; stdout by default.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Sign what the log of a session says now, to be kept elsewhere.
 
@@ -61,13 +66,13 @@ def receipt_command(
 
     async def run() -> None:
         loaded = _start()
-        async with app.event_log(loaded.paths) as log:
+        async with open_sessions(loaded) as log:
             receipt = await log.receipt(await find_session(log, session))
         text = json.dumps(receipt.to_json()) + "\n"
         if output is None:
             sys.stdout.write(text)
         else:
-            output.write_text(text)
+            _write_new(output, text, force=force)
             typer.echo(f"Receipt for event {receipt.seq} written to {output}.", err=True)
 
     asyncio.run(run())
@@ -86,22 +91,24 @@ def erase_command(
     yes: Yes = False,
 ) -> None:
     """Erase what events said. That they happened, and in which order, stays provable."""
-    if bool(seq) == everything:
+    if seq and everything:
+        raise BadRequest("--seq and --all do not go together. Choose one.")
+    if not seq and not everything:
         raise BadRequest("Say which events to erase: --seq 7, --seq 3-9, or --all.")
     wanted = None if everything else _numbers(seq or [])
-    what = "every event" if wanted is None else f"{len(wanted)} event{'' if len(wanted) == 1 else 's'}"
-    if not yes:
-        _confirm(f"Erase what {what} of {session} said? This cannot be undone.")
 
     async def run() -> None:
         loaded = _start()
-        async with app.event_log(loaded.paths) as log:
+        async with open_sessions(loaded) as log:
             session_id = await find_session(log, session)
+            asked = (await log.head(session_id)).seq if wanted is None else len(wanted)
+            if not yes:
+                _confirm(f"Erase what {_count(asked, 'event')} of {session_id} said? This cannot be undone.")
             erased = await log.erase(session_id, wanted, reason=reason)
-        typer.echo(f"{erased} payload{'' if erased == 1 else 's'} erased.", err=True)
-        backups = sorted((loaded.paths.data / "backups").glob("*.db"))
-        if erased and backups:
-            typer.echo(f"Backups may still hold them: {', '.join(map(str, backups))}", err=True)
+        before = f"; {asked - erased} had been erased before" if erased < asked else ""
+        typer.echo(f"{_count(erased, 'payload')} erased{before}.", err=True)
+        if erased:
+            _mention_backups(loaded)
 
     asyncio.run(run())
 
@@ -119,12 +126,16 @@ def prune_command(
     limit = loaded.settings.retention.days if days is None else days
     if limit is None:
         raise BadRequest("Nothing says how long to keep sessions. Set retention.days, or say --days N.")
-    if not (yes or dry_run):
-        _confirm(f"Erase what all sessions that ended over {limit} days ago said? This cannot be undone.")
 
     async def run() -> list[app.Pruned]:
-        async with app.event_log(loaded.paths) as log:
-            return await app.prune(log, days=limit, dry_run=dry_run)
+        async with open_sessions(loaded) as log:
+            found = await app.prune(log, days=limit, dry_run=True)
+            if dry_run:
+                return found
+            if found and not yes:
+                what = f"{_count(len(found), 'session')} that ended over {_count(limit, 'day')} ago"
+                _confirm(f"Erase what {what} said? This cannot be undone.")
+            return await app.prune(log, days=limit)
 
     pruned = asyncio.run(run())
     for one in pruned:
@@ -132,14 +143,35 @@ def prune_command(
             typer.echo(json.dumps({"session": one.session_id, "payloads": one.payloads, "dry_run": dry_run}))
         else:
             typer.echo(f"{one.session_id}  {one.payloads} payloads")
+    if pruned and not dry_run:
+        _mention_backups(loaded)
     verb = "would be erased" if dry_run else "erased"
-    typer.echo(f"{len(pruned)} session{'' if len(pruned) == 1 else 's'} {verb}.", err=True)
+    typer.echo(f"{_count(len(pruned), 'session')} {verb}.", err=True)
 
 
 def _start() -> settings.Loaded:
     loaded = settings.load()
     app.configure_logs(loaded)
     return loaded
+
+
+def _write_new(path: Path, text: str, *, force: bool) -> None:
+    """Write a file that must not be there yet, unless forced: a receipt is often the only proof."""
+    try:
+        with path.open("w" if force else "x") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Conflict(f"{path} exists. Choose another name, or add --force to replace it.") from None
+
+
+def _mention_backups(loaded: settings.Loaded) -> None:
+    backups = sorted((loaded.paths.data / "backups").glob("*"))
+    if backups:
+        typer.echo(f"Backups may still hold it: {', '.join(map(str, backups))}", err=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _confirm(question: str) -> None:
@@ -152,7 +184,9 @@ def _numbers(texts: list[str]) -> set[int]:
     numbers: set[int] = set()
     for text in texts:
         found = _SEQS.fullmatch(text)
-        if not found or int(found[2] or found[1]) - int(found[1]) not in range(1_000_000):
+        if not found:
             raise BadRequest(f"--seq {text!r} is not an event number such as 7 or a range such as 3-9.")
+        if int(found[2] or found[1]) - int(found[1]) not in range(1_000_000):
+            raise BadRequest(f"--seq {text} goes backwards or is too long. Write it like 3-9, or use --all.")
         numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
     return numbers

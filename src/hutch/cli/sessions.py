@@ -1,8 +1,23 @@
-"""Which session a person means."""
+"""What the commands on sessions share: the log they open, and which session a person means."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hutch import app, settings
 from hutch.app import EventLog
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
+
+NONE_YET = "There are no sessions yet. `make demo` records one."
+
+
+@asynccontextmanager
+async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[EventLog]:
+    """The event log of an installation that has one; looking does not make one."""
+    if not loaded.paths.database.exists():
+        raise NotFound(NONE_YET)
+    async with app.event_log(loaded.paths) as log:
+        yield log
 
 
 async def find_session(log: EventLog, text: str) -> SessionId:
@@ -11,5 +26,5 @@ async def find_session(log: EventLog, text: str) -> SessionId:
         return parse_session_id(text)
     heads = await log.heads(limit=1)
     if not heads:
-        raise NotFound("There are no sessions yet.")
+        raise NotFound(NONE_YET)
     return heads[0].session_id

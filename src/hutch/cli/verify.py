@@ -12,7 +12,9 @@ from hutch.store.verify import Report, read_receipt, verify_bundle
 
 
 def verify_command(
-    file: Annotated[Path, typer.Argument(help="The record: a file that hutch export wrote.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="RECORD", help="The record: a file that hutch export wrote.")
+    ],
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="FINGERPRINT", help="Accept only signatures of this key. May be repeated."),
@@ -38,6 +40,8 @@ def _show(file: Path, report: Report) -> None:
         typer.echo(f"ok: {report.events} events of {report.session}, {ended}, {report.erased} erased")
         for fingerprint in report.keys:
             typer.echo(f"signed by {fingerprint}{'' if report.pinned else ' (not checked: say --key)'}")
+        if report.receipts:
+            typer.echo(f"agrees with {report.receipts} receipt{'' if report.receipts == 1 else 's'}")
     else:
         typer.echo(f"BAD: {report.problem}")
     for warning in report.warnings:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
+SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
 
-_LINE_BREAK = r"(?:\s|\\[nr]){1,64}"
+_LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}"  # with the bar that stands before each line of an exception group
 
 SHAPES: dict[str, str] = {
     "anthropic_key": r"sk-ant-[A-Za-z0-9_-]{16,}+",
@@ -52,23 +53,46 @@ def _alternatives() -> Iterator[str]:
     yield f"A{_AUTHORIZATION}(?P<Authorization>)"
 
 
+def _parts(value: str) -> Iterator[str]:
+    """A value, and each of its lines, since many a text is shown line by line."""
+    yield value
+    lines = [line.strip() for line in value.splitlines()]
+    if len(lines) > 1:
+        # Not the frame of a key: every key has it, and without it another one is not recognised.
+        yield from (line for line in lines if len(line) >= SHORTEST_LINE and not line.startswith("-----"))
+
+
 def _spellings(value: str) -> set[str]:
-    """A value as it stands, inside a JSON string, and inside a URL."""
+    """A value as it stands, inside a JSON string, inside a URL, and inside what Python's `repr` gives."""
+    # The quotes around it depend on the rest of the string, and so whether ' is escaped: with a " it is.
+    printed = {
+        repr('"' + value)[2:-1],
+        ascii('"' + value)[2:-1],
+        repr(b'"' + value.encode(errors="surrogatepass"))[3:-1],
+    }
     return {
         value,
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
-        quote(value, safe=""),
+        quote(value, safe="", errors="surrogatepass"),
+        *printed,
+        *(text.replace("\\'", "'") for text in printed),
     }
+
+
+def _known(text: str) -> str:
+    """A spelling as a pattern; its lines may have been indented, or begin with a bar."""
+    return re.escape(text).replace("\\\n", r"\r?\n[ \t|]{0,64}")
 
 
 class Redactor:
     """Replaces secrets in texts by `[redacted:NAME]`."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        spellings = {text for value in values if len(value) >= SHORTEST_VALUE for text in _spellings(value)}
+        long = [value for value in values if len(value) >= SHORTEST_VALUE]
+        spellings = {text for value in long for part in _parts(value) for text in _spellings(part)}
         # Longest first: of two values that begin alike, the longer one must go as a whole.
-        known = [re.escape(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
+        known = [_known(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
         self._pattern = re.compile("|".join([*known, *_alternatives()]))
 
     def clean(self, text: str) -> str:

@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,17 +33,32 @@ class Check:
     fix: str = ""
 
 
+def attempt(name: str, ask: Callable[[], Check]) -> Check:
+    """Ask; a check that breaks is one that fails, and the others are still heard."""
+    try:
+        return ask()
+    except Exception as error:  # noqa: BLE001 - nothing that a machine does may silence the doctor
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name} line {place.lineno}"
+        return Check(
+            name,
+            "fail",
+            f"the check itself broke: {type(error).__name__}: {error} ({where})",
+            "This is a bug in Hutch. Report it with the line above.",
+        )
+
+
 def jail_checks(root: Path = ROOT) -> list[Check]:
     """Everything that a jail needs, the parts first and a real jail last."""
     path = shutil.which("bwrap")
-    real = jail(path)
+    real = attempt("jail", lambda: jail(path))
     works = real.status == "ok"
     return [
-        bubblewrap(path),
-        user_namespaces(root),
-        apparmor(root, bwrap_works=works),
-        seccomp(root),
-        cgroups(root),
+        attempt("bwrap", lambda: bubblewrap(path)),
+        attempt("user namespaces", lambda: user_namespaces(root)),
+        attempt("apparmor", lambda: apparmor(root, bwrap_works=works)),
+        attempt("seccomp", lambda: seccomp(root)),
+        attempt("cgroups", lambda: cgroups(root)),
         real,
     ]
 
@@ -166,6 +182,12 @@ def seccomp(root: Path = ROOT) -> Check:
     return Check("seccomp", "ok", "filters are available")
 
 
+FALLBACK = "instead, rlimits bound each process, and a watcher ends a jail that uses too much"
+DELEGATION_FIX = """\
+systemd-run --user --scope -p Delegate=yes hutch …
+where nobody is logged in, first: sudo loginctl enable-linger $(id -un)"""
+
+
 def cgroups(root: Path = ROOT) -> Check:
     """Whether memory and processes can be limited by the kernel for a whole jail."""
     lines = [line.split(":", 2) for line in _read(root / "proc/self/cgroup").splitlines()]
@@ -174,14 +196,11 @@ def cgroups(root: Path = ROOT) -> Check:
         own = next((mount / path.lstrip("/") for number, _, path in lines if number == "0"), mount)
         if _is_delegated(own):
             return Check("cgroups", "ok", f"v2, {own.relative_to(root / 'sys/fs')} is ours")
-        found = "v2, but none is ours: limits fall back to rlimits and a watcher"
-        return Check("cgroups", "warn", found, "systemd-run --user --scope -p Delegate=yes hutch …")
+        return Check("cgroups", "warn", f"v2, but none is ours; {FALLBACK}", DELEGATION_FIX)
     if all(os.access(mount / controller / "cgroup.procs", os.W_OK) for controller in ("memory", "pids")):
         return Check("cgroups", "ok", "v1, memory and pids can be limited")
-    found = "none to be had: limits fall back to rlimits and a watcher"
-    return Check(
-        "cgroups", "warn", found, "Boot with systemd.unified_cgroup_hierarchy=1, or run Hutch as root."
-    )
+    boot = "Boot with systemd.unified_cgroup_hierarchy=1, then:"
+    return Check("cgroups", "warn", f"no v2, and no v1 that is ours; {FALLBACK}", f"{boot}\n{DELEGATION_FIX}")
 
 
 def version_of(argv: Sequence[str]) -> tuple[int, ...] | None:

@@ -1,7 +1,23 @@
-"""What Hutch was told, by whom, and where it keeps its things. The only reader of the environment."""
+"""What Hutch was told, by whom, and where it keeps its things. The only reader of the environment.
 
-from hutch.settings.layers import Loaded, find_paths, load, terminal_type
-from hutch.settings.model import Settings
-from hutch.settings.paths import Paths
+The paths are at hand at once, for a shell that waits for completions; whoever wants
+the settings themselves waits for pydantic too.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hutch.settings.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from hutch.settings.layers import Loaded, load, terminal_type
+    from hutch.settings.model import Settings
 
 __all__ = ["Loaded", "Paths", "Settings", "find_paths", "load", "terminal_type"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in {"Loaded", "Settings", "load", "terminal_type"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hutch.settings import layers
+
+    return getattr(layers, name)

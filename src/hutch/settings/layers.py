@@ -23,6 +23,7 @@ from pydantic_settings import EnvSettingsSource
 from hutch.domain.errors import BadRequest
 from hutch.domain.redaction import Redactor
 from hutch.settings import repository
+from hutch.settings.faults import in_words
 from hutch.settings.model import FIELDS, SECTIONS, Settings, repository_may, size_text, variable
 from hutch.settings.paths import Paths
 from hutch.settings.repository import May
@@ -87,11 +88,6 @@ def load(
     return Loaded(_validated(given), paths, origins, tuple(refused))
 
 
-def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
-    """Where things are kept, without a look at any settings: it also works when these are wrong."""
-    return Paths.of(os.environ if environ is None else environ)
-
-
 def _flat(table: Mapping[str, Any], origin: str, prefix: str = "") -> dict[str, Given]:
     """`{"jail": {"processes": 5}}` as `{"jail.processes": Given(5, origin)}`."""
     flat: dict[str, Given] = {}
@@ -109,12 +105,19 @@ def _user_file(path: Path) -> dict[str, Given]:
         return _flat(tomllib.loads(path.read_bytes().decode()), str(path))
     except FileNotFoundError:
         return {}
+    except PermissionError:
+        raise BadRequest(
+            f"The settings in {path} cannot be read: Permission denied. "
+            "Let yourself read it, or set HUTCH_HOME to a directory of your own."
+        ) from None
     except OSError as error:
         raise BadRequest(
             f"The settings in {path} cannot be read: {error.strerror}. Mend or move it."
         ) from None
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"{path} is not valid TOML: {error}. Correct it or move it away.") from None
+        raise BadRequest(
+            f"{path} is not valid TOML: {repository.toml_in_words(error)}. Correct it or move it away."
+        ) from None
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Given]:
@@ -155,8 +158,7 @@ def _fault(name: str, given: Given) -> str:
     try:
         _validated({name: given})
     except ValidationError as error:
-        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        return re.sub(r"^(Input|String|Value|Tuple)\b", "It", message)
+        return in_words(error.errors(include_url=False)[0], is_size=FIELDS[name].annotation is ByteSize)
     return ""
 
 
@@ -213,7 +215,7 @@ def _unknown(name: str, origin: str, known: Collection[str]) -> str:
     elif near:
         way_out = f"Did you mean {near[0]}?"
     else:
-        way_out = "`hutch config show` lists all settings."
+        way_out = "Take it away; `hutch config show --defaults` lists all settings."
     return f"{_shown_name(name)} (from {origin}) is not a setting. {way_out}"
 
 

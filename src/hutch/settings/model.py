@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from hutch.settings.repository import May
 
 GIB, MIB = 1024**3, 1024**2
+SIZE_WANTED = "It should be a size such as 512MiB"
 
 
 def _not_bool(value: object) -> object:
@@ -26,7 +27,7 @@ def _not_bool(value: object) -> object:
 def _size(value: object) -> object:
     # Short enough that no number of digits can overflow a float on the way.
     if isinstance(value, str) and not re.fullmatch(r"\d{1,18}(\.\d{1,6})?\s?[A-Za-z]{0,3}", value.strip()):
-        raise ValueError('It should be a number of bytes, or a size such as "512MB" or "2GiB"')
+        raise ValueError(SIZE_WANTED)
     return _not_bool(value)
 
 
@@ -187,7 +188,7 @@ def repository_may(name: str) -> May:
 
 def size_text(size_bytes: int) -> str:
     """A size as people write it, and exact: `2GiB`, or the plain number when no unit fits."""
-    for unit, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
-        if size_bytes and size_bytes % factor == 0:
-            return f"{size_bytes // factor}{unit}"
+    for unit, power in (("EiB", 6), ("PiB", 5), ("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
+        if size_bytes and size_bytes % 1024**power == 0:
+            return f"{size_bytes // 1024**power}{unit}"
     return str(int(size_bytes))

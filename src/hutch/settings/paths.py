@@ -1,11 +1,13 @@
 """Where an installation keeps its things.
 
 The XDG directories of the user, or, when `HUTCH_HOME` is set, one directory that
-holds everything: handy for a service, a second installation, or a test.
+holds everything: handy for a service, a second installation, or a test. Loads
+nothing heavy, so that completion can ask it too.
 """
 
 import os
 import pwd
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,7 @@ class Paths:
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "Paths":
         if environ.get("HUTCH_HOME"):
-            home = Path(environ["HUTCH_HOME"]).absolute()
+            home = _named_home(environ)
             return cls(home / "config.toml", home / "data", home / "state", home / "cache")
         return cls(
             config_file=_directory(environ, "XDG_CONFIG_HOME", ".config") / "config.toml",
@@ -33,6 +35,12 @@ class Paths:
             state=_directory(environ, "XDG_STATE_HOME", ".local/state"),
             cache=_directory(environ, "XDG_CACHE_HOME", ".cache"),
         )
+
+    @property
+    def home(self) -> Path:
+        """The topmost directory that is Hutch's alone: `HUTCH_HOME`, or else that of the data."""
+        one_for_all = self.config_file.parent == self.data.parent
+        return self.data.parent if one_for_all else self.data
 
     @property
     def database(self) -> Path:
@@ -57,6 +65,44 @@ class Paths:
     @property
     def vault_keys(self) -> Path:
         return self.keys / "vault.keys"
+
+
+def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
+    """Where things are kept, without a look at any settings: it also works when these are wrong."""
+    return Paths.of(os.environ if environ is None else environ)
+
+
+def _named_home(environ: Mapping[str, str]) -> Path:
+    """The directory in `HUTCH_HOME`: `~` stands for a home, and a relative path begins where we are."""
+    named = environ["HUTCH_HOME"]
+    user, _, rest = named.partition("/")
+    if user.startswith("~"):
+        try:
+            home = _user_home(environ) if user == "~" else Path(pwd.getpwnam(user[1:]).pw_dir)
+        except KeyError:
+            raise BadRequest(
+                f"HUTCH_HOME is {named!r}, and there is no user {user[1:]!r}. Name a directory."
+            ) from None
+        named = str(home / rest)
+    try:
+        path = Path(named).absolute()
+    except FileNotFoundError:
+        raise BadRequest(
+            f"HUTCH_HOME is {named!r}, and the directory that it begins in is gone. Give it in full."
+        ) from None
+    if _is_something_else(path):
+        raise BadRequest(f"HUTCH_HOME is {str(path)!r}, which is not a directory. Set it to one.")
+    return path
+
+
+def _is_something_else(path: Path) -> bool:
+    """Whether there is something here that is not a directory."""
+    try:
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except NotADirectoryError:  # a part of the path is a file
+        return True
+    except OSError:  # nothing there yet; or not for us to see, and told when it is used
+        return False
 
 
 def _directory(environ: Mapping[str, str], name: str, default: str) -> Path:

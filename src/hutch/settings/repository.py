@@ -18,7 +18,7 @@ from typing import Any
 from hutch.domain.errors import NotFound
 
 FOLDER, FILE = ".hutch", "config.toml"
-LARGEST_FILE_BYTES = 64 * 1024
+LARGEST_FILE_BYTES = 8 * 1024  # the time to read `a.a.a.a=1` grows with its square
 
 
 class May(StrEnum):
@@ -56,7 +56,18 @@ def read(repo: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode())
     except (ValueError, RecursionError) as error:  # broken TOML, not UTF-8, absurd numbers or nesting
-        raise Unusable(f"it is not valid TOML ({str(error)[:200]})") from None
+        raise Unusable(f"it is not valid TOML ({toml_in_words(error)})") from None
+
+
+def toml_in_words(error: ValueError | RecursionError) -> str:
+    """Why a file is not TOML."""
+    match error:
+        case tomllib.TOMLDecodeError():
+            return str(error)[:200]
+        case UnicodeDecodeError():
+            return "it is not text in UTF-8"
+        case _:
+            return "a number in it is too large, or its lists are nested too deep"
 
 
 def _read_beneath(root: int) -> bytes:

@@ -1,16 +1,16 @@
-"""The zip of an exported record, opened by somebody who does not trust it.
+"""The zip of an exported record: how it is laid out, and how a stranger's is opened.
 
-Stricter than a zip library: exactly our files, once each, in order, and not a
-byte beside them, so that no two programs can see different records in one file.
-Nothing is unpacked further than it is read, and never beyond a limit. Lines are
-handed out before the checksum at the end, so damage is named by its event.
+One layout, to the byte: each header follows from the names, sizes, checksums and
+places of the files, so a reader rebuilds all of them and compares. Only the packed
+data is free, and no two programs can see different records in one file. Nothing is
+unpacked further than it is read, and never beyond a limit. Lines are handed out
+before the checksum at the end, so damage is named by its event.
 """
 
 import os
-import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,28 +20,80 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.record import FILES, Damaged
 
 BLOCK_BYTES = 256 * 1024
-DIRECTORY_BYTES = 4096
 
 # APPNOTE.TXT 4.3: signature first, all little-endian.
 _LOCAL = struct.Struct("<4s5H3L2H")
+_LOCAL_EXTRA = struct.Struct("<2H2Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 _LOCATOR = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
+_VERSION = 45  # of zip itself: the first with 64-bit sizes
+_UNIX = 3 << 8
 _DEFLATED = 8
-_IN_EXTRA = 0xFFFFFFFF  # the real number does not fit in 32 bits and stands in the extra field
-_ENCRYPTED = 1
-_ZIP64_VERSION = 45
-_LOCAL_EXTRA_BYTES = 20  # room for two 64-bit sizes, and nothing else
+_DATE = 33  # 1 January 1980, the first day there is
+_MODE = 0o100644 << 16
+_LARGEST = 2**31 - 1  # where zip libraries go over to 64 bits
+_IN_EXTRA = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class Packed:
+    """A file in the zip: what its headers say of it."""
+
     name: str
-    start: int
+    place: int
     packed_bytes: int
     size_bytes: int
     checksum: int
+
+    @property
+    def start(self) -> int:
+        return self.place + _header_bytes(self.name)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.packed_bytes
+
+
+def header(file: Packed) -> bytes:
+    """What stands before the data of a file."""
+    name, wide = file.name.encode(), (_IN_EXTRA, _IN_EXTRA)
+    fixed = _LOCAL.pack(
+        b"PK\3\4", _VERSION, 0, _DEFLATED, 0, _DATE, file.checksum, *wide, len(name), _LOCAL_EXTRA.size
+    )
+    return fixed + name + _LOCAL_EXTRA.pack(1, 16, file.size_bytes, file.packed_bytes)
+
+
+def directory(files: Sequence[Packed]) -> bytes:
+    """What stands after the last file, up to the end of the zip."""
+    start, entries = files[-1].end, b"".join(map(_entry, files))
+    count, wide = len(files), b""
+    if start > _LARGEST:
+        wide = _END64.pack(b"PK\6\6", 44, _VERSION, _VERSION, 0, 0, count, count, len(entries), start)
+        wide += _LOCATOR.pack(b"PK\6\7", 0, start + len(entries), 1)
+    end = _END.pack(b"PK\5\6", 0, 0, count, count, len(entries), min(start, _IN_EXTRA), 0)
+    return entries + wide + end
+
+
+def _entry(file: Packed) -> bytes:
+    name, extra = file.name.encode(), []
+    size, packed, place = file.size_bytes, file.packed_bytes, file.place
+    if max(size, packed) > _LARGEST:
+        extra += [size, packed]
+        size = packed = _IN_EXTRA
+    if place > _LARGEST:
+        extra.append(place)
+        place = _IN_EXTRA
+    more = struct.pack(f"<2H{len(extra)}Q", 1, 8 * len(extra), *extra) if extra else b""
+    versions = (_UNIX | _VERSION, _VERSION)
+    sizes = (file.checksum, packed, size, len(name), len(more))
+    fixed = _ENTRY.pack(b"PK\1\2", *versions, 0, _DEFLATED, 0, _DATE, *sizes, 0, 0, 0, _MODE, place)
+    return fixed + name + more
+
+
+def _header_bytes(name: str) -> int:
+    return _LOCAL.size + len(name) + _LOCAL_EXTRA.size
 
 
 class Archive:
@@ -49,7 +101,7 @@ class Archive:
 
     def __init__(self, source: BinaryIO, *, size_limit_bytes: int) -> None:
         self._source = source
-        self._files = {file.name: file for file in _directory(source)}
+        self._files = {file.name: file for file in _files(source)}
         total = sum(file.size_bytes for file in self._files.values())
         if total > size_limit_bytes:
             raise Damaged(
@@ -111,100 +163,51 @@ class Archive:
 @contextmanager
 def open_archive(path: Path, *, size_limit_bytes: int) -> Iterator[Archive]:
     """Open a record. Raises `BadRequest` when it is no zip at all, `Damaged` when it is a bad one."""
+    shown = repr(str(path))  # a name may hold what steers a terminal
     try:
         if not path.exists():
-            raise NotFound(f"{path} does not exist. Give the path of an exported record.")
+            raise NotFound(f"{shown} does not exist. Give the path of an exported record.")
         if not path.is_file():  # a pipe would never end
-            raise BadRequest(f"{path} is not a file. Give the path of an exported record.")
+            raise BadRequest(f"{shown} is not a file. Give the path of an exported record.")
         source = path.open("rb")
-    except OSError as error:
-        raise BadRequest(f"{path} cannot be read ({error.strerror}). Give one that you may read.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise BadRequest(f"{shown} cannot be read ({reason}). Give one that you may read.") from None
     with source:
-        if source.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-            raise BadRequest(f"{path} is not a zip file. Give the path of an exported record.")
+        if source.read(4) not in (b"PK\3\4", b"PK\5\6"):
+            raise BadRequest(f"{shown} is not a zip file. Give the path of an exported record.")
         yield Archive(source, size_limit_bytes=size_limit_bytes)
 
 
-def _directory(source: BinaryIO) -> list[_File]:
-    """Every file of the zip; refuses any that could be read in another way than ours."""
-    try:
-        start, directory = _central(source)
-        files, at, place = [], 0, 0
-        for name in FILES:
-            file, at, place = _entry(source, directory, at, place, start, name)
-            files.append(file)
-    except (struct.error, IndexError):
-        raise Damaged("The zip's directory is damaged.") from None
-    if at != len(directory) or place != start:
-        raise Damaged("The zip holds more than its files: there is something between or after them.")
-    return files
-
-
-def _central(source: BinaryIO) -> tuple[int, bytes]:
-    """Where the directory starts, and its bytes. It must be all there is after the files."""
+def _files(source: BinaryIO) -> list[Packed]:
+    """The files of the zip, as they follow each other; and not a byte that is not theirs."""
     size = source.seek(0, os.SEEK_END)
-    tail_bytes = min(size, _END.size + _LOCATOR.size + _END64.size)
-    source.seek(size - tail_bytes)
-    tail = source.read(tail_bytes)
-    signature, *_, entries, length, start, comment_bytes = _END.unpack(tail[-_END.size :])
-    if signature != b"PK\x05\x06" or comment_bytes:
-        raise Damaged(
-            "The zip is cut short or has something after its end: its directory is not where it should be."
-        )
-    end = size - _END.size
-    if tail[_END64.size : _END64.size + 4] == b"PK\x06\x07":  # beyond 2 GiB there is a wider end before it
-        end = size - tail_bytes
-        signature, *_, entries, length, start = _END64.unpack(tail[: _END64.size])
-        locator = _LOCATOR.pack(b"PK\x06\x07", 0, end, 1)
-        if signature != b"PK\x06\x06" or tail[_END64.size : -_END.size] != locator:
-            raise Damaged("The zip's directory is damaged.")
-    if entries != len(FILES) or length > DIRECTORY_BYTES:
-        raise Damaged(f"The zip holds {entries} files, and a record has {len(FILES)}: {', '.join(FILES)}.")
-    if start + length != end:
-        raise Damaged("The zip's directory is not where its end says it is.")
-    source.seek(start)
-    return start, source.read(length)
-
-
-def _entry(
-    source: BinaryIO, directory: bytes, at: int, place: int, limit: int, expected: str
-) -> tuple[_File, int, int]:
-    """The file described at `at`, which must lie at `place`; and where the next ones should be."""
-    signature, _, needs, flags, method, _, _, checksum, packed, size, *rest = _ENTRY.unpack_from(
-        directory, at
-    )
-    name_bytes, extra_bytes, comment_bytes, disk, _, attributes, offset = rest
-    at += _ENTRY.size
-    name = directory[at : at + name_bytes]
-    if signature != b"PK\x01\x02" or name != expected.encode():
-        raise Damaged(f"The zip holds {ascii(name[:80])[1:]} where a record has '{expected}'.")
-    if flags & _ENCRYPTED:
-        raise Damaged(f"{expected} is encrypted. A record is not: ask for one that anybody can read.")
-    if needs > _ZIP64_VERSION or flags or comment_bytes or disk or method != _DEFLATED:
-        raise Damaged(f"{expected} is not a plain deflated file in the zip.")
-    if stat.S_IFMT(attributes >> 16) != stat.S_IFREG:
-        raise Damaged(f"{expected} is not a regular file in the zip.")
-    extra = directory[at + name_bytes : at + name_bytes + extra_bytes]
-    size, packed, offset = _wide(extra, size, packed, offset)
-    if offset != place:  # looked at before it is sought: it may be any number
-        raise Damaged(f"The zip holds more than its files: there is something before {expected}.")
-    source.seek(offset)
-    local = _LOCAL.unpack(source.read(_LOCAL.size))
-    same = local[0] == b"PK\x03\x04" and local[2:4] == (0, _DEFLATED) and source.read(local[9]) == name
-    start = offset + _LOCAL.size + local[9] + local[10]
-    if not same or local[10] > _LOCAL_EXTRA_BYTES or start + packed > limit:
-        raise Damaged(f"The zip's directory and the file {expected} itself disagree.")
-    return _File(expected, start, packed, size, checksum), at + name_bytes + extra_bytes, start + packed
-
-
-def _wide(extra: bytes, *numbers: int) -> list[int]:
-    """The numbers, with those that did not fit taken from the extra field, which holds nothing else."""
-    missing = numbers.count(_IN_EXTRA)
-    kind = struct.pack("<2H", 1, 8 * missing) if missing else b""
-    if extra[:4] != kind:
-        raise struct.error
-    wide = iter(struct.unpack(f"<{missing}Q", extra[4:]))
-    return [next(wide) if number == _IN_EXTRA else number for number in numbers]
+    files: list[Packed] = []
+    for name in FILES:
+        place = files[-1].end if files else 0
+        source.seek(place)
+        found = source.read(_header_bytes(name))
+        if len(found) < _header_bytes(name):
+            raise Damaged(f"The zip is cut short: it ends where {name} should begin.")
+        (checksum,) = struct.unpack_from("<L", found, 14)
+        size_bytes, packed_bytes = struct.unpack_from("<2Q", found, len(found) - 16)
+        file = Packed(name, place, packed_bytes, size_bytes, checksum)
+        if found != header(file):
+            raise Damaged(
+                f"The zip does not hold {name} where a record has it, as Hutch packs it. "
+                "Use the file as it was exported."
+            )
+        if file.end > size:  # before anybody seeks there
+            raise Damaged(f"The zip is cut short: it ends within {name}.")
+        files.append(file)
+    source.seek(files[-1].end)
+    expected = directory(files)
+    found = source.read(len(expected) + 1)
+    if len(found) < len(expected) and expected.startswith(found):
+        raise Damaged("The zip is cut short: it ends within its directory.")
+    if found != expected:
+        raise Damaged("The zip's directory is not that of its files, or something stands beside it.")
+    return files
 
 
 def _too_long(name: str, line: int, limit_bytes: int) -> Damaged:

@@ -1,24 +1,20 @@
 """What one commit writes: the events of many callers, linked into their chains."""
 
 import asyncio
-import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
-from hutch.domain.events import Event, UnknownEvent, to_json
-from hutch.domain.ids import SessionId
+from hutch.domain.events import EVENT_TYPES, Event, UnknownEvent, to_json
+from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.blobs import Blobs
 from hutch.store.chain import hash_payload, link, new_salts
+from hutch.store.record import EVENT_TYPE, PAYLOAD_LIMIT_BYTES, Damaged, check_payload
 from hutch.store.seam import Head
 from hutch.store.transaction import LogState, Transaction
 
 INLINE_BYTES = 16 * 1024
-EVENT_BYTES = 16 * 1024 * 1024
-
-_EVENT_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
 
 
 @dataclass(slots=True)
@@ -26,7 +22,7 @@ class Append:
     """Events on their way into a log."""
 
     session_id: SessionId
-    events: Sequence[Event | UnknownEvent]
+    events: tuple[Event | UnknownEvent, ...]
     expected_seq: int | None
     done: "asyncio.Future[Head]"
 
@@ -44,9 +40,12 @@ class Batch:
         """Link one caller's events; a refusal is theirs alone and leaves the batch as it was."""
         try:
             payloads = [_payload(event) for event in job.events]
-            log = self.logs.get(job.session_id) or self._transaction.log(job.session_id)
+        except Exception as refusal:  # noqa: BLE001  no event, however odd, may harm the others
+            return refusal
+        log = self.logs.get(job.session_id) or self._transaction.log(job.session_id)
+        try:
             _check_order(job, log)
-        except (BadRequest, LimitReached) as refusal:
+        except BadRequest as refusal:
             return refusal
         now_ms = time.time_ns() // 1_000_000
         if log is None:
@@ -69,18 +68,26 @@ class Batch:
 
 
 def _payload(event: Event | UnknownEvent) -> bytes:
-    if isinstance(event, UnknownEvent) and not _EVENT_TYPE.fullmatch(event.type):
+    """The JSON of an event that every verifier will accept."""
+    if not isinstance(event, Event | UnknownEvent):
+        raise BadRequest(f"{type(event).__name__} is not an event.")
+    if event.type not in EVENT_TYPES and not ("." in event.type and EVENT_TYPE.fullmatch(event.type)):
         raise BadRequest(f"{event.type[:80]!r} is not an event type. One looks like 'noun.past_verb'.")
     try:
         payload = to_json(event)
     except TypeError as error:
-        raise BadRequest(f"A {event.type} event cannot be written as JSON: {error}.") from None
-    if len(payload) > EVENT_BYTES:
+        raise BadRequest(f"A {event.type} event cannot be recorded: {error}.") from None
+    if len(payload) > PAYLOAD_LIMIT_BYTES:
         raise LimitReached(
-            f"A {event.type} event of {len(payload):,} bytes is over the limit of {EVENT_BYTES:,}. "
+            f"A {event.type} event of {len(payload):,} bytes is over the limit of {PAYLOAD_LIMIT_BYTES:,}. "
             "Keep large content in a file and name it in the event.",
             limit="event_bytes",
         )
+    if isinstance(event, UnknownEvent) or len(payload) > INLINE_BYTES:  # ours are sound while they are small
+        try:
+            check_payload(payload, event.type)
+        except Damaged as damage:
+            raise BadRequest(f"A {event.type} event cannot be recorded: {damage}.") from None
     return payload
 
 
@@ -94,6 +101,7 @@ def _check_order(job: Append, log: LogState | None) -> None:
     if "session.opened" in types[1:]:
         raise BadRequest("session.opened can only be the first event of a log.")
     if log is None:
+        parse_session_id(job.session_id)
         if types[0] != "session.opened":
             raise NotFound(f"There is no session {job.session_id}. A log begins with session.opened.")
     elif types[0] == "session.opened":

@@ -12,7 +12,6 @@ from threading import Event, Thread
 
 import structlog
 from sqlalchemy import Connection, Engine, func, select
-from sqlalchemy.exc import DBAPIError
 
 from hutch.domain.ids import SessionId
 from hutch.store.schema import events, logs
@@ -67,21 +66,17 @@ class Bells:
             await asyncio.to_thread(self._thread.join)
         self.ring_all()
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     # --- below here, everything runs in the watcher's thread ---
 
     def _watch(self) -> None:
         pause = Event()
-        with self._engine.connect() as connection:
-            while self._followed.wait() and not self._closed:
-                try:
+        while self._followed.wait() and not self._closed:
+            try:
+                with self._engine.connect() as connection:
                     self._watch_while_followed(connection, pause)
-                except DBAPIError:
-                    logger.warning("store.watch_failed", exc_info=True)
-                    pause.wait(1.0)
+            except Exception:  # followers depend on it: whatever it was, look again
+                logger.warning("store.watch_failed", exc_info=True)
+                pause.wait(1.0)
 
     def _watch_while_followed(self, connection: Connection, pause: Event) -> None:
         version = _version(connection)

@@ -6,8 +6,9 @@ deleting a file.
 """
 
 import os
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+import time
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import obstore
@@ -17,7 +18,11 @@ from obstore.store import LocalStore
 from hutch.domain.errors import Unavailable
 from hutch.store.chain import SALT_BYTES
 
-OLD = timedelta(hours=1)
+OLD_S = 3600  # by then no commit can still be on its way
+
+
+class BlobMissing(Unavailable):
+    """The file is not there: erased a moment ago, or lost."""
 
 
 class Blobs:
@@ -36,6 +41,7 @@ class Blobs:
         except BaseError as error:
             raise OSError(str(error)) from error
         path = self._directory / key
+        path.chmod(0o600)
         for place in (path, path.parent, self._directory):  # obstore itself never syncs
             descriptor = os.open(place, os.O_RDONLY)
             try:
@@ -46,19 +52,16 @@ class Blobs:
     def get(self, name: str) -> bytes:
         """The payload of a blob, without its salt."""
         try:
-            return bytes(obstore.get(self._objects, _key(name)).bytes())[SALT_BYTES:]
+            content = bytes(obstore.get(self._objects, _key(name)).bytes())
         except FileNotFoundError:
-            raise Unavailable(
+            raise BlobMissing(
                 f"Blob {name} is missing from {self._directory}. Restore it from a backup of that directory."
             ) from None
-
-    def old_names(self) -> Iterator[str]:
-        """Every blob that was written a while ago, so that no commit can still be on its way."""
-        before = datetime.now(UTC) - OLD
-        for page in obstore.list(self._objects):
-            for blob in page:
-                if blob["last_modified"] < before:
-                    yield blob["path"].rpartition("/")[2]
+        except BaseError as error:
+            raise OSError(str(error)) from error
+        if sha256(content).hexdigest() != name:
+            raise Unavailable(f"Blob {name} in {self._directory} is damaged. Restore it from a backup.")
+        return content[SALT_BYTES:]
 
     def delete(self, name: str) -> None:
         """Forget a blob; one that is not there is fine."""
@@ -66,6 +69,18 @@ class Blobs:
             obstore.delete(self._objects, _key(name))
         except FileNotFoundError:
             return
+        except BaseError as error:
+            raise OSError(str(error)) from error
+
+    def delete_old(self, unwanted: Callable[[str], bool]) -> int:
+        """Delete unwanted blobs, and drafts of blobs, that have lain here for a while; how many."""
+        deleted = 0
+        for path in self._directory.rglob("*"):
+            # A draft has a name of its own, which is no hash: nobody wants it.
+            if path.is_file() and path.stat().st_mtime < time.time() - OLD_S and unwanted(path.name):
+                path.unlink(missing_ok=True)
+                deleted += 1
+        return deleted
 
 
 def _key(name: str) -> str:

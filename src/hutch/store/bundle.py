@@ -9,15 +9,17 @@ needs no more memory than a short one.
 import asyncio
 import os
 import tempfile
+import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import IO
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.domain.ids import SessionId
+from hutch.store.archive import Packed, directory, header
 from hutch.store.chain import Record
 from hutch.store.record import (
     README,
@@ -100,16 +102,17 @@ class _Draft:
         self._closed = False
         self._draft: Path | None = None
         self._file: IO[bytes] | None = None
-        self._zip: ZipFile | None = None
-        self._entry: IO[bytes] | None = None
+        self._packing: _Packing | None = None
+        self._packed: list[Packed] = []
 
     def open(self) -> None:
         with self._working():
+            if self._path.is_dir():
+                raise BadRequest(f"{self._path} is a directory. Name a file in it.")
             self._refuse_to_overwrite()
             descriptor, draft = tempfile.mkstemp(prefix=".hutch-record-", dir=self._path.parent)
             self._draft = Path(draft)
             self._file = os.fdopen(descriptor, "wb")
-            self._zip = ZipFile(self._file, "w")
 
     def add(self, name: str, content: bytes) -> None:
         self.begin(name)
@@ -117,27 +120,22 @@ class _Draft:
 
     def begin(self, name: str) -> None:
         """Start the next file; what is written from now on goes there."""
-        info = ZipInfo(name)  # dated 1980, as all of them
-        info.compress_type = ZIP_DEFLATED
-        info.create_system = 3
-        info.external_attr = 0o100644 << 16
         with self._working():
-            assert self._zip
-            if self._entry:
-                self._entry.close()
-            self._entry = self._zip.open(info, "w", force_zip64=True)
+            assert self._file
+            self._finish()
+            self._packing = _Packing(self._file, name)
 
     def write(self, content: bytes) -> None:
         with self._working():
-            assert self._entry
-            self._entry.write(content)
+            assert self._packing
+            self._packing.write(content)
 
     def keep(self) -> None:
         """Bring the draft to disk and give it its name."""
         with self._working():
-            assert self._entry and self._zip and self._file and self._draft
-            self._entry.close()
-            self._zip.close()
+            assert self._file and self._draft
+            self._finish()
+            self._file.write(directory(self._packed))
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -152,12 +150,15 @@ class _Draft:
         """Remove what has no name yet; nothing happens to a file that was kept."""
         with self._lock:
             self._closed = True
-            for part in (self._entry, self._zip, self._file):
-                if part:
-                    with suppress(OSError, ValueError):  # the disk may be full, which is why we are here
-                        part.close()
+            if self._file:
+                with suppress(OSError):  # the disk may be full, which is why we are here
+                    self._file.close()
             if self._draft:
                 self._draft.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        if self._packing:
+            self._packed.append(self._packing.finish())
 
     def _name(self, draft: Path) -> None:
         if not self._overwrite:
@@ -171,7 +172,7 @@ class _Draft:
 
     def _refuse_to_overwrite(self) -> None:
         if not self._overwrite and (self._path.exists() or self._path.is_symlink()):
-            raise Conflict(f"{self._path} exists. Choose another name, or ask to overwrite it.")
+            raise Conflict(f"{self._path} exists. Choose another name, or add --force to replace it.")
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -187,3 +188,27 @@ class _Draft:
                     f"The record could not be written to {self._path} ({error.strerror}). "
                     "Choose another place or make room there."
                 ) from None
+
+
+class _Packing:
+    """A file on its way into the zip. Its header comes first, and is known last."""
+
+    def __init__(self, target: IO[bytes], name: str) -> None:
+        self._target = target
+        self._packer = zlib.compressobj(wbits=-15)
+        self._file = Packed(name, target.tell(), packed_bytes=0, size_bytes=0, checksum=0)
+        target.write(header(self._file))
+
+    def write(self, content: bytes) -> None:
+        size_bytes = self._file.size_bytes + len(content)
+        checksum = zlib.crc32(content, self._file.checksum)
+        self._file = replace(self._file, size_bytes=size_bytes, checksum=checksum)
+        self._target.write(self._packer.compress(content))
+
+    def finish(self) -> Packed:
+        self._target.write(self._packer.flush())
+        file = replace(self._file, packed_bytes=self._target.tell() - self._file.start)
+        self._target.seek(file.place)
+        self._target.write(header(file))
+        self._target.seek(file.end)
+        return file

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -25,6 +25,9 @@ logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise 
 
 BUSY_TIMEOUT_S = 15.0
 BACKUPS_KEPT = 3
+WAL_KEPT_BYTES = 16 * 1024 * 1024
+READERS_AND_WRITER = 8
+EXPORTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def open_database(
     """Connect to the database at `path`, made or migrated to the newest schema."""
     with plain_errors(path):
         _make_directory(path.parent)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # for its owner's eyes only
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
         return _connect(path, busy_timeout_s)
@@ -58,25 +62,6 @@ def plain_errors(path: Path) -> Iterator[None]:
         raise _explain(path, error.orig or error) from error
     except (sqlite3.Error, OSError) as error:
         raise _explain(path, error) from error
-
-
-def truncate_wal(connection: Connection, *, within_s: float = 1.0) -> bool:
-    """Fold the write-ahead file into the database and cut it to nothing.
-
-    It holds old pages, so what was erased is gone only now. A reader with an old
-    snapshot is in the way; never wait for it inside SQLite, where that stops writers.
-    """
-    patience_ms = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
-    connection.exec_driver_sql("PRAGMA busy_timeout=0")
-    try:
-        deadline = time.monotonic() + within_s
-        while connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0] != 0:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.02)
-        return True
-    finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_ms}")
 
 
 def _explain(path: Path, error: BaseException) -> HutchError:
@@ -110,14 +95,21 @@ def _explain(path: Path, error: BaseException) -> HutchError:
 
 
 def _make_directory(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make the data directory, and every one above it that is missing, for its owner's eyes only."""
+    for missing in reversed([place for place in (directory, *directory.parents) if not place.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    found = directory.stat()
+    if found.st_mode & 0o077 and found.st_uid == os.getuid():
+        directory.chmod(0o700)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(f"no write permission on {directory}")
 
 
 def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     engine = create_engine(
-        f"sqlite:///{path}",
+        URL.create("sqlite", database=str(path)),  # a path may hold ? and #
+        pool_size=READERS_AND_WRITER,
+        max_overflow=EXPORTS,
         isolation_level="AUTOCOMMIT",  # the writer says BEGIN IMMEDIATE itself; a read is one statement
         connect_args={"check_same_thread": False, "timeout": busy_timeout_s},
     )
@@ -127,6 +119,7 @@ def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute(f"PRAGMA journal_size_limit={WAL_KEPT_BYTES}")
         connection.execute("PRAGMA secure_delete=ON")  # an erased payload leaves no bytes behind
 
     return engine

@@ -5,7 +5,7 @@ A signed statement says what was erased, when and why: a payload that is simply
 missing is a broken record, an erased one is not.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, select
 
@@ -14,18 +14,27 @@ from hutch.store.schema import events
 from hutch.store.signing import Signer
 from hutch.store.transaction import LogState, Transaction
 
+CHUNK_EVENTS = 1000
+
+
+def chunks(seqs: Collection[int]) -> list[Sequence[int]]:
+    """Sequence numbers in order and in portions, so that a long erasure holds up no writer."""
+    ordered = sorted(seqs)
+    return [ordered[start : start + CHUNK_EVENTS] for start in range(0, len(ordered), CHUNK_EVENTS)]
+
 
 def erase_payloads(
-    transaction: Transaction, signer: Signer, log: LogState, seqs: Collection[int] | None, reason: str
+    transaction: Transaction, signer: Signer, log: LogState, seqs: Sequence[int], reason: str
 ) -> int:
-    """Erase the payloads at `seqs`, or all of them; how many were still there."""
-    chosen = [row for row in transaction.payloads(log.id) if seqs is None or row[0] in seqs]
-    for seq, payload_hash, in_blob in chosen:
+    """Erase the payloads at these places; how many were still there."""
+    wanted = set(seqs)
+    found = [row for row in transaction.payloads(log.id, seqs[0], seqs[-1]) if row[0] in wanted]
+    for seq, payload_hash, in_blob in found:
         transaction.add_statement(log.id, signer.sign("erasure", log.session_id, seq, payload_hash, reason))
         transaction.erase_payload(log.id, seq)
         if in_blob:
             transaction.doom_blob(payload_hash)
-    return len(chosen)
+    return len(found)
 
 
 def delete_doomed_blobs(transaction: Transaction, blobs: Blobs) -> None:
@@ -39,7 +48,4 @@ def collect_blobs(connection: Connection, blobs: Blobs) -> int:
     """Delete blobs that no event names: their commit never came. How many there were."""
     in_blobs = select(events.c.payload_hash).where(events.c.payload.is_(None), events.c.salt.is_not(None))
     named = set(connection.scalars(in_blobs))
-    orphans = [name for name in blobs.old_names() if name not in named]
-    for name in orphans:
-        blobs.delete(name)
-    return len(orphans)
+    return blobs.delete_old(lambda name: name not in named)

@@ -1,11 +1,12 @@
 """The event log in a database: append, read, follow, erase, prove."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy import Connection, Engine, select
@@ -14,19 +15,12 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.bells import Bells
-from hutch.store.blobs import Blobs
-from hutch.store.chain import Record
-from hutch.store.database import BUSY_TIMEOUT_S, open_database, plain_errors, truncate_wal
-from hutch.store.erasure import collect_blobs, delete_doomed_blobs, erase_payloads
-from hutch.store.records import (
-    no_session,
-    read_entries,
-    read_head,
-    read_public_keys,
-    read_records,
-    read_statements,
-    to_head,
-)
+from hutch.store.blobs import BlobMissing, Blobs
+from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
+from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
+from hutch.store.evidence import open_evidence
+from hutch.store.notary import Notary
+from hutch.store.records import count_payloads, no_session, read_entries, read_head, to_head
 from hutch.store.schema import logs
 from hutch.store.seam import Evidence, Head
 from hutch.store.signing import Signer, Statement
@@ -36,6 +30,7 @@ from hutch.store.writer import Writer
 PAGE_EVENTS = 500
 READERS = 4
 REASON_LETTERS = 1000
+LARGEST_SEQ = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -69,7 +64,11 @@ class SqlLog:
         self._signer = signer
         self._bells = Bells(engine)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
-        self._writer = Writer(Transaction(engine), path, blobs, signer, self._bells.ring)
+        self._notary = Notary(signer)
+        self._writer = Writer(Transaction(engine), path, blobs, self._notary, self._bells.ring)
+        self._exports = asyncio.Semaphore(EXPORTS)
+        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._closed = False
 
     async def append(
         self,
@@ -93,7 +92,7 @@ class SqlLog:
         if head.ended and after == head.seq:
             return
         with self._bells.subscribe(session_id) as bell:
-            while not self._bells.closed:
+            while not self._closed:
                 bell.clear()
                 entries, more = await self._page(session_id, after, PAGE_EVENTS)
                 for entry in entries:
@@ -108,26 +107,26 @@ class SqlLog:
         return await self._read(lambda connection: read_head(connection, session_id))
 
     async def heads(self, *, limit: int = 100, before: SessionId | None = None) -> list[Head]:
+        if not 1 <= limit <= LARGEST_SEQ:
+            raise BadRequest(f"A page has 1 session or more, not {limit}.")
         query = select(logs).order_by(logs.c.session_id.desc()).limit(limit)
         if before is not None:
             query = query.where(logs.c.session_id < before)
         return await self._read(lambda connection: [to_head(row) for row in connection.execute(query)])
 
     async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
-        if len(reason) > REASON_LETTERS:
-            raise BadRequest(f"A reason of {len(reason)} letters is too long; {REASON_LETTERS} must do.")
+        if len(reason) > REASON_LETTERS or _is_broken(reason):
+            raise BadRequest(
+                f"A reason is text of at most {REASON_LETTERS} letters; this one has {len(reason)}."
+            )
+        head = await self.head(session_id)
+        if beyond := [seq for seq in seqs or () if not 0 < seq <= head.seq]:
+            raise BadRequest(f"Session {session_id} has no event {min(beyond)}; it has 1 to {head.seq}.")
+        wanted = range(1, head.seq + 1) if seqs is None else set(seqs)
+        return await self._finish(self._erase(session_id, wanted, reason))
 
-        def erase(transaction: Transaction) -> int:
-            log = transaction.log(session_id)
-            if log is None:
-                raise no_session(session_id)
-            return erase_payloads(transaction, self._signer, log, seqs, reason)
-
-        erased = await self._writer.work(erase)
-        await self._writer.work(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
-        if not await self._read(truncate_wal):
-            logger.warning("erasure.lingers", session_id=session_id, until="other readers have finished")
-        return erased
+    async def kept(self, session_id: SessionId) -> int:
+        return await self._read(lambda connection: count_payloads(connection, session_id))
 
     async def collect(self) -> int:
         return await self._read(lambda connection: collect_blobs(connection, self._blobs))
@@ -138,48 +137,78 @@ class SqlLog:
 
     @asynccontextmanager
     async def evidence(self, session_id: SessionId) -> AsyncIterator[Evidence]:
-        await self._writer.work(lambda transaction: self._writer.sign_head(transaction, session_id))
-        with plain_errors(self._path), self._engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN")  # one snapshot, whatever is written or erased meanwhile
-            try:
-                head = await self._read(lambda _: read_head(connection, session_id))
-                statements = await self._read(lambda _: read_statements(connection, session_id))
-                public_keys = await self._read(lambda _: read_public_keys(connection))
-                yield Evidence(head, self._records(connection, session_id), statements, public_keys)
-            finally:
-                connection.exec_driver_sql("ROLLBACK")
+        async with self._exports:
+            await self.head(session_id)
+            await self._writer.work(lambda transaction: self._notary.sign_head(transaction, session_id))
+            async with open_evidence(self._engine, self._path, self._blobs, session_id) as evidence:
+                yield evidence
 
     async def close(self) -> None:
+        await self._finish(self._close())
+
+    async def _close(self) -> None:
+        others = self._unfinished - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others)
+        self._closed = True
         await self._writer.close()
         await self._bells.close()
         await asyncio.to_thread(self._readers.shutdown)
 
-    async def _records(self, connection: Connection, session_id: SessionId) -> AsyncGenerator[Record]:
-        after, more = 0, True
+    async def _erase(self, session_id: SessionId, seqs: Collection[int], reason: str) -> int:
+        """In portions, each on disk before the next: one that a crash cuts short can be repeated."""
 
-        def page(_: Connection) -> tuple[list[Record], bool]:
-            return read_records(connection, self._blobs, session_id, after, PAGE_EVENTS)
+        def erase(chunk: Sequence[int], transaction: Transaction) -> int:
+            log = transaction.log(session_id)
+            if log is None:
+                raise no_session(session_id)
+            return erase_payloads(transaction, self._signer, log, chunk, reason)
 
-        while more:
-            records, more = await self._read(page)
-            for record in records:
-                yield record
-            after = records[-1].seq if records else after
+        erased = 0
+        for chunk in chunks(seqs):
+            erased += await self._writer.work(partial(erase, chunk))
+        await self._writer.work(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
+        if not await self._writer.scrub():
+            logger.warning("erasure.lingers", session_id=session_id, until="older exports have finished")
+        return erased
+
+    async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """See work through to its end, also when whoever asked for it is gone."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        return await asyncio.shield(task)
 
     async def _page(self, session_id: SessionId, after: int, limit: int) -> tuple[list[Entry], bool]:
-        if after < 0 or limit < 1:
+        if not 0 <= after <= LARGEST_SEQ or not 1 <= limit <= LARGEST_SEQ:
             raise BadRequest(
                 f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
             )
-        return await self._read(
-            lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
-        )
+
+        def page(connection: Connection) -> tuple[list[Entry], bool]:
+            return read_entries(connection, self._blobs, session_id, after, limit)
+
+        try:
+            return await self._read(page)
+        except BlobMissing:
+            return await self._read(page)  # erased between the row and its blob: now the row says so
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query in a reader thread, with its errors made plain."""
+        if self._closed:
+            raise Conflict("The event log is closed.")
 
         def run() -> T:
             with plain_errors(self._path), self._engine.connect() as connection:
                 return query(connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+
+
+def _is_broken(text: str) -> bool:
+    """Whether text holds half characters, which no JSON can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -8,7 +8,6 @@ the specification.
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -34,12 +33,15 @@ The format is specified in docs/record.md of Hutch, so that anybody can write a 
 
 LARGEST_INT = 2**53 - 1  # what every JSON reader agrees on
 LATEST_MS = 253_402_300_799_999  # the end of the year 9999
+PAYLOAD_LIMIT_BYTES = 16 * 1024**2
+PAYLOAD_VALUES = 1_000_000  # names too; a short text of brackets becomes large when it is read
+EVENT_TYPE = re.compile(r"[a-z][a-z0-9_.]{0,99}")
 
 _EVENT = ("at_ms", "hash", "payload", "payload_hash", "salt", "seq", "type")
 _STATEMENT = ("at_ms", "hash", "key", "kind", "reason", "seq", "session", "signature")
 _MANIFEST = ("events", "format", "head", "session", "version")
-_TYPE = re.compile(r"[a-z][a-z0-9_.]{0,99}")
 _HEX = re.compile(r"[0-9a-f]*")
+_STRING = re.compile(rb'"[^"]*+"?')
 
 
 class Damaged(Exception):
@@ -103,7 +105,7 @@ def parse_event(line: bytes, session_id: SessionId) -> Record:
         session_id=session_id,
         seq=_whole(fields, "seq", 1, LARGEST_INT),
         at_ms=_whole(fields, "at_ms", 0, LATEST_MS),
-        type=_type(fields["type"]),
+        type=check_type(fields["type"]),
         salt=None if salt is None else bytes.fromhex(_hex(fields, "salt", SALT_BYTES)),
         payload=None if payload is None else payload.encode(),
         payload_hash=_hex(fields, "payload_hash", 32),
@@ -156,19 +158,49 @@ def parse_manifest(line: bytes) -> Manifest:
     )
 
 
+def check_type(value: object) -> str:
+    """Refuse what is not the type of an event: it stands unescaped in the header that is hashed."""
+    if not isinstance(value, str) or not EVENT_TYPE.fullmatch(value):
+        raise Damaged(f"its type is {_show(value)}; one looks like 'session.opened'")
+    return value
+
+
 def check_payload(payload: bytes, type_: str) -> None:
-    """Refuse a payload that readers could take in two ways, or that is not an event of this type."""
+    """Refuse a payload that readers could take in two ways, that costs them much, or of another type."""
+    if len(payload) > PAYLOAD_VALUES:  # a shorter one passes neither limit
+        _check_size(payload)
     try:
         event = orjson.loads(payload)
-        canonical = orjson.dumps(event, option=orjson.OPT_SORT_KEYS) == payload
-        if not canonical:  # allowed, but only the slower reader tells of repeated names
-            json.loads(payload, object_pairs_hook=_pairs)
+        again = orjson.dumps(event, option=orjson.OPT_SORT_KEYS)
     except (ValueError, TypeError, RecursionError) as error:
         raise Damaged(f"its payload is not good JSON ({str(error)[:100]})") from None
     if not isinstance(event, dict):
         raise Damaged(f"its payload is {_show(event)}, not an object")
     if event.get("type") != type_:
         raise Damaged(f"its payload is of type {_show(event.get('type'))}, but it is filed as '{type_}'")
+    if again != payload:  # allowed; but of a name that is repeated only the last was read
+        del event
+        if _structure(again).count(b":") != _structure(payload).count(b":"):
+            raise Damaged("a name is repeated in its payload")
+
+
+def _check_size(payload: bytes) -> None:
+    if len(payload) > PAYLOAD_LIMIT_BYTES:
+        raise Damaged(f"its payload is {len(payload)} bytes, over the limit of {PAYLOAD_LIMIT_BYTES}")
+    if sum(map(_structure(payload).count, (b",", b":", b"[", b"{"))) > PAYLOAD_VALUES:
+        raise _too_many_values()
+
+
+def _structure(text: bytes) -> bytes:
+    """JSON without its strings: what is left has one colon for each name."""
+    plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    if plain.count(b'"') > 2 * PAYLOAD_VALUES:  # each piece between them takes memory
+        raise _too_many_values()
+    return _STRING.sub(b"", plain)
+
+
+def _too_many_values() -> Damaged:
+    return Damaged(f"its payload holds more than {PAYLOAD_VALUES} names and values")
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -219,12 +251,6 @@ def _hex(fields: Mapping[str, Any], name: str, size_bytes: int) -> str:
     return value
 
 
-def _type(value: object) -> str:
-    if not isinstance(value, str) or not _TYPE.fullmatch(value):
-        raise Damaged(f"its type is {_show(value)}; one looks like 'session.opened'")
-    return value
-
-
 def _session(value: object) -> SessionId:
     try:
         return parse_session_id(value if isinstance(value, str) else repr(value))
@@ -241,13 +267,6 @@ def _base64(value: object, size_bytes: int, what: str) -> bytes:
     if len(raw) != size_bytes or base64.b64encode(raw).decode() != value:
         raise Damaged(f"{what} is {_show(value)}, not {size_bytes} bytes in base64")
     return raw
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a name is repeated")
-    return fields
 
 
 def _show(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, ErasedEvent, from_json
@@ -63,6 +63,13 @@ def read_entries(
         )
         entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash))
     return entries, more
+
+
+def count_payloads(connection: Connection, session_id: SessionId) -> int:
+    """How many payloads of a session are not erased."""
+    log_id = _log_id(connection, session_id)
+    query = select(func.count()).where(events.c.log_id == log_id, events.c.salt.is_not(None))
+    return int(connection.scalar(query) or 0)
 
 
 def read_statements(connection: Connection, session_id: SessionId) -> list[Statement]:

@@ -3,9 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from hutch.domain.events import ErasedEvent
 from hutch.domain.ids import SessionId
-from hutch.store.seam import EventLog, Head
+from hutch.store.seam import EventLog
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -26,17 +25,14 @@ async def prune(log: EventLog, *, days: int, dry_run: bool = False) -> list[Prun
     while heads := await log.heads(before=before):
         before = heads[-1].session_id
         for head in heads:
-            if not head.ended or head.at_ms >= cutoff_ms or await _is_erased(log, head):
+            if not head.ended or head.at_ms >= cutoff_ms:
                 continue
-            payloads = head.seq
+            payloads = await log.kept(head.session_id)
+            if not payloads:
+                continue
             if not dry_run:
                 payloads = await log.erase(head.session_id, None, reason=f"kept for {days} days")
             pruned.append(Pruned(head.session_id, payloads))
     if not dry_run:
         await log.collect()
     return pruned
-
-
-async def _is_erased(log: EventLog, head: Head) -> bool:
-    """Whether this was done before: erasing a session whole begins with its first event."""
-    return isinstance((await log.read(head.session_id, limit=1))[0].event, ErasedEvent)

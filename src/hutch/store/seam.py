@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.chain import Record
@@ -21,6 +22,10 @@ class Head:
     at_ms: int
     opened_ms: int
     ended: bool
+
+
+class ErasedMeanwhile(Conflict):
+    """A payload was erased while its log was being exported; the next try will not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,14 @@ class EventLog(Protocol):
         ...
 
     async def erase(self, session_id: SessionId, seqs: Collection[int] | None, *, reason: str) -> int:
-        """Erase payloads (all of them with None), keep the chain; how many were erased now."""
+        """Erase payloads (all of them with None), keep the chain; how many were erased now.
+
+        Goes on to its end even if the caller does not wait for it.
+        """
+        ...
+
+    async def kept(self, session_id: SessionId) -> int:
+        """How many payloads are not erased."""
         ...
 
     async def collect(self) -> int:

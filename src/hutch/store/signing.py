@@ -6,7 +6,11 @@ It is a flat JSON object, signed with the installation's Ed25519 key.
 
 import base64
 import os
+import shlex
+import stat
+import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -96,9 +100,13 @@ class Signer:
     def open(cls, path: Path) -> "Signer":
         """Load the key at `path`, or make one there that only its owner can read."""
         try:
-            pem = path.read_bytes()
-        except FileNotFoundError:
-            pem = _create(path)
+            try:
+                pem = _read(path)
+            except FileNotFoundError:
+                _create(path)
+                pem = _read(path)  # of several processes that made one, all use the one that got there
+        except OSError as error:
+            raise Unavailable(f"The signing key {path} cannot be read or made: {error.strerror}.") from None
         try:
             key = load_pem_private_key(pem, password=None)
         except ValueError as error:
@@ -110,13 +118,23 @@ class Signer:
             raise Unavailable(f"The signing key {path} is not an Ed25519 key. Move it away to get a new one.")
         return cls(key)
 
-    def sign(self, kind: Kind, session_id: str, seq: int, hash_: str, reason: str = "") -> Statement:
+    def sign(
+        self,
+        kind: Kind,
+        session_id: str,
+        seq: int,
+        hash_: str,
+        reason: str = "",
+        *,
+        at_ms: int | None = None,
+    ) -> Statement:
+        """A statement, signed; at this moment unless another is given."""
         unsigned = Statement(
             kind=kind,
             session_id=session_id,
             seq=seq,
             hash=hash_,
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=time.time_ns() // 1_000_000 if at_ms is None else at_ms,
             reason=reason,
             key=self.fingerprint,
             signature=b"",
@@ -124,20 +142,35 @@ class Signer:
         return replace(unsigned, signature=self._private_key.sign(unsigned.message()))
 
 
-def _create(path: Path) -> bytes:
-    """Write a new key and link it into place, so that of two processes both use one key."""
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & 0o077:
+            raise Unavailable(
+                f"The signing key {path} is open to other users (mode {mode:04o}). Close it: "
+                f"chmod 600 {shlex.quote(str(path))}"
+            )
+        return file.read()
+
+
+def _create(path: Path) -> None:
+    """Write a new key and link it into place, whole and on disk; a key that is there stays."""
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
-        file.flush()
-        os.fsync(file.fileno())
+    # A name that nobody else has, and 0600. Not the pid: containers that share a volume share that.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    draft = Path(name)
     try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        return path.read_bytes()
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
     finally:
         draft.unlink()
-    return pem
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -40,9 +40,9 @@ class Transaction:
     """A connection of its own, used by one thread for one transaction after the other."""
 
     def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._dialect = engine.dialect
-        self._pooled = engine.raw_connection()
-        self._driver = cast(sqlite3.Connection, self._pooled.driver_connection)
+        self._connect()
         sql = self._compile
         log_id: BindParameter[int] = bindparam("log_id")
         seq: BindParameter[int] = bindparam("seq")
@@ -55,7 +55,7 @@ class Transaction:
         here = events.c.log_id == log_id
         self._select_payloads = sql(
             select(events.c.seq, events.c.payload_hash, events.c.payload.is_(None)).where(
-                here, events.c.salt.is_not(None)
+                here, events.c.seq.between(bindparam("first"), bindparam("last")), events.c.salt.is_not(None)
             )
         )
         self._erase_event = sql(update(events).where(here, events.c.seq == seq), "salt payload")
@@ -68,6 +68,10 @@ class Transaction:
     def _compile(self, statement: Any, columns: str = "") -> str:
         return str(statement.compile(dialect=self._dialect, column_keys=columns.split() or None))
 
+    def _connect(self) -> None:
+        self._pooled = self._engine.raw_connection()
+        self._driver = cast(sqlite3.Connection, self._pooled.driver_connection)
+
     def begin(self) -> None:
         self._driver.execute("BEGIN IMMEDIATE")  # take the write lock now: heads read below stay true
 
@@ -75,8 +79,28 @@ class Transaction:
         self._driver.execute("COMMIT")
 
     def rollback(self) -> None:
-        if self._driver.in_transaction:
-            self._driver.execute("ROLLBACK")
+        """Undo what was begun. A connection that cannot even do that is given up for a new one."""
+        try:
+            if self._driver.in_transaction:
+                self._driver.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._pooled.invalidate()
+            self._connect()
+
+    def truncate_wal(self) -> bool:
+        """Fold the write-ahead file into the database and cut it to nothing, so that what was erased is gone.
+
+        A reader with an old snapshot is in the way; then this answers False at once. SQLite
+        could wait for it, but all writers would wait along.
+        """
+        (patience_ms,) = self._driver.execute("PRAGMA busy_timeout").fetchone()
+        self._driver.execute("PRAGMA busy_timeout=0")
+        try:
+            return bool(self._driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+        except sqlite3.OperationalError:  # another process is writing
+            return False
+        finally:
+            self._driver.execute(f"PRAGMA busy_timeout={patience_ms}")
 
     def close(self) -> None:
         self.rollback()
@@ -110,9 +134,9 @@ class Transaction:
     def add_key(self, fingerprint: str, public_key: bytes) -> None:
         self._driver.execute(self._insert_key, (fingerprint, public_key))
 
-    def payloads(self, log_id: int) -> list[tuple[int, str, bool]]:
-        """Seq, payload hash, and whether it lies in a blob, of each payload not erased."""
-        return self._driver.execute(self._select_payloads, (log_id,)).fetchall()
+    def payloads(self, log_id: int, first: int, last: int) -> list[tuple[int, str, bool]]:
+        """Seq, payload hash, and whether it lies in a blob, of each payload not erased in this range."""
+        return self._driver.execute(self._select_payloads, (log_id, first, last)).fetchall()
 
     def erase_payload(self, log_id: int, seq: int) -> None:
         self._driver.execute(self._erase_event, (None, None, log_id, seq))

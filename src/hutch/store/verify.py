@@ -15,6 +15,7 @@ from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.archive import Archive, open_archive
 from hutch.store.chain import GENESIS, Record, hash_payload, link
 from hutch.store.record import (
+    PAYLOAD_LIMIT_BYTES,
     README,
     Damaged,
     Manifest,
@@ -28,11 +29,10 @@ from hutch.store.record import (
 from hutch.store.signing import Kind, Statement, is_signed_by
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
-LINE_LIMIT_BYTES = 64 * 1024**2
+LINE_LIMIT_BYTES = 2 * PAYLOAD_LIMIT_BYTES + 4096  # a payload of nothing but quotes, and the rest
 STATEMENT_LIMIT_BYTES = 64 * 1024
 KEYS_LIMIT_BYTES = 64 * 1024
 MANIFEST_LIMIT_BYTES = 4 * 1024
-README_LIMIT_BYTES = 64 * 1024
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
@@ -48,6 +48,7 @@ class Report:
     ended: bool
     keys: tuple[str, ...]  # fingerprints of those who signed
     pinned: bool  # the reader said which keys to accept
+    receipts: int  # how many the record agrees with
     first_bad: int | None
     problem: str | None
     warnings: tuple[str, ...]
@@ -77,23 +78,24 @@ def verify_bundle(
 
 def read_receipt(path: Path) -> Statement:
     """The receipt in a file: one statement as JSON."""
+    shown = repr(str(path))
     try:
         with path.open("rb") as file:
             text = file.read(STATEMENT_LIMIT_BYTES + 1)
     except FileNotFoundError:
-        raise NotFound(f"{path} does not exist. Give the path of a receipt.") from None
-    except (OSError, ValueError) as error:
-        raise BadRequest(f"{path} cannot be read ({error}). Give the path of a receipt.") from None
+        raise NotFound(f"{shown} does not exist. Give the path of a receipt.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise BadRequest(f"{shown} cannot be read ({reason}). Give the path of a receipt.") from None
     if len(text) > STATEMENT_LIMIT_BYTES:
-        raise BadRequest(f"{path} is longer than {STATEMENT_LIMIT_BYTES} bytes, so it is not a receipt.")
+        raise BadRequest(f"{shown} is longer than {STATEMENT_LIMIT_BYTES} bytes, so it is not a receipt.")
     try:
-        receipt = parse_statement(
-            recanonical(text)
-        )  # mail and editors reformat; the signature sees to the rest
+        # Mail and editors reformat; the signature sees to the rest.
+        receipt = parse_statement(recanonical(text))
     except Damaged as damage:
-        raise BadRequest(f"{path} is not a receipt: {damage}. Use the file as Hutch gave it.") from None
+        raise BadRequest(f"{shown} is not a receipt: {damage}. Use the file as Hutch gave it.") from None
     if receipt.kind != "receipt":
-        raise BadRequest(f"{path} holds a statement of kind {receipt.kind}, not a receipt.")
+        raise BadRequest(f"{shown} holds a statement of kind {receipt.kind}, not a receipt.")
     return receipt
 
 
@@ -112,7 +114,6 @@ class _Check:
         self.head = GENESIS
         self.at_ms = 0
         self.signers: set[str] = set()
-        self.warnings: list[str] = []
 
     def run(self, archive: Archive, line_limit_bytes: int) -> None:
         manifest = self._open(archive)
@@ -123,8 +124,7 @@ class _Check:
         for record in self._records(archive, manifest, line_limit_bytes):
             self._check_place(record)
             self._check_payload(record)
-            kinds = {self._check_statement(statement, record) for statement in statements.take(record.seq)}
-            self._check_promises(record, kinds)
+            self._check_promises(record, self._check_statements(statements.take(record.seq), record))
             while receipts and receipts[0].seq == record.seq:
                 _check_receipt_hash(receipts.pop(0), record)
         self._check_end(manifest, statements.next, receipts)
@@ -138,18 +138,19 @@ class _Check:
             ended=self.ended,
             keys=tuple(sorted(self.signers)),
             pinned=bool(self.pins),
+            receipts=0 if damage else len(self.receipts),
             first_bad=damage.seq if damage else None,
             problem=str(damage) if damage else None,
-            warnings=tuple(self.warnings if damage else [*self.warnings, *self._doubts()]),
+            warnings=() if damage else tuple(self._doubts()),
         )
 
     def _open(self, archive: Archive) -> Manifest:
         """The three small files: all that can be said before the first event."""
-        readme = archive.read("README.txt", README_LIMIT_BYTES)
+        readme = archive.read("README.txt", len(README))
         keys = archive.read("keys.json", KEYS_LIMIT_BYTES)
         manifest = archive.read("manifest.json", MANIFEST_LIMIT_BYTES)
         if readme != README:
-            self.warnings.append("README.txt is not the one that Hutch writes: do not follow what it says.")
+            raise Damaged("README.txt is not the one that Hutch writes: do not follow what it says.")
         with _blaming("manifest.json"):
             parsed = parse_manifest(_only_line(manifest))
         self.session = parsed.session_id
@@ -207,6 +208,16 @@ class _Check:
             raise Damaged(f"Event {seq}: its payload is not the one that was recorded.", seq=seq)
         with _blaming(f"Event {seq}", seq):
             check_payload(record.payload, record.type)
+
+    def _check_statements(self, statements: Iterator[Statement], record: Record) -> set[Kind]:
+        """The kinds of statement about an event, each once: there is a bound to what is to be checked."""
+        kinds: set[Kind] = set()
+        for statement in statements:
+            kind = self._check_statement(statement, record)
+            if kind in kinds:
+                raise Damaged(f"Event {record.seq} has more than one {kind} statement.", seq=record.seq)
+            kinds.add(kind)
+        return kinds
 
     def _check_statement(self, statement: Statement, record: Record) -> Kind:
         """A statement about an event that was found good so far; its kind, when it holds."""

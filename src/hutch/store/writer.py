@@ -9,6 +9,7 @@ processes on one file cannot fork a log.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -24,13 +25,12 @@ from hutch.store.batch import Append, Batch
 from hutch.store.blobs import Blobs
 from hutch.store.database import plain_errors
 from hutch.store.erasure import delete_doomed_blobs
+from hutch.store.notary import Notary
 from hutch.store.seam import Head
-from hutch.store.signing import Kind, Signer
-from hutch.store.transaction import LogState, Transaction
+from hutch.store.transaction import Transaction
 
 BATCH_EVENTS = 1024
-CHECKPOINT_EVENTS = 64
-CHECKPOINT_S = 5.0
+SCRUB_RETRY_S = 0.5
 
 T = TypeVar("T")
 
@@ -45,6 +45,16 @@ class Work:
     done: "asyncio.Future[Any]"
 
 
+@dataclass(slots=True)
+class Scrub:
+    """Take what was erased out of the write-ahead file, now or as soon as that can be done."""
+
+    done: "asyncio.Future[bool]"
+
+
+Job = Append | Work | Scrub
+
+
 class Writer:
     """A thread that owns the only connection this process writes with."""
 
@@ -53,17 +63,18 @@ class Writer:
         transaction: Transaction,
         path: Path,
         blobs: Blobs,
-        signer: Signer,
+        notary: Notary,
         on_commit: Callable[[Iterable[SessionId]], None],
     ) -> None:
         self._transaction = transaction
         self._path = path
         self._blobs = blobs
-        self._signer = signer
+        self._notary = notary
         self._on_commit = on_commit
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[Append | Work | None] = SimpleQueue()
-        self._unsigned_since: dict[SessionId, float] = {}
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._recovered = False
+        self._scrub_at: float | None = None
         self._closing = False
         self._thread = Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -71,13 +82,19 @@ class Writer:
     async def append(
         self, session_id: SessionId, events: Sequence[Event | UnknownEvent], expected_seq: int | None
     ) -> Head:
-        done: asyncio.Future[Head] = self._loop.create_future()
-        self._submit(Append(session_id, events, expected_seq, done))
+        done: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
+        self._submit(Append(session_id, tuple(events), expected_seq, done))
         return await done
 
     async def work(self, do: Callable[[Transaction], T]) -> T:
-        done: asyncio.Future[T] = self._loop.create_future()
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._submit(Work(do, done))
+        return await done
+
+    async def scrub(self) -> bool:
+        """Whether nothing erased is left in the write-ahead file; if not, it is tried again and again."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._submit(Scrub(done))
         return await done
 
     async def close(self) -> None:
@@ -87,55 +104,38 @@ class Writer:
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _submit(self, job: Append | Work) -> None:
+    def _submit(self, job: Job) -> None:
         if self._closing:
             raise Conflict("The event log is closed.")
+        if job.done.get_loop() is not self._loop:
+            raise RuntimeError("an event log belongs to the event loop that opened it")
         self._queue.put(job)
 
     # --- below here, everything runs in the writer's thread ---
 
     def _run(self) -> None:
-        transaction = self._transaction
+        open_ = True
         try:
-            open_, recovered = True, False
             while open_:
                 jobs, open_ = self._gather()
-                if jobs and not recovered:
-                    recovered = self._recover(transaction)
-                appends = [job for job in jobs if isinstance(job, Append)]
-                if appends:
-                    self._append_all(transaction, appends)
-                for job in jobs:
-                    if isinstance(job, Work):
-                        self._do(transaction, job)
-                self._sign_overdue(transaction, everything=not open_)
+                try:
+                    self._serve(jobs)
+                    self._tidy(everything=not open_)
+                except Exception as error:  # a bug in here must not leave anybody waiting
+                    logger.exception("store.writer_failed")
+                    self._settle([(job.done, error) for job in jobs])
         finally:
-            transaction.close()
+            self._transaction.close()
 
-    def _recover(self, transaction: Transaction) -> bool:
-        """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
-        try:
-            transaction.begin()
-            transaction.add_key(self._signer.fingerprint, self._signer.public_key)
-            delete_doomed_blobs(transaction, self._blobs)
-            for session_id in transaction.unsigned():
-                self.sign_head(transaction, session_id)
-            transaction.commit()
-        except Exception:  # the job itself will say what is wrong; try again with the next one
-            transaction.rollback()
-            logger.warning("store.recovery_postponed", exc_info=True)
-            return False
-        return True
-
-    def _gather(self) -> tuple[list[Append | Work], bool]:
-        """All jobs that wait now, up to a batch; wait for the first, or until a signature is due."""
-        jobs: list[Append | Work] = []
+    def _gather(self) -> tuple[list[Job], bool]:
+        """All jobs that wait now, up to a batch; wait for the first, or until there is something to tidy."""
+        jobs: list[Job] = []
         events = 0
-        timeout = None
-        if self._unsigned_since:
-            timeout = max(0.0, min(self._unsigned_since.values()) + CHECKPOINT_S - time.monotonic())
+        waits = [self._notary.due_in_s()]
+        if self._scrub_at is not None:
+            waits.append(max(0.0, self._scrub_at - time.monotonic()))
         try:
-            job = self._queue.get(timeout=timeout)
+            job = self._queue.get(timeout=min((wait for wait in waits if wait is not None), default=None))
             while job is not None:
                 jobs.append(job)
                 events += len(job.events) if isinstance(job, Append) else 1
@@ -146,80 +146,87 @@ class Writer:
         except Empty:
             return jobs, True
 
-    def _append_all(self, transaction: Transaction, jobs: list[Append]) -> None:
-        batch = Batch(transaction, self._blobs)
-        try:
-            with plain_errors(self._path):
-                transaction.begin()
-                results = [(job.done, batch.add(job)) for job in jobs]
-                transaction.add_events(batch.rows)
-                for log in batch.logs.values():
-                    self._sign_if_due(transaction, log)
-                    transaction.save_log(log)
-                transaction.commit()
-        except Exception as error:  # noqa: BLE001  whatever it was, the callers must hear it
-            transaction.rollback()
-            self._settle([(job.done, error) for job in jobs])
-        else:
-            now = time.monotonic()
-            for log in batch.logs.values():
-                if log.signed_seq < log.seq:
-                    self._unsigned_since.setdefault(log.session_id, now)
-                else:
-                    self._unsigned_since.pop(log.session_id, None)
-            self._settle(results, changed=list(batch.logs))
+    def _serve(self, jobs: Sequence[Job]) -> None:
+        if jobs and not self._recovered:
+            self._recover()
+        appends = [job for job in jobs if isinstance(job, Append)]
+        if appends:
+            self._append_all(appends)
+        for job in jobs:
+            if isinstance(job, Work):
+                self._settle([(job.done, self._attempt(job.do))])
+            elif isinstance(job, Scrub):
+                self._settle([(job.done, self._scrub())])
 
-    def _do(self, transaction: Transaction, job: Work) -> None:
-        outcome: Any
+    def _attempt(self, do: Callable[[Transaction], T]) -> T | Exception:
+        """Do something in a transaction of its own. An error is an answer too, and leaves nothing behind."""
         try:
             with plain_errors(self._path):
-                transaction.begin()
-                outcome = job.do(transaction)
-                transaction.commit()
+                self._transaction.begin()
+                result = do(self._transaction)
+                self._transaction.commit()
+                return result
         except Exception as error:  # noqa: BLE001  whatever it was, the caller must hear it
-            transaction.rollback()
-            outcome = error
-        self._settle([(job.done, outcome)])
+            self._transaction.rollback()
+            return error
 
-    def _sign_if_due(self, transaction: Transaction, log: LogState) -> None:
-        if log.ended:
-            self.sign(transaction, log, "end")
-        elif log.seq - log.signed_seq >= CHECKPOINT_EVENTS:
-            self.sign(transaction, log, "checkpoint")
+    def _append_all(self, jobs: Sequence[Append]) -> None:
+        batch = Batch(self._transaction, self._blobs)
 
-    def sign(self, transaction: Transaction, log: LogState, kind: Kind) -> None:
-        """Vouch for a log's head; the caller saves the log."""
-        transaction.add_statement(log.id, self._signer.sign(kind, log.session_id, log.seq, log.hash))
-        log.signed_seq = log.seq
+        def write(transaction: Transaction) -> "list[tuple[asyncio.Future[Head], Head | Exception]]":
+            results = [(job.done, batch.add(job)) for job in jobs]
+            transaction.add_events(batch.rows)
+            for log in batch.logs.values():
+                self._notary.sign_if_due(transaction, log)
+                transaction.save_log(log)
+            return results
 
-    def sign_head(self, transaction: Transaction, session_id: SessionId) -> None:
-        """Vouch for a log's head unless that is done already."""
-        log = transaction.log(session_id)
-        if log and log.signed_seq < log.seq:
-            self.sign(transaction, log, "checkpoint")
-            transaction.save_log(log)
+        results = self._attempt(write)
+        if isinstance(results, Exception):
+            self._settle([(job.done, results) for job in jobs])
+            return
+        for log in batch.logs.values():
+            self._notary.remember(log)
+        self._settle(results, changed=list(batch.logs))
 
-    def _sign_overdue(self, transaction: Transaction, *, everything: bool) -> None:
-        before = time.monotonic() - CHECKPOINT_S
-        due = [
-            session_id for session_id, since in self._unsigned_since.items() if everything or since <= before
-        ]
+    def _recover(self) -> None:
+        """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
+
+        def sign(transaction: Transaction) -> None:
+            self._notary.introduce(transaction)
+            for session_id in transaction.unsigned():
+                self._notary.sign_head(transaction, session_id)
+
+        problem = self._attempt(sign)
+        if problem is None:
+            self._recovered = True
+            problem = self._attempt(lambda transaction: delete_doomed_blobs(transaction, self._blobs))
+        if problem is not None:  # the job itself will say what is wrong
+            logger.warning("store.recovery_postponed", problem=str(problem))
+
+    def _tidy(self, *, everything: bool) -> None:
+        """What nobody waits for: signatures that are due, and erased bytes still to be scrubbed."""
+        if self._scrub_at is not None and time.monotonic() >= self._scrub_at:
+            self._scrub()
+        due = self._notary.due(everything=everything)
         if not due:
             return
-        try:
-            with plain_errors(self._path):
-                transaction.begin()
-                for session_id in due:
-                    self.sign_head(transaction, session_id)
-                transaction.commit()
-        except Exception:  # nobody waits for this one: try again when it is due again
-            transaction.rollback()
-            logger.warning("checkpoint.postponed", sessions=len(due), exc_info=True)
-            now = time.monotonic()
-            self._unsigned_since.update(dict.fromkeys(due, now))
-        else:
+
+        def sign(transaction: Transaction) -> None:
             for session_id in due:
-                del self._unsigned_since[session_id]
+                self._notary.sign_head(transaction, session_id)
+
+        problem = self._attempt(sign)
+        if problem is None:
+            self._notary.signed(due)
+        else:
+            self._notary.postpone(due)
+            logger.warning("checkpoint.postponed", sessions=len(due), problem=str(problem))
+
+    def _scrub(self) -> bool:
+        done = self._transaction.truncate_wal()
+        self._scrub_at = None if done else time.monotonic() + SCRUB_RETRY_S
+        return done
 
     def _settle(
         self,
@@ -230,7 +237,7 @@ class Writer:
 
         def answer() -> None:
             for done, outcome in results:
-                if done.cancelled():
+                if done.done():  # the caller has given up waiting
                     continue
                 if isinstance(outcome, Exception):
                     done.set_exception(outcome)
@@ -238,4 +245,5 @@ class Writer:
                     done.set_result(outcome)
             self._on_commit(changed)
 
-        self._loop.call_soon_threadsafe(answer)
+        with suppress(RuntimeError):  # the loop is closed, and the callers are gone with it
+            self._loop.call_soon_threadsafe(answer)

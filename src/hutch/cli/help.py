@@ -1,0 +1,28 @@
+"""`hutch help`: the same as `--help`, for those who ask in a word."""
+
+from typing import Annotated
+
+import typer
+
+from hutch.cli import exits, usage
+from hutch.cli.commands import BY_NAME
+from hutch.cli.dispatch import invoke
+from hutch.domain.errors import BadRequest
+
+
+def help_command(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="What to explain; all of hutch without it.")
+    ] = None,
+) -> int:
+    """Show the help of hutch, or of one command, as --help does.
+
+    'hutch help config show' is 'hutch config show --help'.
+    """
+    if not command:
+        typer.echo(usage.help_text(), nl=False)
+        return exits.OK
+    name, *below = command
+    if name not in BY_NAME:
+        raise BadRequest(usage.unknown(name))
+    return invoke(BY_NAME[name], [*below, "--help"])

@@ -1,0 +1,34 @@
+"""What is wrong with a value, in the words of a person and not of a library."""
+
+from pydantic_core import ErrorDetails
+
+from hutch.settings.model import SIZE_WANTED, size_text
+
+
+def in_words(problem: ErrorDetails, *, is_size: bool) -> str:
+    """What is allowed instead, as a sentence without its full stop."""
+    bounds = problem.get("ctx", {})
+    shown = size_text if is_size else str
+    match problem["type"]:
+        case "greater_than_equal":
+            return f"It should be at least {shown(bounds['ge'])}"
+        case "less_than_equal":
+            return f"It should be at most {shown(bounds['le'])}"
+        case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
+            return "It should be a whole number"
+        case "byte_size" | "byte_size_unit":
+            return SIZE_WANTED
+        case "string_type":
+            return "It should be text"
+        case "string_unicode":
+            return "It should be text in UTF-8"
+        case "string_too_short":
+            return "It should not be empty"
+        case "string_too_long":
+            return f"It should have at most {bounds['max_length']} letters"
+        case "tuple_type":
+            return "It should be a list"
+        case "too_long":
+            return f"It should have at most {bounds['max_length']} parts"
+        case _:  # a choice among words, or a sentence of the model's own
+            return problem["msg"].removeprefix("Value error, ").replace("Input should", "It should", 1)
