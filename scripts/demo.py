@@ -1,33 +1,53 @@
-"""`make demo`: the main job on the embedded defaults, in one directory that can be thrown away.
+"""`make demo`: the best there is so far, on the embedded defaults, in one directory that can be thrown away.
 
-A session is recorded, followed live by a second process, exported, and verified;
-then one letter of the record is changed, to show that it does not go unnoticed.
+A sample with a failing test is worked on inside a jail: the test is run, the code
+is mended, the test is run again, and a few things are tried that a jail should
+stop. Every command is in the session's log, which is exported and verified; then
+one word in the database is changed, to show that it does not go unnoticed.
 """
 
 import asyncio
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-import zipfile
+from contextlib import closing
 from pathlib import Path
 
 from hutch import app, settings
-from hutch.domain.events import MessageSent, SessionEnded, SessionOpened
+from hutch.domain.events import Event, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 
 ROOT = Path(__file__).resolve().parent.parent
-HOME = ROOT / ".demo"
+HOME = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else ROOT / ".demo"
+SAMPLE, COPY = ROOT / "samples" / "slugs", HOME / "slugs"
 HUTCH = Path(sys.executable).with_name("hutch")
-STORY = (
-    MessageSent(author="user", text="Everything said here is appended to one log."),
-    MessageSent(author="hutch", text="Each event carries the hash of the one before it."),
-    MessageSent(author="hutch", text="The process you are reading this in only follows."),
+TEST = "python3 -m unittest 2>&1 | tail -n 12; test ${PIPESTATUS[0]} = 0"
+MEND = """git apply - <<'END'
+--- a/slugs.py
++++ b/slugs.py
+@@ -8,4 +8,4 @@
+     \"\"\"Small letters, digits and hyphens; accents are dropped, everything else separates.\"\"\"
+-    plain = re.sub(r"[^a-z0-9]+", "-", title.lower())
+-    plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
++    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
++    plain = re.sub(r"[^a-z0-9]+", "-", plain.lower())
+     return plain.strip("-")
+END"""
+STEPS = (
+    ("The test fails:", TEST, 1),
+    ("The two steps are in the wrong order. Mend it:", MEND, 0),
+    ("The test passes:", TEST, 0),
+    ("The walls of the jail. Your system cannot be changed,", "touch /usr/bin/owned", 1),
+    ("your files are not there,", "ls -A /root /home/*/.ssh", 2),
+    ("and there is no way out to the network:", "cat /proc/net/route | tail -n +2 | grep .", 1),
 )
 
 
 def say(text: str) -> None:
-    sys.stdout.write(f"\n\033[1m{text}\033[0m\n" if sys.stdout.isatty() else f"\n{text}\n")
+    bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+    sys.stdout.write(f"\n{bold}{text}{plain}\n")
     sys.stdout.flush()
 
 
@@ -35,50 +55,68 @@ def hutch(*arguments: str, expect: int = 0) -> None:
     """Run the real command, show it, and stop when it does not end as expected."""
     sys.stdout.write(f"$ hutch {' '.join(arguments)}\n")
     sys.stdout.flush()
-    done = subprocess.run([HUTCH, *arguments], cwd=HOME)
+    done = subprocess.run([HUTCH, *arguments], cwd=HOME, stderr=subprocess.STDOUT)
     if done.returncode != expect:
         raise SystemExit(f"demo: that ended with {done.returncode}, not {expect}")
 
 
-async def record(session_id: SessionId) -> None:
-    """Write the session while another process follows it."""
-    async with app.event_log(settings.load().paths) as log:
-        await log.append(session_id, [SessionOpened(purpose="demo", owner="you")])
-        follower = await asyncio.create_subprocess_exec(HUTCH, "log", session_id, "--follow")
-        for event in STORY:
-            await asyncio.sleep(0.4)
-            await log.append(session_id, [event])
+async def work(session_id: SessionId) -> None:
+    """Do the steps in a jail, each command in the log as it happens."""
+    loaded = settings.load()
+    told: list[Event] = []
+    policy = app.jail_policy(loaded.settings)
+    async with app.event_log(loaded.paths) as log, app.open_jail(COPY, policy) as jail:
+        await log.append(session_id, [SessionOpened(purpose="make demo", owner="you")])
+        shells = app.Shells(jail, on_event=lambda event: told.append(app.as_event(event)))
+        shell = shells.shell(program="/bin/bash")
+        for what, command, expected in STEPS:
+            say(what)
+            sys.stdout.write(f"jail$ {command}\n")
+            async for chunk in shell.stream(command):
+                sys.stdout.write(chunk.data.decode(errors="replace"))
+                sys.stdout.flush()
+            assert chunk.result is not None
+            await log.append(session_id, told)
+            told.clear()
+            if chunk.result.exit_code != expected:
+                raise SystemExit(f"demo: that ended with {chunk.result.exit_code}, not {expected}")
         await log.append(session_id, [SessionEnded(outcome="done")])
-        if await asyncio.wait_for(follower.wait(), 30):
-            raise SystemExit("demo: the follower failed")
+    await shells.close()
 
 
-def forge(source: Path, target: Path) -> None:
-    """Change one word in the middle of a record."""
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
-        for entry in old.infolist():
-            new.writestr(entry, old.read(entry).replace(b"only follows", b"also forges!"))
+def forge() -> None:
+    """Change one word of what was recorded, as somebody with access to the database might."""
+    with closing(sqlite3.connect(HOME / "data" / "hutch.db", isolation_level=None)) as database:
+        database.execute(
+            "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'owned', 'found') AS BLOB)"
+        )
 
 
 def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir()
     os.environ["HUTCH_HOME"] = str(HOME)
+    shutil.copytree(SAMPLE, COPY)
     session_id = new_session_id()
-    say("A session is recorded; another process follows it:")
-    asyncio.run(record(session_id))
-    say("Its record can be taken anywhere and checked offline:")
+    asyncio.run(work(session_id))
+    say("What has changed:")
+    changed = [os.path.relpath(place / "slugs.py", ROOT) for place in (SAMPLE, COPY)]
+    subprocess.run(["git", "--no-pager", "diff", "--no-index", "--", *changed], cwd=ROOT)
+    say("All of it is in the log, whose record can be taken anywhere and checked offline:")
+    hutch("log", session_id)
     hutch("export", session_id, "-o", "record.zip")
     hutch("verify", "record.zip")
-    say("One word changed, and it shows:")
-    forge(HOME / "record.zip", HOME / "forged.zip")
+    say("One word changed behind its back, and it shows:")
+    forge()
+    hutch("export", session_id, "-o", "forged.zip")
     hutch("verify", "forged.zip", expect=3)
     say("How to go on:")
     sys.stdout.write(
-        f"  export HUTCH_HOME={HOME}\n"
-        f"  {HUTCH} log               # the sessions\n"
-        f"  {HUTCH} log last          # what happened in the last one\n"
-        f"  {HUTCH} doctor            # what this machine can do\n"
+        f"  . {ROOT / '.venv/bin/activate'}\n"
+        "  hutch shell                # a jailed terminal on the directory you are in\n"
+        "  hutch shell -- make test   # or one command\n"
+        "  hutch doctor               # what this machine can do\n"
+        f"  HUTCH_HOME={HOME} hutch log last\n"
     )
 
 

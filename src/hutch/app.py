@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch import logs
+from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
@@ -22,6 +23,8 @@ from hutch.jail.network import Outside
 from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
 from hutch.jail.probe import jail_checks
 from hutch.jail.seam import PIPE, Exit, Process, Reader, Size
+from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded, ShellEvent
+from hutch.jail.shells import Shells
 from hutch.jail.terminal import Terminal, open_terminal
 from hutch.settings import Loaded, Settings
 from hutch.settings.paths import Paths
@@ -46,8 +49,10 @@ __all__ = [
     "Process",
     "Pruned",
     "Reader",
+    "Shells",
     "Size",
     "Terminal",
+    "as_event",
     "configure_logs",
     "event_log",
     "export",
@@ -140,6 +145,30 @@ async def open_jail(
         yield jail
     finally:
         await asyncio.shield(asyncio.ensure_future(jail.close()))
+
+
+def as_event(told: ShellEvent | EgressAttempt) -> events.Event:
+    """What a jail tells of its commands and its network, as the log keeps it."""
+    match told:
+        case CommandStarted():
+            return events.CommandStarted(shell=told.shell, command=told.command, cwd=told.cwd)
+        case CommandYielded():
+            return events.CommandYielded(shell=told.shell, command=told.command, background_id=told.id)
+        case CommandEnded():
+            return events.CommandEnded(
+                shell=told.shell,
+                command=told.command,
+                cwd=told.cwd,
+                exit_code=told.exit_code,
+                signal=told.signal,
+                timed_out=told.timed_out,
+                duration_s=round(told.duration_s, 6),
+                background_id=told.id,
+            )
+        case EgressAttempt():
+            return events.EgressAttempted(
+                method=told.method, host=told.host, port=told.port, allowed=told.allowed, reason=told.reason
+            )
 
 
 def _mend(error: Unavailable) -> str:

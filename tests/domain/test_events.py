@@ -7,6 +7,10 @@ from pydantic import ValidationError
 
 from hutch.domain.events import (
     EVENT_TYPES,
+    CommandEnded,
+    CommandStarted,
+    CommandYielded,
+    EgressAttempted,
     Event,
     MessageSent,
     SessionEnded,
@@ -25,6 +29,24 @@ EXAMPLES: dict[str, tuple[Event, bytes]] = {
     "message.sent": (
         MessageSent(author="user", text='say "hé"\n'),
         '{"author":"user","text":"say \\"hé\\"\\n","type":"message.sent","v":1}'.encode(),
+    ),
+    "command.started": (
+        CommandStarted(shell="main", command="make test", cwd="/workspace"),
+        b'{"command":"make test","cwd":"/workspace","shell":"main","type":"command.started","v":1}',
+    ),
+    "command.yielded": (
+        CommandYielded(shell="main", command="make serve", background_id="bg_1"),
+        b'{"background_id":"bg_1","command":"make serve","shell":"main","type":"command.yielded","v":1}',
+    ),
+    "command.ended": (
+        CommandEnded(shell="main", command="make test", cwd="/workspace", exit_code=2, duration_s=1.5),
+        b'{"background_id":null,"command":"make test","cwd":"/workspace","duration_s":1.5,"exit_code":2,'
+        b'"shell":"main","signal":null,"timed_out":false,"type":"command.ended","v":1}',
+    ),
+    "egress.attempted": (
+        EgressAttempted(method="CONNECT", host="example.com", port=443, allowed=False, reason="not listed"),
+        b'{"allowed":false,"host":"example.com","method":"CONNECT","port":443,"reason":"not listed",'
+        b'"type":"egress.attempted","v":1}',
     ),
     "session.ended": (
         SessionEnded(outcome="done"),

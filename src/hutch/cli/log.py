@@ -18,6 +18,8 @@ from hutch.cli.sessions import NONE_YET, find_session, open_sessions
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
 
+FIELD_LETTERS = 300  # of one field in a line for people; --json has them all
+
 Session = Annotated[
     str | None, typer.Argument(metavar="SESSION", help="A session id, or 'last'. Without it: all sessions.")
 ]
@@ -151,8 +153,13 @@ def _summary(event: AnyEvent) -> str:
         case UnknownEvent():
             return f"(from a newer Hutch) {event.payload.decode(errors='replace')}"
         case Event():
-            fields: dict[str, Any] = event.model_dump(exclude={"type", "v"})
-            return "  ".join(f"{name}={value}" for name, value in fields.items() if value != "")
+            fields: dict[str, Any] = event.model_dump(exclude={"type", "v"}, exclude_defaults=True)
+            return "  ".join(f"{name}={_short(value)}" for name, value in fields.items())
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= FIELD_LETTERS else f"{text[:FIELD_LETTERS]}… ({len(text)} letters)"
 
 
 def _visible(text: str) -> str:

@@ -40,6 +40,49 @@ class MessageSent(Event):
     text: str
 
 
+class CommandStarted(Event):
+    """A command was given to a shell of the jail."""
+
+    type: Literal["command.started"] = "command.started"
+    shell: str
+    command: str
+    cwd: str
+
+
+class CommandYielded(Event):
+    """A command took longer than its caller would wait, and goes on under an id."""
+
+    type: Literal["command.yielded"] = "command.yielded"
+    shell: str
+    command: str
+    background_id: str
+
+
+class CommandEnded(Event):
+    """A command ended by itself, by a signal, or at its timeout."""
+
+    type: Literal["command.ended"] = "command.ended"
+    shell: str
+    command: str
+    cwd: str
+    exit_code: int | None
+    signal: int | None = None
+    timed_out: bool = False
+    duration_s: float
+    background_id: str | None = None
+
+
+class EgressAttempted(Event):
+    """Something in the jail wanted to reach a host."""
+
+    type: Literal["egress.attempted"] = "egress.attempted"
+    method: str
+    host: str
+    port: int
+    allowed: bool
+    reason: str = ""
+
+
 class SessionEnded(Event):
     """A session is over; always the last event of its log, and signed as such."""
 
@@ -48,7 +91,16 @@ class SessionEnded(Event):
     reason: str = ""
 
 
-KnownEvent = Annotated[SessionOpened | MessageSent | SessionEnded, Field(discriminator="type")]
+KnownEvent = Annotated[
+    SessionOpened
+    | MessageSent
+    | CommandStarted
+    | CommandYielded
+    | CommandEnded
+    | EgressAttempted
+    | SessionEnded,
+    Field(discriminator="type"),
+]
 EVENT_TYPES: dict[str, type[Event]] = {
     get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(get_args(KnownEvent)[0])
 }
