@@ -20,9 +20,9 @@ def test_the_demo_mends_the_sample_and_can_be_run_again(tmp_path: Path) -> None:
         shown = run(tmp_path / "demo")
         story = (
             "FAILED (failures=1)",
-            "OK",
+            "\nOK\n",
             "Read-only file system",
-            "+    plain = unicodedata",
+            "diff --git",
             "ok: 14 events",
             "BAD: Event",
         )
