@@ -30,6 +30,7 @@ demo: setup ## Show what Hutch does, in a minute
 test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, tests
 	$(BIN)/python scripts/settings_reference.py --check
 	$(BIN)/python scripts/cli_reference.py --check
+	$(BIN)/python scripts/attack_table.py --check
 	$(BIN)/python -m pytest -n 2
 
 bench: setup ## Measure, side by side with the bare thing
@@ -43,6 +44,7 @@ lint: setup ## Check style and types
 docs: setup ## Generate docs/settings.md and docs/cli.md
 	$(BIN)/python scripts/settings_reference.py
 	$(BIN)/python scripts/cli_reference.py
+	$(BIN)/python scripts/attack_table.py
 
 soak: $(TESTS_STAMP) ## Run the long tests
 	$(BIN)/python -m pytest -m soak
