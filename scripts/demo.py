@@ -15,7 +15,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from hutch import app, settings
+from hutch import settings
+from hutch.app import jails, records
 from hutch.domain.events import Event, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 
@@ -64,10 +65,10 @@ async def work(session_id: SessionId) -> None:
     """Do the steps in a jail, each command in the log as it happens."""
     loaded = settings.load()
     told: list[Event] = []
-    policy = app.jail_policy(loaded.settings)
-    async with app.event_log(loaded.paths) as log, app.open_jail(COPY, policy) as jail:
+    policy = jails.jail_policy(loaded.settings)
+    async with records.event_log(loaded.paths) as log, jails.open_jail(COPY, policy) as jail:
         await log.append(session_id, [SessionOpened(purpose="make demo", owner="you")])
-        shells = app.Shells(jail, on_event=lambda event: told.append(app.as_event(event)))
+        shells = jails.Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
         shell = shells.shell(program="/bin/bash")
         for what, command, expected in STEPS:
             say(what)

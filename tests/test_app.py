@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hutch.app import jail_policy
+from hutch.app.jails import jail_policy
 from hutch.domain.errors import BadRequest
 from hutch.jail.policy import AGENT, GIB, MIB, TEST, TOOL, Limits
 from hutch.settings import Settings

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from hutch.app import export, prune
+from hutch.app.records import export, prune
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id

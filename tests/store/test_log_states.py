@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from hutch.app import export
+from hutch.app.records import export
 from hutch.domain.errors import Conflict
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id

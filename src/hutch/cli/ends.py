@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from hutch import app
+from hutch.app import jails
 from hutch.cli.own_terminal import OwnTerminal
 from hutch.cli.passage import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
@@ -35,10 +35,10 @@ class Wish:
         return self.argv or SHELL
 
 
-async def on_terminal(jail: app.Jailed, wish: Wish, own: OwnTerminal) -> app.Exit:
+async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal) -> jails.Exit:
     """The user's terminal becomes that of the program."""
     outlet, clean = Outlet(1), False
-    async with app.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
+    async with jails.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
         signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
         with own.raw(), on_signals(signals):
             typing = asyncio.create_task(_type(Inlet(0), terminal))
@@ -53,7 +53,7 @@ async def on_terminal(jail: app.Jailed, wish: Wish, own: OwnTerminal) -> app.Exi
                 clean = exit_.signal is None
                 return exit_
             except OSError:  # our terminal is gone, and whoever looked at it
-                return app.Exit(None, signal.SIGHUP)
+                return jails.Exit(None, signal.SIGHUP)
             finally:
                 typing.cancel()
                 if not clean:
@@ -62,15 +62,15 @@ async def on_terminal(jail: app.Jailed, wish: Wish, own: OwnTerminal) -> app.Exi
                             await outlet.write(own.tidy())
 
 
-async def _type(inlet: Inlet, terminal: app.Terminal) -> None:
+async def _type(inlet: Inlet, terminal: jails.Terminal) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await inlet.read():
             await terminal.write(data)
 
 
-async def plainly(jail: app.Jailed, wish: Wish) -> app.Exit:
+async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
     """Output is passed through as it comes; input too, and the signals of the keyboard."""
-    process = await jail.spawn(wish.words, stdin=app.PIPE, env=wish.env)
+    process = await jail.spawn(wish.words, stdin=jails.PIPE, env=wish.env)
     assert process.stdout and process.stderr
     outlets = [(process.stdout, Outlet(1)), (process.stderr, Outlet(2))]
     tasks = [asyncio.create_task(_pass_on(*each)) for each in outlets]
@@ -108,7 +108,7 @@ async def plainly(jail: app.Jailed, wish: Wish) -> app.Exit:
         process.close()
 
 
-async def _pass_on(reader: app.Reader, outlet: Outlet) -> None:
+async def _pass_on(reader: jails.Reader, outlet: Outlet) -> None:
     while data := await reader.read(CHUNK_BYTES):
         try:
             await outlet.write(data)
@@ -117,7 +117,7 @@ async def _pass_on(reader: app.Reader, outlet: Outlet) -> None:
             return
 
 
-async def _pass_rest(reader: app.Reader, outlet: Outlet) -> None:
+async def _pass_rest(reader: jails.Reader, outlet: Outlet) -> None:
     left = LEFT_BYTES
     with suppress(OSError):  # nothing there now, or nobody takes it
         while left > 0 and reader.fd >= 0 and (data := os.read(reader.fd, CHUNK_BYTES)):
@@ -127,7 +127,7 @@ async def _pass_rest(reader: app.Reader, outlet: Outlet) -> None:
         await outlet.write(b"")  # comes after all that is still to be written
 
 
-async def _feed(inlet: Inlet, process: app.Process) -> None:
+async def _feed(inlet: Inlet, process: jails.Process) -> None:
     assert process.stdin
     with suppress(OSError):  # it has read all it wanted
         while data := await inlet.read():

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hutch.app import Size
+from hutch.app.jails import Size
 
 OTHER_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
 # Colours, a hidden cursor, keypad and mouse modes, marked pastes: what a killed program may leave behind.

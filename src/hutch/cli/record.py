@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
+from hutch.app import records
 from hutch.cli.sessions import find_session, open_sessions
 from hutch.domain.errors import BadRequest, Conflict
 
@@ -40,7 +41,7 @@ def export_command(
         async with open_sessions(loaded) as log:
             session_id = await find_session(log, session)
             path = output or Path(f"{session_id}.zip")
-            head = await app.export(log, session_id, path, overwrite=force)
+            head = await records.export(log, session_id, path, overwrite=force)
         if as_json:
             result = {"file": str(path), "session": session_id, "events": head.seq, "hash": head.hash}
             typer.echo(json.dumps(result))
@@ -127,15 +128,15 @@ def prune_command(
     if limit is None:
         raise BadRequest("Nothing says how long to keep sessions. Set retention.days, or say --days N.")
 
-    async def run() -> list[app.Pruned]:
+    async def run() -> list[records.Pruned]:
         async with open_sessions(loaded) as log:
-            found = await app.prune(log, days=limit, dry_run=True)
+            found = await records.prune(log, days=limit, dry_run=True)
             if dry_run:
                 return found
             if found and not yes:
                 what = f"{_count(len(found), 'session')} that ended over {_count(limit, 'day')} ago"
                 _confirm(f"Erase what {what} said? This cannot be undone.")
-            return await app.prune(log, days=limit)
+            return await records.prune(log, days=limit)
 
     pruned = asyncio.run(run())
     for one in pruned:

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch import app, settings
-from hutch.app import EventLog
+from hutch import settings
+from hutch.app.records import EventLog, event_log
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
 
@@ -16,7 +16,7 @@ async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[EventLog]:
     """The event log of an installation that has one; looking does not make one."""
     if not loaded.paths.database.exists():
         raise NotFound(NONE_YET)
-    async with app.event_log(loaded.paths) as log:
+    async with event_log(loaded.paths) as log:
         yield log
 
 

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
+from hutch.app import jails
 from hutch.cli.ends import Wish, on_terminal, plainly
 from hutch.cli.own_terminal import OwnTerminal, known_type
 from hutch.cli.signals import ended_by
@@ -35,7 +36,7 @@ def shell_command(
         typer.Option("--net", metavar="HOST", help="A host that may be reached; again for more."),
     ] = None,
     profile: Annotated[
-        str, typer.Option(metavar="|".join(app.PROFILES), help="Which limits apply.")
+        str, typer.Option(metavar="|".join(jails.PROFILES), help="Which limits apply.")
     ] = "agent",
     timeout: Annotated[
         float | None,
@@ -53,13 +54,15 @@ def shell_command(
     Only the directory can be changed; nothing else of this machine, its network and its secrets is in
     reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit.
     """
-    if timeout is not None and not 0 < timeout <= app.LONGEST_TIMEOUT_S:
-        raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {app.LONGEST_TIMEOUT_S:g}.")
+    if timeout is not None and not 0 < timeout <= jails.LONGEST_TIMEOUT_S:
+        raise BadRequest(
+            f"--timeout is {timeout:g}. Give more than 0 and at most {jails.LONGEST_TIMEOUT_S:g}."
+        )
     loaded = settings.load(repo=workspace)
     app.configure_logs(loaded)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
-    policy = app.jail_policy(loaded.settings, profile_name=profile, network=net or ())
+    policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net or ())
     own = OwnTerminal() if OwnTerminal.is_there() else None
     if own is None and timeout is None:
         timeout = policy.limits.command_timeout_s
@@ -73,18 +76,18 @@ def shell_command(
 
 
 async def _run(
-    wish: Wish, workspace: Path, policy: app.Policy, own: OwnTerminal | None, *, unsafe_no_jail: bool
+    wish: Wish, workspace: Path, policy: jails.Policy, own: OwnTerminal | None, *, unsafe_no_jail: bool
 ) -> int:
     refused: Counter[str] = Counter()
 
-    def note(attempt: app.EgressAttempt) -> None:
+    def note(attempt: jails.EgressAttempt) -> None:
         if not attempt.allowed and len(refused) < MOST_NOTED:
             refused[f"{attempt.host}:{attempt.port}: {attempt.reason}"] += 1
 
-    outside = app.Outside(on_egress=note)
+    outside = jails.Outside(on_egress=note)
     with ended_by(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) as ended:
         try:
-            async with app.open_jail(
+            async with jails.open_jail(
                 workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside
             ) as jail:
                 mark = jail.mark()
@@ -107,12 +110,12 @@ async def _run(
     return code
 
 
-def _banner(workspace: Path, policy: app.Policy) -> str:
+def _banner(workspace: Path, policy: jails.Policy) -> str:
     limits = policy.limits
     network = f"only {', '.join(policy.network)}" if policy.network else "none"
     return (
-        f"jailed in {workspace}; network: {network}; limits: {app.size(limits.memory_bytes)} memory, "
-        f"{limits.processes} processes, {app.size(limits.workspace_growth_bytes)} growth"
+        f"jailed in {workspace}; network: {network}; limits: {jails.size(limits.memory_bytes)} memory, "
+        f"{limits.processes} processes, {jails.size(limits.workspace_growth_bytes)} growth"
     )
 
 

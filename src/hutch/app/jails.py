@@ -1,21 +1,14 @@
-"""The only wiring: settings in, living things out.
-
-Commands and the gateway ask here for what they need; nobody else knows which
-implementation stands behind a seam.
-"""
+"""Jails, shells and terminals, under the rules that the settings give."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch import logs
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
-from hutch.domain.ids import SessionId
-from hutch.domain.redaction import Redactor
 from hutch.jail.egress import EgressAttempt
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.limits import size
@@ -26,87 +19,30 @@ from hutch.jail.seam import PIPE, Exit, Process, Reader, Size
 from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded, ShellEvent
 from hutch.jail.shells import Shells
 from hutch.jail.terminal import Terminal, open_terminal
-from hutch.settings import Loaded, Settings
-from hutch.settings.paths import Paths
-from hutch.store.bundle import write_bundle
-from hutch.store.lock import hold
-from hutch.store.log import open_log
-from hutch.store.retention import Pruned, prune
-from hutch.store.seam import ErasedMeanwhile, EventLog, Head
-from hutch.store.vault import Vault
+from hutch.settings import Settings
 
 __all__ = [
     "LONGEST_TIMEOUT_S",
     "PIPE",
     "PROFILES",
     "EgressAttempt",
-    "EventLog",
     "Exit",
-    "Head",
     "Jailed",
     "Outside",
     "Policy",
     "Process",
-    "Pruned",
     "Reader",
     "Shells",
     "Size",
     "Terminal",
     "as_event",
-    "configure_logs",
-    "event_log",
-    "export",
     "jail_policy",
-    "only_server",
     "open_jail",
     "open_terminal",
-    "prune",
     "size",
 ]
 
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
-
-
-def configure_logs(loaded: Loaded) -> None:
-    """Log as the settings say, with every stored secret kept out of the lines."""
-    vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
-    secrets = [vault.get(name) or "" for name in vault.names()]
-    logs.configure(loaded.settings.log.level, loaded.settings.log.format, redactor=Redactor(secrets))
-
-
-@asynccontextmanager
-async def event_log(paths: Paths) -> AsyncIterator[EventLog]:
-    """The installation's event log; other processes may have it open too."""
-    async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
-        yield log
-
-
-@contextmanager
-def only_server(paths: Paths) -> Iterator[None]:
-    """Refuse to be the second server on one data directory."""
-    with hold(paths.data / "server.lock", holder="Hutch server"):
-        yield
-
-
-async def export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
-    """Write the record of a session to a file that a stranger can verify."""
-    try:
-        return await _export(log, session_id, path, overwrite=overwrite)
-    except ErasedMeanwhile:
-        return await _export(log, session_id, path, overwrite=overwrite)
-
-
-async def _export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
-    async with log.evidence(session_id) as evidence:
-        await write_bundle(
-            path,
-            session_id=session_id,
-            records=evidence.records,
-            statements=evidence.statements,
-            public_keys=evidence.public_keys,
-            overwrite=overwrite,
-        )
-        return evidence.head
 
 
 def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Sequence[str] = ()) -> Policy:

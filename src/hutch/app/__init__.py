@@ -1,0 +1,18 @@
+"""The only wiring: settings in, living things out.
+
+Commands and the gateway ask here for what they need; nobody else knows which
+implementation stands behind a seam. One module for each room, so that a command
+waits only for those it uses.
+"""
+
+from hutch import logs
+from hutch.domain.redaction import Redactor
+from hutch.settings import Loaded
+from hutch.store.vault import Vault
+
+
+def configure_logs(loaded: Loaded) -> None:
+    """Log as the settings say, with every stored secret kept out of the lines."""
+    vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
+    secrets = [vault.get(name) or "" for name in vault.names()]
+    logs.configure(loaded.settings.log.level, loaded.settings.log.format, redactor=Redactor(secrets))

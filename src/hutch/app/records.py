@@ -1,0 +1,50 @@
+"""The event log of an installation, and what is made of it."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from hutch.domain.ids import SessionId
+from hutch.settings.paths import Paths
+from hutch.store.bundle import write_bundle
+from hutch.store.lock import hold
+from hutch.store.log import open_log
+from hutch.store.retention import Pruned, prune
+from hutch.store.seam import ErasedMeanwhile, EventLog, Head
+
+__all__ = ["EventLog", "Head", "Pruned", "event_log", "export", "only_server", "prune"]
+
+
+@asynccontextmanager
+async def event_log(paths: Paths) -> AsyncIterator[EventLog]:
+    """The installation's event log; other processes may have it open too."""
+    async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
+        yield log
+
+
+@contextmanager
+def only_server(paths: Paths) -> Iterator[None]:
+    """Refuse to be the second server on one data directory."""
+    with hold(paths.data / "server.lock", holder="Hutch server"):
+        yield
+
+
+async def export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
+    """Write the record of a session to a file that a stranger can verify."""
+    try:
+        return await _export(log, session_id, path, overwrite=overwrite)
+    except ErasedMeanwhile:
+        return await _export(log, session_id, path, overwrite=overwrite)
+
+
+async def _export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
+    async with log.evidence(session_id) as evidence:
+        await write_bundle(
+            path,
+            session_id=session_id,
+            records=evidence.records,
+            statements=evidence.statements,
+            public_keys=evidence.public_keys,
+            overwrite=overwrite,
+        )
+        return evidence.head
