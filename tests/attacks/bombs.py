@@ -664,12 +664,12 @@ def resident() -> int:
 
 
 def held_by(root: int) -> int:
-    """Memory that the processes below one hold and share with no file."""
+    """Memory of the processes below one, what they share counted once (statm would count it for each)."""
     total, queue = 0, [root]
     while queue:
         pid = queue.pop()
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
-            total += (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+        with contextlib.suppress(OSError):
             queue += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon"))
     return total
