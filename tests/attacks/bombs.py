@@ -19,12 +19,19 @@ from hutch.jail.seam import Size
 
 from .attack import NO_SECCOMP, Bomb, Scenes
 from .processes import DAEMONS, gone, marker, survivors
-from .program import SMALL
+from .program import PYTHON, SMALL
 from .program import program as deadly
 
 scene = Scenes()
 
 HOLD = "\ntime.sleep(0.8)  # held for a while: whoever looks now and then has had the time to\n"
+PASS_ONE = (
+    "import array,errno,resource,socket\n"
+    "resource.setrlimit(resource.RLIMIT_NOFILE,(1024,1024))\n"
+    "a,b=socket.socketpair()\n"
+    "try: a.sendmsg([b'x'],[(socket.SOL_SOCKET,socket.SCM_RIGHTS,array.array('i',[0]))]); print('passed')\n"
+    "except OSError as error: print(errno.errorcode[error.errno])\n"
+)
 ROOMY = {"memory_bytes": 1024 * MIB}
 
 
@@ -416,6 +423,9 @@ sys.stdout.write("%d\\n" % len(kept)); sys.stdout.flush()
 time.sleep(6)
 """
     async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
+        before = await other.spawn(["true"], terminal=Size())
+        await before.wait()
+        before.close()
         running = await greedy.spawn(deadly(program))
         assert running.stdout is not None
         got = int((await running.stdout.read()).split()[0] or 0)
@@ -454,9 +464,12 @@ time.sleep(6)
 """
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
+        uid = await bench.uid(greedy)
         running = await greedy.spawn(deadly(program))
         assert running.stdout is not None
         sent = (await running.stdout.read()).decode().strip()
+        refused = await asyncio.to_thread(bench.plainly, [*PYTHON, PASS_ONE], uid)
+        assert refused == b"ETOOMANYREFS\n", refused
         try:
             done = await other.run(["echo", "alive"], timeout_s=5)
             assert done.stdout == b"alive\n"
@@ -539,7 +552,7 @@ async def pipe_games(bench) -> None:
         assert busy.lag_s < 1.0
 
 
-@scene("cpu", "keep every processor busy", control="the work done shows that it ran")
+@scene("cpu", "keep every processor busy", control="none: that it runs until its timeout is all that is seen")
 async def cpu_hog(bench) -> None:
     async with bench.jail() as jail, bench.watched("cpu-hog") as busy:
         spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
