@@ -344,9 +344,15 @@ for _ in range(10):
              'os.mkdir("cave")\nfile = open("cave/big", "wb", 0)\nos.chmod("cave", 0)'),
             ("unlinked", "fill the disk with a file that has no name any more",
              'file = open("big", "wb", 0)\nos.unlink("big")'),
-            ("nameless", "fill the disk with a file that never had a name",
-             'file = os.fdopen(os.open(".", os.O_TMPFILE | os.O_RDWR), "wb", 0)'),
         )
+    ),
+    Bomb(
+        name="disk-nameless",
+        guard="disk",
+        text="fill the disk with a file that never had a name",
+        program='file = os.fdopen(os.open(".", os.O_TMPFILE | os.O_RDWR), "wb", 0)\nfile.write(bytes(16 * MIB))',
+        tight={"workspace_growth_bytes": 8 * MIB},
+        loose=NO_SECCOMP,
     ),
     Bomb(
         name="disk-many",

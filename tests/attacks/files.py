@@ -259,7 +259,11 @@ else:
         name="write-usr",
         guard="mounts",
         text="write below /usr",
-        program='os.close(os.open("/usr", os.O_TMPFILE | os.O_WRONLY))  # never has a name',
+        program="""
+name = "/usr/hutch-attack-%d" % os.getpid()
+os.close(os.open(name, os.O_CREAT | os.O_EXCL))
+os.unlink(name)
+""",
         held=FIXED,
         off=ROOT,
     ),
