@@ -259,7 +259,11 @@ else:
         name="write-usr",
         guard="mounts",
         text="write below /usr",
-        program='os.close(os.open("/usr", os.O_TMPFILE | os.O_WRONLY))  # never has a name',
+        program="""
+name = "/usr/hutch-attack-%d" % os.getpid()
+os.close(os.open(name, os.O_CREAT | os.O_EXCL))
+os.unlink(name)
+""",
         held=FIXED,
         off=ROOT,
     ),
@@ -703,11 +707,11 @@ async def traps_in_workspace(bench) -> None:
     script = (
         "mkfifo fifo; ln -s . loop; ln -s /dev/zero zero; ln -s /proc/self/root root; mkdir -m 0 hidden; "
         "python3 -c \"import socket; socket.socket(1).bind('sock')\"; mknod white c 0 0; "
-        "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 1.2"
+        "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 12"
     )
     place = bench.directory("traps", uid=bench.owner)
     async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=1 << 20)) as jail:
-        done = await jail.run(["sh", "-c", script], timeout_s=5)
+        done = await jail.run(["sh", "-c", script], timeout_s=15)
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
     then = time.monotonic()

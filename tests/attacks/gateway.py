@@ -138,6 +138,7 @@ class Bench:
         return {
             "token": self.token,
             "jailed": jailed,
+            "tight": False,
             "world": str(self.world),
             "uid": uid,
             "gateway_pid": os.getpid(),
@@ -258,9 +259,9 @@ class Bench:
     async def _tight(self, bomb: Bomb) -> str:
         async with self.jail(replace(SMALL, **bomb.tight), owner=self.owner) as jail, self.watched(bomb.name):
             try:
-                done = await self.explode(jail, bomb)
+                done = await self.explode(jail, bomb, tight=True)
                 await jail.clear()  # what the command started may live on, by design, and fill the jail
-                after = await jail.run(["echo", "alive"], timeout_s=8)
+                after = await self.goes_on(jail)
             except HutchError as error:
                 return f"BROKEN the jail does not go on: {error}"
             if after.stdout != b"alive\n":
@@ -271,6 +272,16 @@ class Bench:
                 return f"UNTOLD {said}, but the limit told is {hit}, not {bomb.limit}"
             return said
 
+    async def goes_on(self, jail: Jailed) -> Finished:
+        """A command after a bomb; those who were killed may take a moment to go."""
+        for _ in range(20):
+            with contextlib.suppress(HutchError):
+                done = await jail.run(["echo", "alive"], timeout_s=8)
+                if done.stdout == b"alive\n":
+                    return done
+            await asyncio.sleep(0.1)
+        return await jail.run(["echo", "alive"], timeout_s=8)
+
     async def _loose(self, bomb: Bomb) -> str:
         if isinstance(bomb.loose, Off):
             as_probe = Probe(
@@ -278,11 +289,11 @@ class Bench:
             )
             return await self.control(as_probe)
         async with self.jail(replace(SMALL, **bomb.loose), owner=self.owner) as jail:
-            return told(await self.explode(jail, bomb))
+            return told(await self.explode(jail, bomb, tight=False))
 
-    async def explode(self, jail: Jailed, bomb: Bomb) -> Finished:
-        env = {"HOST": json.dumps(self.host(await self.uid(jail)))}
-        return await jail.run(program(bomb.program), env=env, timeout_s=bomb.timeout_s)
+    async def explode(self, jail: Jailed, bomb: Bomb, *, tight: bool) -> Finished:
+        host = self.host(await self.uid(jail)) | {"tight": tight}
+        return await jail.run(program(bomb.program), env={"HOST": json.dumps(host)}, timeout_s=bomb.timeout_s)
 
     @asynccontextmanager
     async def watched(self, name: str) -> AsyncIterator[Busy]:

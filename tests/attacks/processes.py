@@ -429,7 +429,8 @@ async def strangle_warden(bench) -> None:
     )
     async with bench.jail() as other, bench.watched("strangle-warden"):
         async with bench.jail() as jail:
-            await jail.run([*PYTHON_, code], timeout_s=5)
+            done = await jail.run([*PYTHON_, code], timeout_s=5)
+            assert b"set" in done.stdout
             then = time.monotonic()
             with contextlib.suppress(HutchError):  # its own end is its own affair
                 for _ in range(5):

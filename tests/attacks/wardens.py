@@ -223,6 +223,7 @@ async def warden_never_ready(bench) -> None:
 @scene("protocol", "a warden that has turned: never answer; the caller must not wait for ever",
        control="the true warden answers at once")  # fmt: skip
 async def warden_never_answers(bench) -> None:
+    await honest(bench)
     async with turned(bench, "while True: hear()\n") as jail:
         try:
             async with asyncio.timeout(12):
@@ -236,6 +237,8 @@ async def warden_never_answers(bench) -> None:
 @scene("protocol", "a warden that has turned: take no commands; the caller gets its timeout",
        control="the true warden runs them")  # fmt: skip
 async def warden_takes_no_commands(bench) -> None:
+    async with bench.jail() as jail:
+        assert (await jail.run(["true"], timeout_s=5)).exit_code == 0
     true_wait, process_module.GONE_S = process_module.GONE_S, 1.0
     try:
         async with turned(bench, "while True: hear()\n") as jail:

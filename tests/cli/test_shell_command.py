@@ -342,7 +342,8 @@ def test_the_window_size_is_passed_on(place: Path) -> None:
         someone.type("trap 'echo now $(stty size)' WINCH\n")
         someone.see(r"\$ ")
         someone.resize(40, 132)
-        someone.type("\n")
+        time.sleep(0.5)  # bash runs a trap when the next line is read
+        someone.type("\n\n")
         someone.see("now 40 132\r\n")
         someone.type("exit\n")
         assert someone.leave() == 0

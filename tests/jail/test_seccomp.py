@@ -104,6 +104,14 @@ def test_other_architectures_and_x32_are_killed() -> None:
         ("openat: create", 257, (0, 0, 0o101, 0o644), ALLOW),
         ("openat: create set-user-ID", 257, (0, 0, 0o101, 0o4755), EPERM),
         ("openat: unnamed, set-user-ID", 257, (0, 0, 0o20200001, 0o4755), EPERM),
+        ("openat: unnamed", 257, (0, 0, 0o20200002, 0o600), ERRNO | errno.EOPNOTSUPP),
+        ("openat: a directory", 257, (0, 0, 0o200000), ALLOW),
+        ("open: unnamed", 2, (0, 0o20200002, 0o600), ERRNO | errno.EOPNOTSUPP),
+        ("fcntl: flags", 72, (0, 4, 0o4000), ALLOW),
+        ("fcntl: a lock", 72, (0, 6), ALLOW),
+        ("fcntl: a lease", 72, (0, 1024, 1), EPERM),
+        ("fcntl: a lease with high bits", 72, (0, 1 << 32 | 1024, 1), EPERM),
+        ("fcntl: a delegation", 72, (0, 1040), EPERM),
     ],
 )
 def test_calls_are_judged_by_their_arguments(

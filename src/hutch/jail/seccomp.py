@@ -8,15 +8,17 @@ through to the next, so no jump ever leaves its block.
 What is refused, and why: ways to reach the kernel's rarely used corners (keys,
 io_uring, userfaultfd, bpf, perf, odd socket families), ways to reach other
 processes (ptrace and its kin: the warden runs at the same uid), ways to make
-new walls to hide behind (namespaces, mounts), and set-user-ID files, which
-would outlive the jail on the host's disk with the owner's rights.
+new walls to hide behind (namespaces, mounts), set-user-ID files, which would
+outlive the jail on the host's disk with the owner's rights, and what all users
+of the machine have one pool of, or wait for: aio requests, leases on files. A
+file that never had a name fills the disk where nobody finds it.
 """
 
 import platform
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from errno import EAFNOSUPPORT, EINVAL, ENOSYS, EPERM, EPROTONOSUPPORT
+from errno import EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT
 from typing import Literal
 
 from hutch.domain.errors import Unavailable
@@ -57,6 +59,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 ABSENT: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435), "openat2": (437, 437), "memfd_secret": (447, 447),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "io_setup": (206, 0),
 }  # fmt: skip
 # Memory that no process shows as its own: allowed only where a cgroup counts it.
 UNCOUNTED: dict[str, tuple[int | None, int | None]] = {"memfd_create": (319, 279), "msgget": (68, 186)}
@@ -64,7 +67,9 @@ UNCOUNTED: dict[str, tuple[int | None, int | None]] = {"memfd_create": (319, 279
 NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # a namespace for unshare, part of the exit signal for clone
 SET_ID_BITS = 0o6000
-CREATING = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE: without them the mode argument means nothing
+NAMELESS = 0o20000000  # __O_TMPFILE
+CREATING = 0o100 | NAMELESS  # O_CREAT: without either the mode argument means nothing
+LEASES = (1024, 1040)  # F_SETLEASE, F_SETDELEG
 TERMINAL_INPUT = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 QUERY_PERSONALITY = 0xFFFFFFFF
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
@@ -122,6 +127,7 @@ def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
         (Call(135, 92), _only(0, (0, QUERY_PERSONALITY), EPERM)),  # personality
         # The kernel looks at the low half of the request only, and so must we.
         (Call(16, 29), _none_of(1, TERMINAL_INPUT)),  # ioctl
+        (Call(72, 25), _none_of(1, LEASES)),  # fcntl
         (Call(41, 198), _socket()),
         (Call(53, 199), _only(0, (UNIX,), EAFNOSUPPORT)),  # socketpair
         (Call(90, None), _refuse_bits(1, SET_ID_BITS)),  # chmod
@@ -167,6 +173,9 @@ def _created(flags: int, mode: int) -> list[Code]:
         _low(flags),
         (ANY_BIT, 0, 3, CREATING),
         *_refuse_bits(mode, SET_ID_BITS),
+        _low(flags),
+        (ANY_BIT, 0, 1, NAMELESS),
+        (RETURN, 0, 0, ERRNO | EOPNOTSUPP),  # as some file systems say, so callers know what to do
     ]
 
 

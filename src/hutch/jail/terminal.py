@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.jail.policy import Limits
 from hutch.jail.pty import set_size
 from hutch.jail.ring import Ring
@@ -21,7 +21,7 @@ from hutch.jail.seam import Exit, Jail, Process, Size
 PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wait
 RESUME_BYTES = 5_000
 BATCH_S = 0.005
-BATCH_BYTES = 64 * 1024  # as much is handed on at once, without waiting for more
+BATCH_BYTES = 32 * 1024  # as much is handed on at once, without waiting for more
 UNWATCHED_S = 0.02  # between two batches that nobody sees: a flood shall not keep the host busy
 LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go on printing for ever
 CLOSE_S = 1.0
@@ -55,7 +55,7 @@ class TerminalReader:
         raise StopAsyncIteration
 
     def acknowledge(self, count: int) -> None:
-        """Say that so many more bytes were shown."""
+        """Say that so many more bytes were shown; every RESUME_BYTES at the latest, or the program waits."""
         if not 0 <= count <= self.seq - self.acknowledged:
             waiting = self.seq - self.acknowledged
             raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
@@ -216,8 +216,11 @@ class Terminal:
             return
         if not left and not self._readers:
             self._resting = self._loop.call_later(UNWATCHED_S, self._rested)
-        self._publish_soon()
         self.regulate()
+        if self._listening:
+            self._publish_soon()
+        else:
+            self._publish()  # no more will come to fill the batch
 
     def _rested(self) -> None:
         self._resting = None
@@ -281,4 +284,9 @@ async def start_terminal(
     limits: Limits | None = None,
 ) -> Terminal:
     """As `open_terminal`, for callers who close it themselves."""
-    return Terminal(await jail.spawn(argv, env=env, cwd=cwd, limits=limits, terminal=size or Size()))
+    try:
+        return Terminal(await jail.spawn(argv, env=env, cwd=cwd, limits=limits, terminal=size or Size()))
+    except OSError as error:  # there are so many terminals on a machine, for all jails together
+        raise Unavailable(
+            f"No terminal can be opened: {error.strerror}. Close some, or raise kernel.pty.max."
+        ) from error
