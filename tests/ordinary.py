@@ -78,7 +78,8 @@ def pytest_as(uid: int, *suites: str, timeout_s: float = 300) -> None:
                 *("-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(home / "tests")),
                 *(str(found.root / "tests" / suite) for suite in suites),
             ],
-            env=found.environment | {"HOME": str(home), "HYPOTHESIS_STORAGE_DIRECTORY": str(home / "examples")},
+            env=found.environment
+            | {"HOME": str(home), "HYPOTHESIS_STORAGE_DIRECTORY": str(home / "examples")},
             cwd=found.root,
             capture_output=True,
             text=True,

@@ -6,7 +6,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ordinary import place
 
 from .attack import Probe
 
 Ask = tuple[str, bool, bool]  # name, in the jail, control
 ORDINARY = 62_000 + os.getpid() % 3_000  # its own: the kernel counts some things by user
 STRANGER = 61_235
-ROOT_DIRECTORY = Path(__file__).parents[2]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,13 +69,11 @@ class Gateway:
         self._answers: dict[Ask, dict[str, Any]] = {}
         self.world = world
         furnish(world, token, uid=uid)
-        drop = []
-        if uid != os.geteuid():
-            drop = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        found = place()
         self.process = subprocess.Popen(
-            [*drop, sys.executable, "-m", "tests.attacks.gateway", str(world), token],
-            cwd=ROOT_DIRECTORY,
-            env={"PATH": os.environ["PATH"], "GATEWAY_KEY": token, "HOME": str(world), "LANG": "C.UTF-8"},
+            [*found.as_user(uid), "-m", "tests.attacks.gateway", str(world), token],
+            cwd=found.root,
+            env=found.environment | {"GATEWAY_KEY": token, "HOME": str(world)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

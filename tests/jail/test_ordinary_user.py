@@ -3,7 +3,6 @@
 import os
 
 import pytest
-
 from tests.ordinary import pytest_as
 
 UID = 54399
