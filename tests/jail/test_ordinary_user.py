@@ -12,7 +12,10 @@ UID = 54399
 TESTS = Path(__file__).parents[1]
 SUITES = (
     "contracts/test_jail_contract.py",
-    *(f"jail/test_{name}.py" for name in ("control", "walls", "warden", "limits", "launch", "seccomp")),
+    *(
+        f"jail/test_{name}.py"
+        for name in ("control", "walls", "warden", "limits", "launch", "oom", "seccomp")
+    ),
 )
 
 
