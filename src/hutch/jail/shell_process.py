@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import secrets
 import select
 import struct
 import sys
@@ -232,7 +231,7 @@ class ShellProcess:
         self._process.close()
 
     def _begin(self) -> str:
-        self._nonce = secrets.token_hex(16)
+        self._nonce = os.urandom(16).hex()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._done = Ending(self._loop)
         self._earlier_pid = self._background_pid

@@ -61,8 +61,8 @@ class Dialect:
         directory, then, when nobody has to wait any more, what it exports. The exit code is put in before
         `unset` changes it, and without a variable, which somebody could make read-only."""
         return (
-            "\\eval \"\\\\unset -f command printf; \\\\command \\\\printf '\\\\0%s %d %d %s\\\\0' "
-            f'{nonce} $? ${{!-0}} \\"\\${{PWD-}}\\"; '
+            '\\eval "\\\\unset -f command printf; \\\\command \\\\printf '
+            f"'\\\\000{nonce} $? ${{!:-0}} %s\\\\0' \\\"\\${{PWD-}}\\\"; "
             '\\\\command \\\\export -p" >&2\n'
         ).encode()
 
