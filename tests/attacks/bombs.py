@@ -185,6 +185,7 @@ if held < 160 * MIB:
     raise Held("only %d MiB" % (held // MIB))
 """,
         open_files=4096,
+        descriptors=65_536,
         processes=60,
     ),
     memory(

@@ -261,7 +261,7 @@ def test_a_timeout_is_not_held_up_by_a_reader(place: Path) -> None:
 
 
 def test_memory_is_limited_and_said_so(place: Path) -> None:
-    hog = "import time\nx = []\nwhile True: x.append(b'x' * (20 << 20)); time.sleep(0.01)"
+    hog = "import time\nx = []\nwhile True: x.append(b'x' * (20 << 20)); time.sleep(0.1)"
     ran = run(place, "--profile", "test", "--", "/usr/bin/python3", "-c", hog)
     assert b"jail.memory_bytes (512 MiB) was hit" in ran.stderr
     assert ran.returncode == 5

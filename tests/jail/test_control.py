@@ -3,12 +3,14 @@
 import array
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,6 +146,51 @@ async def test_a_tcp_socket_that_was_asked_for_is_taken_and_never_blocks(
             taken.recv(1)
         taken.close()
     assert reasons == []
+
+
+class Refusing(socket.socket):
+    """The kernel as it is when somebody has used up what there is for messages."""
+
+    refusals = 0
+
+    def sendmsg(self, *arguments: Any) -> int:
+        if self.refusals > 0:
+            self.refusals -= 1
+            raise OSError(errno.ETOOMANYREFS, "Too many references")
+        return super().sendmsg(*arguments)
+
+
+async def test_what_passes_fails_one_command_at_most() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one, their_work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    work = Refusing(fileno=one.detach())
+    for sock in (ours, work):
+        sock.setblocking(False)
+    reasons: list[str] = []
+    control = Control(ours, work, uid=os.geteuid(), on_broken=reasons.append)
+    with theirs, their_work:
+        work.refusals = 3
+        await control.put(b"one", fds=[])
+        work.refusals = 1000
+        with pytest.raises(Unavailable, match="takes no message"):
+            await control.put(b"two", fds=[])
+        work.refusals = 0
+        await control.put(b"three", fds=[])
+        assert [their_work.recv(100), their_work.recv(100)] == [b"one", b"three"]
+        control.close()
+    assert reasons == []
+
+
+async def test_a_better_reason_is_told() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    work, their_work = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    control = Control(ours, work, uid=os.geteuid(), on_broken=lambda reason: f"{reason} For want of memory.")
+    theirs.close()
+    with pytest.raises(Unavailable, match=r"ended.*For want of memory\."):
+        await control.ready()
+    control.close()
+    their_work.close()
 
 
 async def test_a_frame_from_another_process_is_a_forgery(pair: tuple[Control, Enemy, list[str]]) -> None:

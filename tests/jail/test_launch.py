@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import signal
 import subprocess
 import sys
@@ -107,3 +108,17 @@ async def test_twenty_jails_at_once(workspace: Path) -> None:
     assert {each.stdout for each in ran} == {b"hutch\n"}
     await asyncio.gather(*(jail.close() for jail in jails))
     assert not any(alive(jail.warden_pid) for jail in jails)
+
+
+@pytest.mark.anyio
+async def test_commands_inherit_no_limit_of_ours(workspace: Path) -> None:
+    async with open_jail(workspace) as jail:
+        ours = resource.getrlimit(resource.RLIMIT_NOFILE)
+        told = (await jail.run(["cat", "/proc/self/limits"])).stdout.decode()
+    seen = {line[:26].strip(): line[26:].split()[:2] for line in told.splitlines()}
+    assert (seen["Max realtime priority"], seen["Max nice priority"]) == (["0", "0"], ["0", "0"])
+    most = {"Max locked memory": 8 << 20, "Max msgqueue size": 800 << 10, "Max pending signals": 4096}
+    for name, value in {**most, "Max core file size": 0}.items():
+        assert max(map(int, seen[name])) <= value, name
+    assert ours[0] == min(ours[1], 1 << 20)  # a jail is refused descriptors before we are
+    assert int(seen["Max open files"][1]) <= ours[0] * 3 // 4

@@ -10,7 +10,9 @@ SUITES = (
     "contracts/test_jail_contract.py",
     *(
         f"jail/test_{name}.py"
-        for name in ("control", "walls", "warden", "limits", "launch", "seccomp", "shell", "background")
+        for name in (
+            *("control", "walls", "warden", "limits", "launch", "oom", "seccomp", "shell", "background"),
+        )
     ),
 )
 

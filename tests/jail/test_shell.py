@@ -165,6 +165,23 @@ async def test_a_stopped_shell_is_woken(shell: Shell) -> None:
     assert (ran.stdout, ran.timed_out) == ("on\n", False)
 
 
+async def test_nobody_else_can_speak_to_the_shell(shell: Shell) -> None:
+    """Its commands come on a socket, which cannot be opened by /proc."""
+    forge = (
+        "for fd in /proc/$$/fd/*; do case $(readlink $fd) in socket:*) echo there;"
+        " (echo 'echo forged' >$fd) 2>/dev/null && echo opened;; esac; done"
+    )
+    assert (await shell.run(forge)).stdout == "there\n"
+    assert (await shell.run("echo mine")).stdout == "mine\n"
+    assert await works(shell)
+
+
+async def test_children_inherit_nothing_but_the_three(shell: Shell) -> None:
+    ran = await shell.run("ls /proc/self/fd; exec 7>mine; echo kept >&7; cat mine")
+    assert ran.stdout == "0\n1\n2\n3\nkept\n"  # 3 is the directory that ls reads
+    assert await works(shell)
+
+
 async def test_a_deleted_directory_and_one_with_a_newline(shell: Shell) -> None:
     ran = await shell.run("mkdir -p '/tmp/a\nb' /tmp/gone && cd '/tmp/a\nb'")
     assert ran.cwd == "/tmp/a\nb"

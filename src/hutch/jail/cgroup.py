@@ -43,6 +43,7 @@ class Cgroup:
         events = "memory.oom_control" if version == 1 else "memory.events"
         self._memory = os.open(directories["memory"] / events, os.O_RDONLY | os.O_CLOEXEC)
         self._pids = os.open(directories["pids"] / "pids.events", os.O_RDONLY | os.O_CLOEXEC)
+        self._tcp = directories["memory"] / "memory.kmem.tcp.usage_in_bytes"  # in version 1 only
 
     def add(self, pids: Sequence[int]) -> None:
         for directory in set(self._directories.values()):
@@ -52,6 +53,10 @@ class Cgroup:
     def kills(self) -> int:
         """How many processes the kernel has killed for want of memory."""
         return _counter(self._memory, b"oom_kill")
+
+    def uncounted_bytes(self) -> int:
+        """Memory that the limit does not cover: TCP buffers, in version 1."""
+        return int(_read(self._tcp) or 0)
 
     def refused_forks(self) -> int:
         return _counter(self._pids, b"max")
@@ -127,8 +132,9 @@ def _settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
         cpu = {"cpu.weight": "50"} | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
         return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
     cpu = {"cpu.shares": "512"} | ({} if quota is None else {"cpu.cfs_quota_us": quota})
-    both = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
-    return {"memory": both, "pids": pids, "cpu": cpu}
+    own = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+    tcp = {"memory.kmem.tcp.limit_in_bytes": memory}  # not kept, but without it nothing is counted
+    return {"memory": own | tcp, "pids": pids, "cpu": cpu}
 
 
 def _delegate(own: Path) -> None:

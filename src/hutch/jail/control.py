@@ -8,6 +8,7 @@ closed. Anything else ends the jail. Nothing it says is ever evaluated.
 
 import array
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -17,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hutch.domain.errors import Unavailable
+from hutch.jail.oom import Scores
 
 INLINE_BYTES = 60_000  # a longer request goes through a file
 REPLY_BYTES = 512
@@ -26,20 +28,25 @@ CREDENTIALS = struct.Struct("iII")
 READY = b"ready"
 ANSWER = re.compile(rb"(socket|done)\0(\d{1,18})\0(\d{1,5})")
 READY_S = 10.0
+ANSWER_S = 10.0
+CLEAR_S = 60.0  # on a machine that is busy with what is to be killed
+# One of the user's other processes, in a jail or not, has used up what the kernel has for messages.
+PASSING = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
+PASSING_S, RETRY_S = 1.0, 0.02
 
 
 class Control:
     """Sends requests, and hands out the sockets that come back."""
 
     def __init__(
-        self, sock: socket.socket, work: socket.socket, *, uid: int, on_broken: Callable[[str], None]
+        self, sock: socket.socket, work: socket.socket, *, uid: int, on_broken: Callable[[str], str | None]
     ) -> None:
         self.warden_pid = 0
         self.broken: str | None = None
         self._sock = sock
         self._work = work  # for commands; nothing ever comes back on it
         self._uid = uid
-        self._on_broken = on_broken
+        self._on_broken = on_broken  # may know a better reason
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._asked: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}  # number: (kind of answer, it)
@@ -57,6 +64,11 @@ class Control:
         """One request about the jail."""
         await self._send(self._sock, b"\0".join(fields), ())
 
+    async def give_scores(self, scores: Scores) -> None:
+        """Tell the warden whom the kernel shall prefer to kill."""
+        frame = b"score\0%d\0%d" % (scores.warden, scores.commands)
+        await self._send(self._sock, frame, [scores.fd])
+
     async def put(self, *fields: bytes, fds: Sequence[int]) -> None:
         """One command. The descriptors are copied; the caller still owns them."""
         frame = b"\0".join(fields)
@@ -73,12 +85,21 @@ class Control:
 
     async def tcp(self, operation: bytes, host: str, port: int) -> socket.socket:
         """A TCP socket from inside; OSError as it happened there."""
-        sock: socket.socket = await self._ask(b"socket", operation, host.encode(), b"%d" % port)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                sock: socket.socket = await self._ask(b"socket", operation, host.encode(), b"%d" % port)
+        except TimeoutError:
+            raise Unavailable(f"The jail has not answered in {ANSWER_S:g} s. Close it.") from None
         return sock
 
     async def clear(self) -> None:
         """Have everything inside killed."""
-        await self._ask(b"done", b"clear")
+        try:
+            async with asyncio.timeout(CLEAR_S):
+                await self._ask(b"done", b"clear")
+        except TimeoutError:
+            self._break(f"The jail was ended: its warden has not answered in {CLEAR_S:g} s. Open a new one.")
+            raise Unavailable(self.broken) from None
 
     async def _ask(self, kind: bytes, operation: bytes, *fields: bytes) -> Any:
         self._number += 1
@@ -100,8 +121,9 @@ class Control:
 
     async def _send(self, sock: socket.socket, frame: bytes, fds: Sequence[int]) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        async with self._sending:
-            while True:
+        deadline = self._loop.time() + PASSING_S
+        while True:
+            async with self._sending:
                 if self.broken is not None:
                     raise Unavailable(self.broken)
                 try:
@@ -109,8 +131,16 @@ class Control:
                     return
                 except BlockingIOError:
                     await ready_to_write(sock)
+                    continue
                 except OSError as error:
-                    self._break(f"The jail has ended: {error}. Open a new one.")
+                    if error.errno not in PASSING:
+                        self._break(f"The jail has ended: {error}. Open a new one.")
+                        continue
+                    if self._loop.time() > deadline:
+                        raise Unavailable(
+                            f"The kernel takes no message to the jail: {error.strerror}. Try again."
+                        ) from None
+            await asyncio.sleep(RETRY_S)
 
     def _readable(self) -> None:
         for _ in range(FRAMES_AT_ONCE):
@@ -164,8 +194,7 @@ class Control:
     def _break(self, reason: str) -> None:
         if self.broken is None:
             self._loop.remove_reader(self._sock.fileno())
-            self._fail(reason)
-            self._on_broken(reason)
+            self._fail(self._on_broken(reason) or reason)
 
     def _fail(self, reason: str) -> None:
         self.broken = self.broken or reason
@@ -206,8 +235,10 @@ async def ready_to_write(sock: socket.socket) -> None:
 
 
 async def connected(sock: socket.socket) -> None:
-    """Wait until a connection that was begun is made; OSError when it is not."""
-    await ready_to_write(sock)
+    """Wait until a connection that was begun is made; OSError when it is not, TimeoutError when it takes
+    too long: a server that accepts nobody lets the kernel try for minutes."""
+    async with asyncio.timeout(ANSWER_S):
+        await ready_to_write(sock)
     failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failed:
         raise OSError(failed, os.strerror(failed))

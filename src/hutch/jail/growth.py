@@ -4,17 +4,21 @@ Measuring is a walk, and a walk costs; asking the file system how full it is
 costs nothing. So the walk is made only when the file system has filled up by
 enough to matter, and now and then besides, since somebody else may have freed
 what the jail has taken. The tree is the jail's and hostile: links are never
-followed, and depth is bounded.
+followed, and depth is bounded. What fills the disk and is not in the tree may
+be in files without a name; those are asked for.
 """
 
 import os
 import stat
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from hutch.jail.watch import Nameless
 
 DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 10.0  # between walks that nothing calls for
-SHARE = 20  # a walk that takes a second is made at most every 20 seconds
+SHARE = 50  # a walk that takes a second is made at most every 50 seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,20 @@ def measure(directory: int) -> Measure:
 class Growth:
     """Compares a directory with what it was at the start."""
 
-    def __init__(self, directory: int, *, most_bytes: int, most_files: int) -> None:
+    def __init__(
+        self,
+        directory: int,
+        *,
+        most_bytes: int,
+        most_files: int,
+        nameless: Callable[[], Nameless] = lambda: Nameless(0, maybe_more=False),
+    ) -> None:
         self._directory = directory
+        self._nameless = nameless
         self._most_bytes = most_bytes
         self._most_files = most_files
-        self._full_at_first = self._full = _full(directory)
+        self._full = _full(directory)
+        self._others: int | None = None  # the least that others were seen to take of the file system
         self._inodes = _inodes(directory)
         self._walked = time.monotonic()
         self._base: Measure | None = None
@@ -86,6 +99,7 @@ class Growth:
         now = time.monotonic()
         if self._base is None:
             self._base = self._walk()
+            self._unexplained(self._base)
         room = self._most_bytes - self._grown_bytes
         filled = _full(self._directory) - self._full
         due = now - self._walked > max(REST_S, SHARE * self._took_s)
@@ -96,12 +110,22 @@ class Growth:
         if due or urgent or self._grown_bytes > self._most_bytes:
             seen = self._walk()
             self._grown_bytes = seen.bytes - self._base.bytes
-            if not seen.whole:  # what is hidden from us still fills the disk
-                self._grown_bytes = max(self._grown_bytes, self._full - self._full_at_first)
+            unexplained = self._unexplained(seen)
+            if unexplained > self._most_bytes // 4:
+                hidden = self._nameless()
+                self._grown_bytes += hidden.bytes
+                if not seen.whole or (hidden.maybe_more and unexplained > self._most_bytes):
+                    self._grown_bytes = max(self._grown_bytes, unexplained)
             if seen.too_deep:
                 self._grown_bytes = max(self._grown_bytes, self._most_bytes + 1)
             return self._grown_bytes, seen.files - self._base.files
         return self._grown_bytes, 0
+
+    def _unexplained(self, seen: Measure) -> int:
+        """How much fuller the file system is by something that is not in the tree."""
+        others = self._full - seen.bytes
+        self._others = others if self._others is None else min(self._others, others)
+        return others - self._others
 
     def _walk(self) -> Measure:
         began = time.monotonic()

@@ -20,8 +20,9 @@ from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFou
 from hutch.jail.control import Control, connected
 from hutch.jail.egress import parse_allow_list
 from hutch.jail.launch import Identity, Launched, claim_identity, launch, launch_unsafe
-from hutch.jail.limits import Mark, Meter, hit_by_signal, make_group
+from hutch.jail.limits import Mark, Meter, hit_by_signal, make_group, size
 from hutch.jail.network import Outside, WayOut, open_way_out
+from hutch.jail.oom import prefer_commands
 from hutch.jail.output import Capture, Pump
 from hutch.jail.policy import AGENT, LONGEST_TIMEOUT_S, WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
@@ -79,6 +80,7 @@ class Jailed:
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
             self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
+            await self._prefer_commands(pid)
             if self.policy.network:
                 self._way_out = await open_way_out(self, outside)
 
@@ -186,13 +188,16 @@ class Jailed:
 
     async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
         check_port(port)
-        sock = await self._control.tcp(b"connect", host, port)
+        sock: socket.socket | None = None
         try:
+            sock = await self._control.tcp(b"connect", host, port)
             await connected(sock)
         except OSError as error:
-            sock.close()
+            if sock is not None:
+                sock.close()
+            why = error.strerror or "it takes no connection"
             raise NotFound(
-                f"Nothing answers on port {port} in the jail: {error.strerror}. Start the server first."
+                f"Nothing answers on port {port} in the jail: {why}. Start the server first."
             ) from None
         return sock
 
@@ -243,8 +248,16 @@ class Jailed:
         if self._scratch is not None:
             await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
-    def _end(self, reason: str) -> None:
-        """Kill the first process of the pid namespace, and so every other."""
+    async def _prefer_commands(self, warden: int) -> None:
+        scores = prefer_commands(warden)
+        if scores is not None:
+            try:
+                await self._control.give_scores(scores)
+            finally:
+                os.close(scores.fd)
+
+    def _end(self, reason: str) -> str:
+        """Kill the first process of the pid namespace, and so every other. Tells why it came to that."""
         try:
             if self._warden >= 0:
                 signal.pidfd_send_signal(self._warden, signal.SIGKILL)
@@ -252,6 +265,11 @@ class Jailed:
                 self._launched.process.kill()
         except ProcessLookupError:
             pass
+        kills = self._meter.mark().kills
+        if kills:
+            most = size(self.policy.limits.memory_bytes)
+            reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it?"
+        return reason
 
     async def _reap(self) -> None:
         process = self._launched.process

@@ -9,6 +9,7 @@ the jail under another owner.
 import asyncio
 import os
 import queue
+import resource
 import shutil
 import socket
 import subprocess
@@ -23,11 +24,22 @@ from pathlib import Path
 from hutch.domain.errors import Unavailable
 from hutch.jail import seccomp
 from hutch.jail.idmap import mapped
-from hutch.jail.policy import WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
+from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 from hutch.jail.system import this_system
 
 UIDS = range(200_000, 300_000)  # for the jails of a root Hutch; never a person's
 KERNEL_ROOT = 0
+# What commands would inherit from us otherwise: real-time and raised priority, and what the kernel holds
+# for a user rather than a process.
+INHERITED = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_RTPRIO: 0,
+    resource.RLIMIT_NICE: 0,
+    resource.RLIMIT_MEMLOCK: 8 * MIB,
+    resource.RLIMIT_MSGQUEUE: 800 * KIB,
+    resource.RLIMIT_SIGPENDING: 4096,
+}
+MOST_OPEN_FILES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +130,27 @@ def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: boo
         options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
         return _start(
             [path, "--args", str(options_fd), "--", WARDEN_PROGRAM, "-I", "-S", WARDEN],
-            [str(policy.limits.processes), rlimits, "jailed"],
+            [str(policy.limits.processes), f"{rlimits} {fixed_rlimits(policy.limits.open_files)}", "jailed"],
             identity=identity if os.geteuid() == KERNEL_ROOT else None,
             pass_fds=[*fds.values(), filter_fd, options_fd],
             cwd=Path("/"),
         )
+
+
+def fixed_rlimits(open_files: int) -> str:
+    """Limits that no command can have more of. The kernel counts descriptors in flight by user, and refuses
+    who may open fewer than there are: a jail must be refused before we are."""
+    ours = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    values = INHERITED | {resource.RLIMIT_NOFILE: min(open_files, ours * 3 // 4)}
+    return " ".join(f"{kind}:{most}:{most}" for kind, most in values.items())
+
+
+def raise_open_files() -> None:
+    """Each command takes descriptors of ours, and the usual 1,024 are for programs that use `select`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _launch_unsafe(workspace: Path, rlimits: str) -> Launched:
@@ -226,6 +254,7 @@ async def _in_launcher(work: Work) -> Launched:
     global _launcher
     with _starting:
         if _launcher is None or not _launcher.thread.is_alive():  # a forked process has no thread left
+            raise_open_files()
             _launcher = Launcher()
     answer = _launcher.ask(work)
     try:

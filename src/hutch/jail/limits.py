@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,24 @@ from hutch.domain.errors import HutchError
 from hutch.jail import cgroup
 from hutch.jail.growth import Growth
 from hutch.jail.policy import GIB, HOME, KIB, MIB, Limits
+from hutch.jail.pulse import Pulse
 from hutch.jail.seam import Exit, LimitHit
-from hutch.jail.watch import below, kill_if_inside, tmpfs_use, usage
+from hutch.jail.watch import (
+    Member,
+    Nameless,
+    below,
+    kill_if_inside,
+    members,
+    nameless,
+    shared_memory_device,
+    tmpfs_use,
+    usage,
+)
 
 LOOK_S = 0.2
-CLOSE_LOOK_S = 0.05  # while memory is more than half used
+CLOSE_LOOK_S = 0.05  # at first, and while memory is more than half used
+IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs
+IDLE_SHARE = 0.02  # of a processor
 SLACK = 1.05  # after a hit, so that there is room to clean up in
 SPARE_PROCESSES = 64
 NICER = 5  # as the warden has it
@@ -49,9 +63,13 @@ class Meter:
         self._group = group
         self._hits: list[LimitHit] = []
         self._busy = asyncio.Event()
+        self._stirred = asyncio.Event()
+        self._pulse = Pulse()
+        self._members: list[Member] = []
         self._watching: asyncio.Task[None] | None = None
+        self._looking: asyncio.Future[tuple[list[LimitHit], int]] | None = None
         self._tmpfs: dict[str, int] = {}
-        self._workspace = -1
+        self._workspace = self._terminals = -1
         self._ceilings: dict[str, float] = {}
 
     def rlimits(self, limits: Limits, *, unsafe: bool = False) -> str:
@@ -88,18 +106,20 @@ class Meter:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         for path in ("/tmp", "/dev/shm", HOME):
             self._tmpfs[path] = os.open(f"/proc/{warden}/root{path}", flags)
+        self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
         self._workspace = os.open(workspace, flags)
-        namespace = os.readlink(f"/proc/{warden}/ns/pid")  # noqa: PTH115
-        self._watching = asyncio.create_task(self._watch(warden, namespace, clear))
+        self._watching = asyncio.create_task(self._watch(warden, clear))
 
     def busy(self, running: int) -> None:
         """Tell how many commands run; with none there is nothing to watch."""
+        self._stirred.set()
         if running:
             self._busy.set()
         else:
             self._busy.clear()
 
     def mark(self) -> Mark:
+        self._stirred.set()  # who marks a moment is about to start something
         if self._group is None:
             return Mark(len(self._hits), 0, 0)
         return Mark(len(self._hits), self._group.kills(), self._group.refused_forks())
@@ -119,44 +139,110 @@ class Meter:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        for fd in (*self._tmpfs.values(), self._workspace):
+        if self._looking is None or self._looking.done():
+            self._let_go()
+        else:  # a walk may take a while, and needs its descriptors until then
+            self._looking.add_done_callback(lambda _: self._let_go())
+
+    def _let_go(self) -> None:
+        for fd in (*self._tmpfs.values(), self._workspace, self._terminals):
             if fd >= 0:
                 os.close(fd)
-        self._tmpfs, self._workspace = {}, -1
+        self._tmpfs, self._workspace, self._terminals = {}, -1, -1
+        self._pulse.close()
 
     async def remove(self) -> None:
         group, self._group = self._group, None
         if group is not None:
             await asyncio.to_thread(group.remove)
 
-    async def _watch(self, warden: int, namespace: str, clear: Callable[[], Awaitable[None]]) -> None:
+    async def _watch(self, warden: int, clear: Callable[[], Awaitable[None]]) -> None:
         growth = Growth(
             self._workspace,
             most_bytes=self.limits.workspace_growth_bytes,
             most_files=self.limits.workspace_growth_files,
+            nameless=self._nameless,
         )
-        await asyncio.to_thread(growth.grown)
+        self._looking = asyncio.ensure_future(asyncio.to_thread(self._look, warden, growth))
+        await asyncio.shield(self._looking)
+        pause_s, looked = CLOSE_LOOK_S, time.monotonic()
         while True:
-            await self._busy.wait()
-            memory_bytes = 0 if self.counted else await self._watch_memory(warden, namespace)
-            over = [*self._over_in_tmpfs(), *self._over(await asyncio.to_thread(growth.grown))]
+            if not self._busy.is_set():
+                await self._busy.wait()
+                pause_s = max(CLOSE_LOOK_S, LOOK_S - (time.monotonic() - looked))
+            await self._pause(pause_s)
+            since_s, looked = time.monotonic() - looked, time.monotonic()
+            moved_ns = self._pulse.moved_ns()
+            is_calm = moved_ns is not None and moved_ns < since_s * IDLE_SHARE * 1e9
+            pause_s = min(2 * pause_s, IDLE_LOOK_S) if is_calm else LOOK_S
+            if moved_ns == 0:
+                continue
+            self._looking = asyncio.ensure_future(asyncio.to_thread(self._look, warden, growth))
+            over, memory_bytes = await asyncio.shield(self._looking)
+            if memory_bytes > self.limits.memory_bytes // 2 and not is_calm:
+                pause_s = CLOSE_LOOK_S
             if over:
+                pause_s = CLOSE_LOOK_S
                 self._hits += over
                 try:
                     await clear()
                 except HutchError:
                     return  # the jail is gone
-            await asyncio.sleep(CLOSE_LOOK_S if memory_bytes > self.limits.memory_bytes // 2 else LOOK_S)
 
-    async def _watch_memory(self, warden: int, namespace: str) -> int:
-        held = await asyncio.to_thread(usage, warden)
-        total = held.memory_bytes + sum(tmpfs_use(fd)[0] for fd in self._tmpfs.values())
-        if total > self.limits.memory_bytes:
-            self._hits.append(LimitHit("memory_bytes", size(self.limits.memory_bytes)))
-            kill_if_inside(held.biggest, namespace=namespace)
-        elif held.processes + 1 >= self.limits.processes:  # with the warden
-            self._note_once(LimitHit("processes", f"{self.limits.processes}"))
-        return total
+    async def _pause(self, pause_s: float) -> None:
+        """Until the next look; a long one is cut short when a command is about to run."""
+        if pause_s > LOOK_S:
+            self._stirred.clear()
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._stirred.wait()
+            except TimeoutError:
+                return
+            pause_s = CLOSE_LOOK_S
+        await asyncio.sleep(pause_s)
+
+    def _look(self, warden: int, growth: Growth) -> tuple[list[LimitHit], int]:
+        """The limits for which the jail must be cleared, and the memory it uses. Blocks."""
+        self._members = members(warden)
+        self._pulse.follow(
+            [(warden, warden), *((each.pid, thread) for each in self._members for thread in each.threads)]
+        )
+        over, memory_bytes = self._over_in_group() if self.counted else self._over_in_processes(warden)
+        return [*over, *self._over_in_tmpfs(), *self._over_in_terminals(), *self._over(growth.grown())], (
+            memory_bytes
+        )
+
+    def _over_in_group(self) -> tuple[list[LimitHit], int]:
+        used = self._group.uncounted_bytes() if self._group is not None else 0
+        over = used > self.limits.memory_bytes // 2
+        return [LimitHit("memory_bytes", size(self.limits.memory_bytes))] if over else [], used
+
+    def _over_in_processes(self, warden: int) -> tuple[list[LimitHit], int]:
+        limits = self.limits
+        in_files = sum(tmpfs_use(fd)[0] for fd in self._tmpfs.values())
+        held = usage(
+            warden,
+            self._members,
+            most_bytes=limits.memory_bytes - in_files,
+            most_descriptors=limits.descriptors,
+        )
+        total = held.memory_bytes + in_files
+        if held.descriptors > limits.descriptors:
+            return [LimitHit("descriptors", f"{limits.descriptors}")], total
+        if total > limits.memory_bytes:
+            hit = LimitHit("memory_bytes", size(limits.memory_bytes))
+            # The biggest goes alone if that is enough; it may have gone already, to come back as another.
+            if total - held.biggest_bytes > limits.memory_bytes:
+                return [hit], total
+            self._hits.append(hit)
+            return ([] if kill_if_inside(held.biggest, warden=warden) else [hit]), total
+        if held.processes + 1 >= limits.processes:  # with the warden
+            self._note_once(LimitHit("processes", f"{limits.processes}"))
+        return [], total
+
+    def _nameless(self) -> Nameless:
+        memory = {os.fstat(fd).st_dev for fd in self._tmpfs.values()} | {shared_memory_device()}
+        return nameless(self._members, skip=memory)
 
     def _note_once(self, hit: LimitHit) -> None:
         if not self._hits or self._hits[-1] != hit:
@@ -169,6 +255,11 @@ class Meter:
             for path, fd in self._tmpfs.items()
             if self._is_over(path, tmpfs_use(fd)[1], most)
         ]
+
+    def _over_in_terminals(self) -> list[LimitHit]:
+        most = self.limits.terminals
+        there = len(os.listdir(self._terminals)) - 1  # without ptmx  # noqa: PTH208
+        return [LimitHit("terminals", f"{most}")] if there > most else []
 
     def _over(self, grown: tuple[int, int]) -> list[LimitHit]:
         limits = self.limits

@@ -63,17 +63,19 @@ class PipeWriter:
         while view:
             if self.fd < 0:
                 raise BrokenPipeError(errno.EPIPE, "The pipe is closed.")
-            try:
-                view = view[os.write(self.fd, view) :]
-            except BlockingIOError:
+            written = self.write_some(view)
+            view = view[written:]
+            if not written:
                 await self._writable()
 
-    def write_some(self, data: bytes) -> int:
+    def write_some(self, data: bytes | memoryview) -> int:
         """As much as fits now."""
         try:
             return os.write(self.fd, data)
         except BlockingIOError:
             return 0
+        except ConnectionResetError as error:  # a socket's word for a reader who left something unread
+            raise BrokenPipeError(errno.EPIPE, "Nobody reads any more.") from error
 
     def close(self) -> None:
         if self.fd >= 0:

@@ -11,13 +11,14 @@ import errno
 import os
 import re
 import secrets
+import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.jail.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
-from hutch.jail.seam import PIPE, Exit, Pipe, Size
+from hutch.jail.seam import SOCKET, Exit, Pipe, Size
 
 SAID = re.compile(
     rb"taken|started (?P<pid>\d{1,10})|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
@@ -77,7 +78,7 @@ class Command:
         else:
             kinds = "oe" if stdin is None else "ioe"
             if stdin is not None:
-                end, ours = _pipe(uid)
+                end, ours = _socket() if stdin is SOCKET else _pipe(uid)
                 self._theirs.append(end)
                 self.stdin = PipeWriter(ours)
             ours, end = _pipe(uid)
@@ -103,7 +104,7 @@ class Command:
             self._finish()
             raise
         self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
-        if self.stdin is not None and stdin is not None and stdin is not PIPE:
+        if self.stdin is not None and isinstance(stdin, bytes):
             self._feed(self.stdin, stdin)
 
     async def _give(self) -> None:
@@ -282,6 +283,12 @@ def _pipe(uid: int | None) -> tuple[int, int]:
     if uid is not None:  # so that the command can open /dev/stdout
         os.fchown(write, uid, uid)
     return read, write
+
+
+def _socket() -> tuple[int, int]:
+    theirs, ours = socket.socketpair()
+    ours.shutdown(socket.SHUT_RD)  # nobody would ever read what they write
+    return theirs.detach(), ours.detach()
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

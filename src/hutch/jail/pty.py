@@ -5,11 +5,13 @@ ran, so that nobody inside ever holds the master: a shared one could be switched
 to blocking and bring the event loop to a halt.
 """
 
+import errno
 import fcntl
 import os
 import struct
 import termios
 
+from hutch.domain.errors import Unavailable
 from hutch.jail.launch import Identity
 from hutch.jail.seam import Size
 
@@ -18,7 +20,12 @@ TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
 
 def open_terminal(devpts: int, size: Size, owner: Identity) -> tuple[int, str]:
     """The master's descriptor, and the name that the terminal has inside."""
-    master = os.open("ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=devpts)
+    try:
+        master = os.open("ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=devpts)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise Unavailable("This machine has no terminal left. Close some, or raise kernel.pty.max.") from None
     try:
         fcntl.ioctl(master, TIOCSPTLCK, struct.pack("i", 0))
         number = struct.unpack("i", fcntl.ioctl(master, TIOCGPTN, bytes(4)))[0]

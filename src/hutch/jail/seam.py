@@ -19,9 +19,11 @@ class Pipe(Enum):
     """The wish for a standard input that is written to while the command runs."""
 
     PIPE = "pipe"
+    SOCKET = "socket"  # nobody else inside can open it by /proc and write there
 
 
 PIPE: Final = Pipe.PIPE
+SOCKET: Final = Pipe.SOCKET
 
 StreamName = Literal["stdout", "stderr"]
 OnOutput = Callable[[StreamName, bytes], None]

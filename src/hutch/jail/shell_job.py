@@ -12,7 +12,7 @@ from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
 from hutch.jail.seam import Exit, LimitHit, OnOutput, Pipe, StreamName
-from hutch.jail.shell_process import Ended, ShellProcess, lend
+from hutch.jail.shell_process import Ended, Ending, ShellProcess, lend
 from hutch.jail.shell_result import Result
 
 SIGKILL = 9
@@ -43,7 +43,7 @@ class Job:
         self._hits = hits
         self._timeout_s = timeout_s
         self._began = time.monotonic()
-        self._done: asyncio.Future[Ended] | None = None
+        self._done: Ending | None = None
         self._capture = Capture(
             most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=place
         )
@@ -67,7 +67,7 @@ class Job:
         assert self._done is not None
         left_s = None if self._timeout_s is None else self._began + self._timeout_s - time.monotonic()
         out_of_time = left_s is not None and (most_s is None or left_s <= most_s)
-        ended = await until(self._done, left_s if out_of_time else most_s)
+        ended = await self._done.until(left_s if out_of_time else most_s)
         if ended is None and out_of_time:
             self.timed_out = True
             return await self.stop()
@@ -126,28 +126,6 @@ class Hits:
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal))
         self._mark = self._jail.mark()
         return hit
-
-
-async def until(done: asyncio.Future[Ended], most_s: float | None) -> Ended | None:
-    """The end, or None when it takes too long. Cheaper than `shield` in a `timeout`, and as safe: the one
-    who waits may be cancelled, the future is not."""
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[None] = loop.create_future()
-
-    def wake(_: object = None) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    timer = loop.call_later(most_s, wake) if most_s is not None else None
-    done.add_done_callback(wake)
-    try:
-        if not done.done():
-            await waiter
-    finally:
-        done.remove_done_callback(wake)
-        if timer is not None:
-            timer.cancel()
-    return done.result() if done.done() else None
 
 
 async def _dismiss(lender: Command) -> None:

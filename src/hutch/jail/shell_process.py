@@ -3,7 +3,7 @@
 A command is done when the shell says so with the command's own nonce, or when
 the shell process has ended. Should the shell come back for more without having
 said anything (somebody made `printf` a read-only function, say), it has lost
-its tongue: a blank line sent as a probe is then gone from the pipe, and the
+its tongue: a blank line sent as a probe is then gone from the socket, and the
 shell counts as lost.
 """
 
@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import secrets
 import select
 import struct
 import sys
@@ -25,7 +24,7 @@ from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.jail import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
-from hutch.jail.seam import PIPE, Exit, Pipe, StreamName
+from hutch.jail.seam import SOCKET, Exit, Pipe, StreamName
 from hutch.jail.shell_hunt import HUNT
 from hutch.jail.shell_script import NULL, Answer, Dialect, Hearing, dialect, without_chatter
 
@@ -52,6 +51,36 @@ class Ended:
     lost: str = ""  # why the shell is not there any more, if it is not
 
 
+class Ending(asyncio.Future[Ended]):
+    """The end of a command. Whoever waits by `until` hears of it one round of the loop earlier than by a
+    callback, and may be cancelled without cancelling it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def set_result(self, result: Ended) -> None:
+        super().set_result(result)
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def until(self, most_s: float | None) -> Ended | None:
+        """The end, or None when it takes too long."""
+        if not self.done():
+            loop = self.get_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.add(waiter)
+            timer = loop.call_later(most_s, _wake, waiter) if most_s is not None else None
+            try:
+                await waiter
+            finally:
+                self._waiters.discard(waiter)
+                if timer is not None:
+                    timer.cancel()
+        return self.result() if self.done() else None
+
+
 class ShellProcess:
     """A shell that is running. `cwd` is as of its last finished command."""
 
@@ -65,7 +94,7 @@ class ShellProcess:
         self._loop = asyncio.get_running_loop()
         self._hearing = Hearing()
         self._nonce = ""
-        self._done: asyncio.Future[Ended] = self._loop.create_future()
+        self._done = Ending(self._loop)
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._background_pid = self._earlier_pid = 0
         self._probes = 0
@@ -84,7 +113,7 @@ class ShellProcess:
         """Start it in a directory, or in the workspace if that is gone."""
         (self._lender, lender_pid), self._process = await asyncio.gather(
             lend(self._jail, None),
-            self._jail.spawn([self._program, *self._dialect.arguments], stdin=PIPE, cwd="/dev"),
+            self._jail.spawn([self._program, *self._dialect.arguments], stdin=SOCKET, cwd="/"),
         )
         process, answers = self._process, self._lender.stdout
         assert process.stdout and process.stderr and process.stdin and answers
@@ -124,9 +153,7 @@ class ShellProcess:
         self.sink = sink
         self._spawn_task(self._dismiss(self._lender))
 
-    def call(
-        self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL
-    ) -> asyncio.Future[Ended]:
+    def call(self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL) -> Ending:
         """Run a command; one at a time."""
         nonce = self._begin()
         self._say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin))
@@ -204,9 +231,9 @@ class ShellProcess:
         self._process.close()
 
     def _begin(self) -> str:
-        self._nonce = secrets.token_hex(16)
+        self._nonce = os.urandom(16).hex()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._done = self._loop.create_future()
+        self._done = Ending(self._loop)
         self._earlier_pid = self._background_pid
         self._probes = self._looks = 0
         if self._probe is None:
@@ -305,7 +332,7 @@ class ShellProcess:
             self._spawn_task(self._rouse())
         if self._unsaid or self._process.stdin is None or self._process.stdin.fd < 0:
             return
-        waiting = fcntl.ioctl(self._process.stdin.fd, termios.FIONREAD, bytes(4))
+        waiting = fcntl.ioctl(self._process.stdin.fd, termios.TIOCOUTQ, bytes(4))
         if struct.unpack("i", waiting)[0]:
             self._probes = 1
         elif self._probes == 0:
@@ -339,6 +366,11 @@ class ShellProcess:
         task: asyncio.Task[None] = self._loop.create_task(work)  # type: ignore[arg-type]
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:

@@ -2,7 +2,8 @@ r"""What is said to a shell, and how its answers are read. Text in, text out; no
 
 The shell is interactive (`-i`) without a terminal, because only then do SIGINT
 and errors such as an unset variable bring it back to its prompt with all its
-variables. It reads commands from a pipe that its children do not inherit.
+variables. It reads commands from a socket on its standard input, which its
+children do not inherit and, unlike a pipe, cannot open by /proc.
 
 Outside of commands, standard error is a pipe of its own, where it tells that a
 command is done; prompts, `set -x` and `set -v` of our own lines vanish there
@@ -51,7 +52,7 @@ class Dialect:
             b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items()),
             _text(command),
             self.redirections,
-            stdin.encode(),  # last: in dash it takes the place of the pipe for output
+            stdin.encode(),
             self.question(nonce),
         )
 
@@ -60,15 +61,15 @@ class Dialect:
         directory, then, when nobody has to wait any more, what it exports. The exit code is put in before
         `unset` changes it, and without a variable, which somebody could make read-only."""
         return (
-            "\\eval \"\\\\unset -f command printf; \\\\command \\\\printf '\\\\0%s %d %d %s\\\\0' "
-            f'{nonce} $? ${{!-0}} \\"\\${{PWD-}}\\"; '
+            '\\eval "\\\\unset -f command printf; \\\\command \\\\printf '
+            f"'\\\\000{nonce} $? ${{!:-0}} %s\\\\0' \\\"\\${{PWD-}}\\\"; "
             '\\\\command \\\\export -p" >&2\n'
         ).encode()
 
 
-# The script's own descriptor is out of reach: dash opens it beyond 9 and closes it on exec.
-DASH = Dialect(("-i", "+m", "stdin"), "\\exec 0>&1 1>&2 2>", False, b"2>&1 >&0")
-# Bash is at its prompt only when it reads standard input, so the two pipes wait elsewhere.
+# While a command runs, a shell keeps what was redirected beyond 9, closed on exec. Dash can name no
+# descriptor beyond 9, so one of those that scripts use the least is ours.
+DASH = Dialect(("-i", "+m"), "\\exec 7>&1 1>&2 2>", False, b"2>&1 >&7 7>&-")
 BASH = Dialect(
     ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
     "\\exec 147>&1 148>&2 1>/dev/null 2>",

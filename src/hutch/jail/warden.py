@@ -74,6 +74,7 @@ class Warden:
         self.reapers: dict[int, bytes] = {}  # reaper's pid: its command's nonce, b"" while it waits
         self.leaders: dict[int, int] = {}  # reaper's pid: its command's, which leads a process group
         self.doomed: dict[bytes, None] = {}  # to be killed as soon as they are seen, or have begun
+        self.score, self.scores = -1, [b"", b""]  # where ours is written for the kernel; ours, commands'
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
         os.set_blocking(self.alarm, False)
@@ -92,24 +93,24 @@ class Warden:
                 self.hear()
             if self.wake in ready:
                 self.bury()
-            posted = b"" in self.reapers.values() or self.post()
             if self.control.fileno() in ready and not self.answer():
                 return
+            posted = b"" in self.reapers.values() or self.post()
 
     def post(self) -> bool:
         """Fork a reaper. If there is no room for one, it has to be tried again later."""
-        try:
-            pid = os.fork()
-        except OSError:
-            return False
+        attempt(os.write, self.score, self.scores[1])  # inherited: when memory runs out, commands go first
+        pid = attempt(os.fork)
         if pid == 0:
             try:
                 self.control.close()
                 reap(self.work, self.tell, self.limits)
             finally:
                 os._exit(1)
-        self.reapers[pid] = b""
-        return True
+        attempt(os.write, self.score, self.scores[0])
+        if pid:
+            self.reapers[pid] = b""
+        return pid is not None
 
     def hear(self) -> None:
         """Learn which reaper has taken which command, and which is free again."""
@@ -135,8 +136,6 @@ class Warden:
 
     def answer(self) -> bool:
         frame, fds = receive(self.control)
-        for fd in fds:  # none are wanted here
-            os.close(fd)
         if not frame:
             return False
         operation, *fields = frame.split(b"\0")
@@ -152,6 +151,8 @@ class Warden:
             self.rouse()
         elif operation in (b"connect", b"listen"):
             self.tcp(operation, *fields)
+        elif operation == b"score":
+            self.score, self.scores = fds[0], fields
         return True
 
     def rouse(self) -> None:
@@ -171,9 +172,8 @@ class Warden:
                 self.hear()
                 if self.reapers.get(pid) == nonce:
                     if look(str(self.leaders[pid]))[1:2] == [b"%d" % pid]:
-                        attempt(
-                            os.kill, -self.leaders[pid], SIGKILL
-                        )  # at once: among hundreds, looking takes long
+                        # At once: among hundreds, looking takes long.
+                        attempt(os.kill, -self.leaders[pid], SIGKILL)
                     self.hunt(pid, spare=set())
                 attempt(os.kill, pid, SIGCONT)
         self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell

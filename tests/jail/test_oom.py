@@ -1,0 +1,54 @@
+"""When memory runs out, the jail's first process is the last to go."""
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import HutchError
+from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.limits import make_group
+from hutch.jail.oom import prefer_commands
+from hutch.jail.policy import AGENT, MIB, Limits
+
+pytestmark = pytest.mark.anyio
+
+SCORE = ["cat", "/proc/self/oom_score_adj"]
+SMALL = Limits(memory_bytes=96 * MIB, tmp_bytes=8 * MIB, shm_bytes=8 * MIB, home_bytes=8 * MIB)
+GROW = ["/usr/bin/python3", "-c", "block = bytearray(200 << 20)"]
+
+
+def score(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the warden's score is root's to give")
+async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
+    before = score(os.getpid())
+    together = await asyncio.gather(*(jail.run(SCORE) for _ in range(3)))  # each with a reaper of its own
+    after = await jail.run(SCORE)
+    assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 500}
+    assert score(jail.warden_pid) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may")
+async def test_without_the_right_nothing_changes(jail: Jailed) -> None:
+    assert prefer_commands(jail.warden_pid) is None
+    assert int((await jail.run(SCORE)).stdout) == score(os.getpid())
+
+
+async def test_a_jail_that_ends_for_want_of_memory_says_so(workspace: Path) -> None:
+    group = make_group(SMALL)
+    if group is None:
+        pytest.skip("no cgroup to be had here")
+    group.remove()
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        assert (await jail.run(GROW)).limit_hit is not None
+        os.kill(jail.warden_pid, signal.SIGKILL)
+        with pytest.raises(HutchError, match="memory_bytes is 96 MiB"):
+            for _ in range(100):
+                await jail.run(["true"])
+                await asyncio.sleep(0.01)
