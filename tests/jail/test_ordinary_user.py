@@ -14,7 +14,7 @@ SUITES = (
     "contracts/test_jail_contract.py",
     *(
         f"jail/test_{name}.py"
-        for name in ("control", "walls", "warden", "limits", "launch", "oom", "seccomp")
+        for name in ("control", "walls", "warden", "limits", "limits_hidden", "launch", "oom", "seccomp")
     ),
 )
 
