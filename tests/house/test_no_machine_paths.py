@@ -8,7 +8,7 @@ NOT_OURS = {".git", ".venv", "node_modules", "dist", ".demo", "__pycache__"}
 CACHES = re.compile(r"\..*_cache|\.hypothesis|.*\.egg-info")
 BY_NATURE = {"uv.lock"}  # a lock file names the public index
 
-MACHINE = re.compile(r"(?<![\w.])/(root|work|Users/\w+)/")
+MACHINE = re.compile(r"(?<![\w.}])/(root|work|Users/\w+)/")
 INDEX = re.compile(r"\b(pypi\.org|pythonhosted\.org|npmjs\.(org|com)|crates\.io)\b")
 
 

@@ -1,6 +1,7 @@
 """Measuring a tree that does not want to be measured."""
 
 import os
+import time
 from pathlib import Path
 
 from hutch.jail.growth import DEEPEST, Growth, measure
@@ -59,6 +60,20 @@ def test_growth_is_noticed_by_how_full_the_disk_is(tmp_path: Path) -> None:
         file.write(os.urandom(12_000_000))
         file.flush()
         os.fsync(file.fileno())
+    grown, files = growth.grown()
+    os.close(fd)
+    assert (grown > 10_000_000, files) == (True, 1)
+
+
+def test_growth_is_noticed_soon_though_others_free_as_much(tmp_path: Path) -> None:
+    (tmp_path / "others").write_bytes(os.urandom(12_000_000))
+    (tmp_path / "own").mkdir()
+    fd = os.open(tmp_path / "own", os.O_RDONLY)
+    growth = Growth(fd, most_bytes=10_000_000, most_files=1000)
+    assert growth.grown() == (0, 0)
+    (tmp_path / "others").unlink()
+    (tmp_path / "own" / "big").write_bytes(os.urandom(12_000_000))
+    time.sleep(1.1)
     grown, files = growth.grown()
     os.close(fd)
     assert (grown > 10_000_000, files) == (True, 1)

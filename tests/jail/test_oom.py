@@ -11,7 +11,7 @@ import pytest
 from hutch.domain.errors import HutchError
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.limits import make_group
-from hutch.jail.oom import prefer_commands
+from hutch.jail.oom import higher, prefer_commands
 from hutch.jail.policy import AGENT, MIB, Limits
 
 pytestmark = pytest.mark.anyio
@@ -30,14 +30,18 @@ async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
     before = score(os.getpid())
     together = await asyncio.gather(*(jail.run(SCORE) for _ in range(3)))  # each with a reaper of its own
     after = await jail.run(SCORE)
-    assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 500}
+    assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 16}  # thousandths of 2 GiB
     assert score(jail.warden_pid) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may")
 async def test_without_the_right_nothing_changes(jail: Jailed) -> None:
-    assert prefer_commands(jail.warden_pid) is None
+    assert prefer_commands(jail.warden_pid, memory_bytes=MIB) is None
     assert int((await jail.run(SCORE)).stdout) == score(os.getpid())
+
+
+def test_the_smaller_the_jail_the_more_a_score_must_be() -> None:
+    assert [higher(size * MIB) for size in (32, 96, 2048, 65536)] == [500, 334, 16, 1]
 
 
 async def test_a_jail_that_ends_for_want_of_memory_says_so(workspace: Path) -> None:

@@ -18,6 +18,7 @@ from hutch.jail.watch import Nameless
 
 DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 10.0  # between walks that nothing calls for
+QUICK_S, QUICK_REST_S = 0.02, 1.0  # a quick walk may be made more often: frees by others hide what was taken
 SHARE = 50  # a walk that takes a second is made at most every 50 seconds
 
 
@@ -102,7 +103,8 @@ class Growth:
             self._unexplained(self._base)
         room = self._most_bytes - self._grown_bytes
         filled = _full(self._directory) - self._full
-        due = now - self._walked > max(REST_S, SHARE * self._took_s)
+        rest_s = QUICK_REST_S if self._took_s < QUICK_S else max(REST_S, SHARE * self._took_s)
+        due = now - self._walked > rest_s
         made = _inodes(self._directory) - self._inodes
         urgent = (filled > room // 2 or made > self._most_files // 2) and now - self._walked > min(
             1.0, SHARE * self._took_s

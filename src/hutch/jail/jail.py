@@ -249,7 +249,7 @@ class Jailed:
             await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     async def _prefer_commands(self, warden: int) -> None:
-        scores = prefer_commands(warden)
+        scores = prefer_commands(warden, memory_bytes=self.policy.limits.memory_bytes)
         if scores is not None:
             try:
                 await self._control.give_scores(scores)

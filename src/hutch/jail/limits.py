@@ -33,8 +33,8 @@ from hutch.jail.watch import (
 )
 
 LOOK_S = 0.2
-CLOSE_LOOK_S = 0.05  # at first, and while memory is more than half used
-IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs
+CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half used
+IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
 SLACK = 1.05  # after a hit, so that there is room to clean up in
 SPARE_PROCESSES = 64
@@ -63,11 +63,11 @@ class Meter:
         self._group = group
         self._hits: list[LimitHit] = []
         self._busy = asyncio.Event()
-        self._stirred = asyncio.Event()
+        self._waking: asyncio.Future[bool] | None = None
         self._pulse = Pulse()
         self._members: list[Member] = []
         self._watching: asyncio.Task[None] | None = None
-        self._looking: asyncio.Future[tuple[list[LimitHit], int]] | None = None
+        self._looking: asyncio.Future[tuple[bool, int]] | None = None
         self._tmpfs: dict[str, int] = {}
         self._workspace = self._terminals = -1
         self._ceilings: dict[str, float] = {}
@@ -102,7 +102,8 @@ class Meter:
         with contextlib.suppress(PermissionError):  # only root can; else commands run a little slower
             os.setpriority(os.PRIO_PROCESS, warden, -NICER)
             for pid in below(warden):
-                os.setpriority(os.PRIO_PROCESS, pid, 0)
+                with contextlib.suppress(ProcessLookupError):
+                    os.setpriority(os.PRIO_PROCESS, pid, 0)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         for path in ("/tmp", "/dev/shm", HOME):
             self._tmpfs[path] = os.open(f"/proc/{warden}/root{path}", flags)
@@ -112,14 +113,14 @@ class Meter:
 
     def busy(self, running: int) -> None:
         """Tell how many commands run; with none there is nothing to watch."""
-        self._stirred.set()
+        self._stir()
         if running:
             self._busy.set()
         else:
             self._busy.clear()
 
     def mark(self) -> Mark:
-        self._stirred.set()  # who marks a moment is about to start something
+        self._stir()  # who marks a moment is about to start something
         if self._group is None:
             return Mark(len(self._hits), 0, 0)
         return Mark(len(self._hits), self._group.kills(), self._group.refused_forks())
@@ -165,7 +166,8 @@ class Meter:
         )
         self._looking = asyncio.ensure_future(asyncio.to_thread(self._look, warden, growth))
         await asyncio.shield(self._looking)
-        pause_s, looked = CLOSE_LOOK_S, time.monotonic()
+        idle_s = 2 * IDLE_LOOK_S if self.counted else IDLE_LOOK_S
+        pause_s, looked, before_bytes = CLOSE_LOOK_S, time.monotonic(), 0
         while True:
             if not self._busy.is_set():
                 await self._busy.wait()
@@ -174,16 +176,17 @@ class Meter:
             since_s, looked = time.monotonic() - looked, time.monotonic()
             moved_ns = self._pulse.moved_ns()
             is_calm = moved_ns is not None and moved_ns < since_s * IDLE_SHARE * 1e9
-            pause_s = min(2 * pause_s, IDLE_LOOK_S) if is_calm else LOOK_S
+            pause_s = min(2 * pause_s, idle_s) if is_calm else LOOK_S
             if moved_ns == 0:
                 continue
             self._looking = asyncio.ensure_future(asyncio.to_thread(self._look, warden, growth))
-            over, memory_bytes = await asyncio.shield(self._looking)
-            if memory_bytes > self.limits.memory_bytes // 2 and not is_calm:
+            is_over, memory_bytes = await asyncio.shield(self._looking)
+            most = self.limits.memory_bytes
+            if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
                 pause_s = CLOSE_LOOK_S
-            if over:
+            before_bytes = memory_bytes
+            if is_over:
                 pause_s = CLOSE_LOOK_S
-                self._hits += over
                 try:
                     await clear()
                 except HutchError:
@@ -192,32 +195,39 @@ class Meter:
     async def _pause(self, pause_s: float) -> None:
         """Until the next look; a long one is cut short when a command is about to run."""
         if pause_s > LOOK_S:
-            self._stirred.clear()
+            loop = asyncio.get_running_loop()
+            self._waking = loop.create_future()
+            timer = loop.call_later(pause_s, _resolve, self._waking, False)
             try:
-                async with asyncio.timeout(pause_s):
-                    await self._stirred.wait()
-            except TimeoutError:
-                return
+                if not await self._waking:
+                    return
+            finally:
+                timer.cancel()
             pause_s = CLOSE_LOOK_S
         await asyncio.sleep(pause_s)
 
-    def _look(self, warden: int, growth: Growth) -> tuple[list[LimitHit], int]:
-        """The limits for which the jail must be cleared, and the memory it uses. Blocks."""
+    def _stir(self) -> None:
+        if self._waking is not None:
+            _resolve(self._waking, True)
+
+    def _look(self, warden: int, growth: Growth) -> tuple[bool, int]:
+        """Whether the jail must be cleared, and the memory it uses. Notes which limits were hit. Blocks."""
         self._members = members(warden)
         self._pulse.follow(
             [(warden, warden), *((each.pid, thread) for each in self._members for thread in each.threads)]
         )
-        over, memory_bytes = self._over_in_group() if self.counted else self._over_in_processes(warden)
-        return [*over, *self._over_in_tmpfs(), *self._over_in_terminals(), *self._over(growth.grown())], (
-            memory_bytes
-        )
+        is_over, memory_bytes = self._watch_group() if self.counted else self._watch_processes(warden)
+        over = [*self._over_in_tmpfs(), *self._over_in_terminals(), *self._over(growth.grown())]
+        self._hits += over
+        return is_over or bool(over), memory_bytes
 
-    def _over_in_group(self) -> tuple[list[LimitHit], int]:
+    def _watch_group(self) -> tuple[bool, int]:
         used = self._group.uncounted_bytes() if self._group is not None else 0
-        over = used > self.limits.memory_bytes // 2
-        return [LimitHit("memory_bytes", size(self.limits.memory_bytes))] if over else [], used
+        if is_over := used > self.limits.memory_bytes // 2:
+            self._hits.append(LimitHit("memory_bytes", size(self.limits.memory_bytes)))
+        return is_over, used
 
-    def _over_in_processes(self, warden: int) -> tuple[list[LimitHit], int]:
+    def _watch_processes(self, warden: int) -> tuple[bool, int]:
         limits = self.limits
         in_files = sum(tmpfs_use(fd)[0] for fd in self._tmpfs.values())
         held = usage(
@@ -228,17 +238,20 @@ class Meter:
         )
         total = held.memory_bytes + in_files
         if held.descriptors > limits.descriptors:
-            return [LimitHit("descriptors", f"{limits.descriptors}")], total
+            self._hits.append(LimitHit("descriptors", f"{limits.descriptors}"))
+            return True, total
         if total > limits.memory_bytes:
-            hit = LimitHit("memory_bytes", size(limits.memory_bytes))
+            self._hits.append(LimitHit("memory_bytes", size(limits.memory_bytes)))
             # The biggest goes alone if that is enough; it may have gone already, to come back as another.
-            if total - held.biggest_bytes > limits.memory_bytes:
-                return [hit], total
-            self._hits.append(hit)
-            return ([] if kill_if_inside(held.biggest, warden=warden) else [hit]), total
+            if total - held.biggest_bytes <= limits.memory_bytes:
+                return not kill_if_inside(held.biggest, warden=warden), total
+            for each in self._members:  # at once: the warden has to find its turn among them first
+                if not each.trusted:
+                    kill_if_inside(each.pid, warden=warden)
+            return True, total
         if held.processes + 1 >= limits.processes:  # with the warden
             self._note_once(LimitHit("processes", f"{limits.processes}"))
-        return [], total
+        return False, total
 
     def _nameless(self) -> Nameless:
         memory = {os.fstat(fd).st_dev for fd in self._tmpfs.values()} | {shared_memory_device()}
@@ -278,6 +291,11 @@ class Meter:
             self._ceilings[what] = used * SLACK
             return True
         return False
+
+
+def _resolve(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)
 
 
 def make_group(limits: Limits) -> cgroup.Cgroup | None:

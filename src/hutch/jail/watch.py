@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import stat
+import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +22,11 @@ from hutch.jail.seccomp import Machine, this_machine
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways
 TCP_SOCKET_BYTES = 4096
-CLOSER_S = 0.05  # for a closer look at who shares memory with whom
+CLOSER_S = 0.1  # for a closer look at who shares memory with whom
 KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
 KCMP_FILES = 2
 STATUS = re.compile(rb"^(FDSize|VmSize|VmData|VmStk|VmPTE|VmSwap|RssAnon):\s+(\d+)", re.MULTILINE)
+ROLLUP = re.compile(rb"^(Anonymous|Pss_Anon):\s+(\d+)", re.MULTILINE)
 MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)
 
@@ -210,16 +212,26 @@ def _shared_bytes(every: Sequence[_Held]) -> int:
 
 
 def _look_closer(every: Sequence[_Held]) -> None:
-    """Count pages once that processes share by fork, the biggest first; too many are left as they are."""
+    """Count pages once that processes share by fork, the biggest first. It may have to wait for one of them,
+    so this is done aside and for a short while; what is not known by then is left as it is."""
+    twice: dict[int, int] = {}
+    done = threading.Event()
     deadline = time.monotonic() + CLOSER_S
-    for held in sorted(every, key=lambda held: held.own_bytes, reverse=True):
-        if time.monotonic() > deadline:
-            return
-        rollup = _read(f"/proc/{held.member.pid}/smaps_rollup")
-        if found := re.search(rb"^Pss_Anon:\s+(\d+)", rollup, re.MULTILINE):
-            resident = re.search(rb"^Anonymous:\s+(\d+)", rollup, re.MULTILINE)
-            alone = 1024 * (int(resident[1]) - int(found[1])) if resident else 0
-            held.own_bytes -= min(max(0, alone), held.own_bytes)
+
+    def look() -> None:
+        for held in sorted(every, key=lambda held: held.own_bytes, reverse=True):
+            rollup = _read(f"/proc/{held.member.pid}/smaps_rollup")
+            told = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
+            twice[held.member.pid] = max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0))
+            if time.monotonic() > deadline:
+                return
+        done.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    done.wait(CLOSER_S)
+    known = dict(twice)
+    for held in every:
+        held.own_bytes -= min(held.own_bytes, known.get(held.member.pid, 0))
 
 
 def _descriptors(member: Member, *, shared: bool = False) -> int:
