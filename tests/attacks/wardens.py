@@ -288,12 +288,13 @@ async def warden_makes_socket_blocking(bench) -> None:
     behaviour = (
         "s = socket.create_server(('127.0.0.1', 0))\n"
         "asked = hear()\n"
+        "while asked[0] != b'connect': asked = hear()\n"
         "c = socket.create_connection(s.getsockname()); d = s.accept()[0]\n"
         "say(b'socket\\0' + asked[1] + b'\\0' + b'0', [c.fileno()])\n"
         "end = time.time() + 5\n"
         "while time.time() < end: c.setblocking(True)\n"
     )
-    async with turned(bench, behaviour) as jail, bench.watched("warden-makes-socket-blocking") as busy:
+    async with bench.watched("warden-makes-socket-blocking") as busy, turned(bench, behaviour) as jail:
         async with asyncio.timeout(5):
             sock = await jail.connect(80)
         await asyncio.sleep(0.1)

@@ -18,6 +18,7 @@ from hutch.jail.probe import (
     jail,
     jail_checks,
     jail_fix,
+    process_list,
     seccomp,
     user_namespaces,
     version_of,
@@ -53,6 +54,7 @@ def test_this_machine_fails_nothing() -> None:
         "apparmor",
         "seccomp",
         "cgroups",
+        "process list",
         "jail",
     ]
 
@@ -186,7 +188,15 @@ def test_a_machine_that_breaks_a_check_is_asked_the_rest(tmp_path: Path) -> None
     (tmp_path / "proc/sys/kernel/seccomp/actions_avail").write_bytes(b"\xff\xfe")
     checks = {check.name: check for check in jail_checks(tmp_path)}
     assert "UnicodeDecodeError" in checks["seccomp"].found
-    assert set(checks) == {"bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "jail"}
+    assert set(checks) == {
+        *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "process list", "jail"),
+    }
+
+
+def test_a_kernel_that_lists_no_children_is_a_warning(tmp_path: Path) -> None:
+    assert process_list().status == "ok"
+    check = process_list(tmp_path)
+    assert (check.status, "CONFIG_PROC_CHILDREN" in check.fix) == ("warn", True)
 
 
 def test_a_program_that_tells_no_version_has_none(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def jail_checks(root: Path = ROOT) -> list[Check]:
         attempt("apparmor", lambda: apparmor(root, bwrap_works=works)),
         attempt("seccomp", lambda: seccomp(root)),
         attempt("cgroups", lambda: cgroups(root)),
+        attempt("process list", lambda: process_list(root)),
         real,
     ]
 
@@ -186,6 +187,19 @@ FALLBACK = "instead, rlimits bound each process, and a watcher ends a jail that 
 DELEGATION_FIX = """\
 systemd-run --user --scope -p Delegate=yes hutch …
 where nobody is logged in, first: sudo loginctl enable-linger $(id -un)"""
+
+
+def process_list(root: Path = ROOT) -> Check:
+    """Whether the kernel tells who a process's children are: how the watcher finds everybody in a jail."""
+    me = os.getpid()
+    if (root / f"proc/{me}/task/{me}/children").is_file():
+        return Check("process list", "ok", "the kernel lists a process's children")
+    return Check(
+        "process list",
+        "warn",
+        "the kernel does not list a process's children: only a cgroup can hold a jail's memory and processes",
+        "Use a kernel with CONFIG_PROC_CHILDREN, or give Hutch a delegated cgroup.",
+    )
 
 
 def cgroups(root: Path = ROOT) -> Check:
