@@ -130,6 +130,13 @@ async def test_a_lost_shell_is_replaced(
     assert await works(shell)
 
 
+async def test_ending_one_helper_never_ends_another(shell: Shell) -> None:
+    """Each new shell dismisses its lender while the next one starts."""
+    for _ in range(150):
+        assert (await shell.run("exit")).restarted
+        assert (await shell.run("echo on")).stdout == "on\n"
+
+
 async def test_a_lost_shell_leaves_its_jobs_and_their_output(shell: Shell) -> None:
     await shell.run("(sleep 0.2; echo late; sleep 100) &")
     assert (await shell.run("exit")).restarted

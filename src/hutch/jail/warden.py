@@ -41,10 +41,9 @@ if TYPE_CHECKING:
 
 FRAME_BYTES = 65536
 MOST_DESCRIPTORS = 8
-MSG_CMSG_CLOEXEC = 0x40000000
+MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
-SO_RCVTIMEO = 20
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
 HUNT_S, HUNT_ROUNDS, STOP_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
 NICER = 5  # commands than the warden, which must get a turn among hundreds of them
@@ -75,6 +74,7 @@ class Warden:
         self.leaders: dict[int, int] = {}  # reaper's pid: its command's, which leads a process group
         self.doomed: dict[bytes, None] = {}  # to be killed as soon as they are seen, or have begun
         self.score, self.scores = -1, [b"", b""]  # where ours is written for the kernel; ours, commands'
+        self.heard = False  # news, since we last looked for them
         self.news, self.tell = os.pipe()
         self.wake, self.alarm = os.pipe()
         os.set_blocking(self.alarm, False)
@@ -88,7 +88,7 @@ class Warden:
         posted = self.post()
         self.control.sendmsg([b"ready"])
         while True:
-            ready = {fd for fd, _ in poll.poll(None if posted else RETRY_MS)}
+            ready = {fd for fd, _ in poll.poll(0 if self.heard else None if posted else RETRY_MS)}
             if self.news in ready:
                 self.hear()
             if self.wake in ready:
@@ -96,6 +96,9 @@ class Warden:
             if self.control.fileno() in ready and not self.answer():
                 return
             posted = b"" in self.reapers.values() or self.post()
+            doomed, self.heard = self.doomed.keys() & self.reapers.values() if self.heard else (), False
+            for nonce in doomed:  # not in `hear`, by which `kill` would call itself, and wake whom it stopped
+                self.kill(nonce)
 
     def post(self) -> bool:
         """Fork a reaper. If there is no room for one, it has to be tried again later."""
@@ -114,23 +117,20 @@ class Warden:
 
     def hear(self) -> None:
         """Learn which reaper has taken which command, and which is free again."""
-        ready = select.select([self.news], [], [], 0)[0]
-        lines = os.read(self.news, 65536).splitlines() if ready else []
+        lines = os.read(self.news, 65536).splitlines() if select.select([self.news], [], [], 0)[0] else []
+        self.heard = self.heard or bool(lines)
         for reaper, nonce, leader in (line.split(b" ") for line in lines):
             if (pid := int(reaper)) in self.reapers:
                 if not nonce:
                     self.doomed.pop(self.reapers[pid], None)
                 self.reapers[pid], self.leaders[pid] = nonce, int(leader)
-        for nonce in self.doomed.keys() & set(self.reapers.values()) if lines else ():
-            self.kill(nonce)  # only now, when all lines are known: a reaper may have gone on to another
 
     def bury(self) -> None:
         """Take the exit of every dead child; if a reaper was killed, end what it kept together."""
         os.read(self.wake, 4096)
         orphaned = False
         while (dead := attempt(os.wait4, -1, os.WNOHANG)) and dead[0]:
-            if self.reapers.pop(dead[0], None) is not None and os.WIFSIGNALED(dead[1]):
-                orphaned = True
+            orphaned |= self.reapers.pop(dead[0], None) is not None and os.WIFSIGNALED(dead[1])
         if orphaned:
             self.hunt(self.me, spare=set(self.reapers))
 
