@@ -71,7 +71,7 @@ def test_a_good_machine_passes(tmp_path: Path) -> None:
     assert (ran.returncode, report["ok"], ran.stderr) == (exits.OK, True, "")
     assert [check["name"] for check in report["checks"]] == [
         *("python", "settings"),
-        *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "jail"),
+        *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "process list", "jail"),
         *("git", "rg", "gh", "disk", "database", "clock"),
     ]
 
@@ -86,7 +86,7 @@ def test_a_machine_without_programs_gets_a_no_and_the_commands(tmp_path: Path) -
     assert ran.returncode == exits.NO
     assert "apt-get install -y bubblewrap\n" in ran.stdout
     assert "apt-get install -y ripgrep\n" in ran.stdout
-    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 14 checks, 4 failed, ")
+    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 15 checks, 4 failed, ")
 
 
 def test_wrong_settings_are_one_failure_among_the_rest(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 # ruff: noqa: ASYNC110, ASYNC240 (a look at the host's /proc blocks nobody here)
 
 import asyncio
-import os
 import shutil
 import signal
 import tempfile
@@ -68,8 +67,10 @@ async def test_without_standard_input_there_is_nothing_to_read(jail: Jail) -> No
     assert (await jail.run(["cat"])).stdout == b""
 
 
-async def test_the_environment_is_the_jails_and_the_callers(jail: Jail) -> None:
-    os.environ["HUTCH_SECRET"] = "the gateway's"
+async def test_the_environment_is_the_jails_and_the_callers(
+    jail: Jail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_SECRET", "the gateway's")
     ran = await jail.run(["env"], env={"MINE": "yes", "LANG": "C"})
     found = dict(line.split("=", 1) for line in ran.stdout.decode().splitlines())
     assert found.keys() - {"PWD"} == {

@@ -61,12 +61,14 @@ async def test_sysctls_cannot_be_written(jail: Jailed) -> None:
     assert Path("/proc/sys/kernel/core_pattern").read_text() == before
 
 
-async def test_neither_environment_nor_options_of_the_host_show(jail: Jailed) -> None:
-    os.environ["HUTCH_SECRET"] = "the gateway's"
-    seen = (
-        await jail.run(sh("cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'"))
-    ).stdout
-    assert b"HUTCH_SECRET" not in seen
+async def test_neither_environment_nor_options_of_the_host_show(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_SECRET", "the gateway's")
+    look = sh("cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'")
+    async with open_jail(workspace) as jail:
+        seen = (await jail.run(look)).stdout
+    assert b"GATEWAY_SECRET" not in seen
     assert b"--bind" not in seen
     assert b"bwrap" not in seen
 
