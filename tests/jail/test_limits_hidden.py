@@ -86,7 +86,10 @@ async def test_a_nameless_file_in_flight_is_growth(workspace: Path) -> None:
         "time.sleep(20)"
     )
     async with open_jail(workspace, Policy(limits=replace(SMALL, workspace_growth_bytes=20 * MIB))) as jail:
-        ran = await jail.run(python(script), timeout_s=10)
+        for _ in range(3):  # what others free on the same file system may hide it for a while
+            ran = await jail.run(python(script), timeout_s=10)
+            if not ran.timed_out:
+                break
         assert ran.limit_hit == LimitHit("workspace_growth_bytes", "20 MiB")
 
 

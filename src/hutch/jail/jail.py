@@ -172,6 +172,7 @@ class Jailed:
         where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
         full = {**self._environment(), **(env or {})}
         check_words(argv, full, where)
+        await self._meter.calm()
         command = Command(self._control, argv, where)
         await command.start(
             argv,

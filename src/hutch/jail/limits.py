@@ -34,6 +34,7 @@ from hutch.jail.watch import (
 
 LOOK_S = 0.2
 CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half used
+CALM_S = 0.002
 IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
 SLACK = 1.05  # after a hit, so that there is room to clean up in
@@ -70,6 +71,8 @@ class Meter:
         self._looking: asyncio.Future[tuple[bool, int]] | None = None
         self._tmpfs: dict[str, int] = {}
         self._workspace = self._terminals = -1
+        self._measured = True  # whether it is known how large the workspace was at the start
+        self._clearing = False  # set from the watcher's thread, before it kills
         self._ceilings: dict[str, float] = {}
 
     def rlimits(self, limits: Limits, *, unsafe: bool = False) -> str:
@@ -109,7 +112,14 @@ class Meter:
             self._tmpfs[path] = os.open(f"/proc/{warden}/root{path}", flags)
         self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
         self._workspace = os.open(workspace, flags)
+        self._measured = False
         self._watching = asyncio.create_task(self._watch(warden, clear))
+
+    async def calm(self) -> None:
+        """Until a command may start: not before the workspace was measured, or what it makes would count as
+        having been there; and not while the jail is being cleared, or it would be hit for another's deeds."""
+        while not self._measured or self._clearing:  # noqa: ASYNC110 (set by a thread, and rare)
+            await asyncio.sleep(CALM_S)
 
     def busy(self, running: int) -> None:
         """Tell how many commands run; with none there is nothing to watch."""
@@ -165,7 +175,10 @@ class Meter:
             nameless=self._nameless,
         )
         self._looking = asyncio.ensure_future(asyncio.to_thread(self._look, warden, growth))
-        await asyncio.shield(self._looking)
+        try:
+            await asyncio.shield(self._looking)
+        finally:
+            self._measured, self._clearing = True, False
         idle_s = 2 * IDLE_LOOK_S if self.counted else IDLE_LOOK_S
         pause_s, looked, before_bytes = CLOSE_LOOK_S, time.monotonic(), 0
         while True:
@@ -191,6 +204,8 @@ class Meter:
                     await clear()
                 except HutchError:
                     return  # the jail is gone
+                finally:
+                    self._clearing = False
 
     async def _pause(self, pause_s: float) -> None:
         """Until the next look; a long one is cut short when a command is about to run."""
@@ -218,8 +233,9 @@ class Meter:
         )
         is_over, memory_bytes = self._watch_group() if self.counted else self._watch_processes(warden)
         over = [*self._over_in_tmpfs(), *self._over_in_terminals(), *self._over(growth.grown())]
+        self._clearing = is_over or bool(over)
         self._hits += over
-        return is_over or bool(over), memory_bytes
+        return self._clearing, memory_bytes
 
     def _watch_group(self) -> tuple[bool, int]:
         used = self._group.uncounted_bytes() if self._group is not None else 0
@@ -245,6 +261,7 @@ class Meter:
             # The biggest goes alone if that is enough; it may have gone already, to come back as another.
             if total - held.biggest_bytes <= limits.memory_bytes:
                 return not kill_if_inside(held.biggest, warden=warden), total
+            self._clearing = True
             for each in self._members:  # at once: the warden has to find its turn among them first
                 if not each.trusted:
                     kill_if_inside(each.pid, warden=warden)
