@@ -8,18 +8,16 @@ so output never goes through here.
 Every command gets a *reaper*: a fork of the warden that is a child subreaper
 and the command's parent. Whatever the command starts, however often it forks,
 detaches or clears its environment, stays below its reaper, because the kernel
-hands every orphan to the nearest subreaper above it. (A mark in the environment
-can be wiped, a session left, and a cgroup is not to be had everywhere.) The
-reaper reports on a pipe of its own and lets go of it when the last descendant
-has gone, so end of file there means that nothing is left. Then it takes the
-next command; one is always waiting, so a command costs no fork of Python.
+hands every orphan to the nearest subreaper above it. The reaper reports on a
+pipe of its own and lets go of it when the last descendant has gone, so end of
+file there means that nothing is left. Then it takes the next command; one is
+always waiting, so a command costs no fork of Python.
 
 A reaper runs at the command's uid and can be killed by it. Then its orphans
 fall to the warden, which nobody inside can kill; it ends every child that is
-not a reaper. A tree that forks faster than it can be listed is ended with
-`kill(-1)`, which no fork outruns, and which takes the jail's other commands
-along. Reapers and warden are not dumpable: nobody inside can trace them, read
-their memory or take their descriptors.
+no reaper. A tree that forks faster than it can be listed is ended with kill(-1),
+which no fork outruns, and which takes the jail's other commands along. Reapers
+and warden are not dumpable: nobody inside can trace them or read their memory.
 """
 
 # ruff: noqa: PTH123, PTH208 (pathlib would be most of its start-up time)
@@ -39,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FRAME_BYTES = 65536
-MOST_DESCRIPTORS = 8
+FRAME_BYTES, MOST_DESCRIPTORS = 65536, 8
 MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
@@ -181,14 +178,17 @@ class Warden:
             del self.doomed[next(iter(self.doomed))]
 
     def hunt(self, root: int, spare: set[int], through: bool = False) -> None:
-        """Kill all below `root`. A process that was sent SIGKILL cannot fork any more, so once a look shows
-        nobody new, nobody will come. Those in `spare` live on, and those below them unless `through`."""
-        deadline = time.monotonic() + HUNT_S
+        """Kill all below `root`. Who was sent SIGKILL cannot fork any more, so once a look shows nobody new,
+        not even a corpse of one who forked and left while we looked, nobody will come. Those in `spare` live
+        on, and those below them unless `through`."""
+        deadline, before = time.monotonic() + HUNT_S, [0]
         killed: set[tuple[int, bytes]] = set()
         for rounds in itertools.count():
-            prey = [each for each in below(root, spare, through) if each not in killed]
-            if not prey:
+            living, everybody = below(root, spare, through)
+            prey = [each for each in living if each not in killed]
+            if not prey and everybody == before:
                 return
+            before = everybody
             if self.jailed and rounds > HUNT_ROUNDS and time.monotonic() > deadline:
                 os.kill(-1, SIGKILL)
                 return
@@ -201,8 +201,8 @@ class Warden:
         sock = _socket.socket(_socket.AF_INET6 if b":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
         sock.setblocking(False)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        failed = 0
         try:
+            failed = 0
             if operation == b"listen":
                 sock.bind((host.decode(), int(port)))
                 sock.listen(128)
@@ -243,8 +243,8 @@ def look(pid: str) -> list[bytes]:
         return []
 
 
-def below(root: int, spare: set[int], through: bool) -> list[tuple[int, bytes]]:
-    """The living processes below `root` as (pid, start time), parents first, from one look at /proc."""
+def below(root: int, spare: set[int], through: bool) -> tuple[list[tuple[int, bytes]], list[int]]:
+    """The living below `root` as (pid, start time), parents first, and all of them; from one look at /proc."""
     children: dict[int, list[int]] = {}
     started: dict[int, bytes] = {}
     for name in os.listdir("/proc"):
@@ -262,7 +262,7 @@ def below(root: int, spare: set[int], through: bool) -> list[tuple[int, bytes]]:
             queue.append(pid)
             if pid in started and pid not in spare:
                 found.append((pid, started[pid]))
-    return found
+    return found, queue
 
 
 def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
