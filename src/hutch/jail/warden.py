@@ -244,7 +244,7 @@ def look(pid: str) -> list[bytes]:
 
 
 def below(root: int, spare: set[int], through: bool) -> tuple[list[tuple[int, bytes]], list[int]]:
-    """The living below `root` as (pid, start time), parents first, and all of them; from one look at /proc."""
+    """The living below `root` as (pid, start time), parents first, and all; from one look at /proc."""
     children: dict[int, list[int]] = {}
     started: dict[int, bytes] = {}
     for name in os.listdir("/proc"):
