@@ -15,7 +15,7 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.bells import Bells
-from hutch.store.blobs import BlobMissing, Blobs
+from hutch.store.blobs import Blobs
 from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import open_evidence
@@ -184,14 +184,9 @@ class SqlLog:
             raise BadRequest(
                 f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
             )
-
-        def page(connection: Connection) -> tuple[list[Entry], bool]:
-            return read_entries(connection, self._blobs, session_id, after, limit)
-
-        try:
-            return await self._read(page)
-        except BlobMissing:
-            return await self._read(page)  # erased between the row and its blob: now the row says so
+        return await self._read(
+            lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
+        )
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query in a reader thread, with its errors made plain."""

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, func, select
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, ErasedEvent, from_json
 from hutch.domain.ids import SessionId
-from hutch.store.blobs import Blobs
+from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.chain import Record
 from hutch.store.schema import events, logs, public_keys, statements
 from hutch.store.seam import Head
@@ -34,12 +34,18 @@ def read_records(
     query = select(events).where(events.c.log_id == log_id, events.c.seq > after)
     records: list[Record] = []
     weight = 0
-    for row in connection.execute(query.order_by(events.c.seq).limit(limit)):
-        payload = row.payload
-        if payload is None and row.salt is not None:
-            payload = blobs.get(row.payload_hash)
+    for row in connection.execute(query.order_by(events.c.seq).limit(limit)).all():
+        salt, payload = row.salt, row.payload
+        if payload is None and salt is not None:
+            try:
+                payload = blobs.get(row.payload_hash)
+            except BlobMissing:
+                here = (events.c.log_id == log_id, events.c.seq == row.seq)
+                salt = connection.scalar(select(events.c.salt).where(*here))
+                if salt is not None:  # not erased since we read the row, but lost
+                    raise
         records.append(
-            Record(session_id, row.seq, row.at_ms, row.type, row.salt, payload, row.payload_hash, row.hash)
+            Record(session_id, row.seq, row.at_ms, row.type, salt, payload, row.payload_hash, row.hash)
         )
         weight += len(payload or b"")
         if weight > PAGE_BYTES:
