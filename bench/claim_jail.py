@@ -19,6 +19,7 @@ OUTPUT_BYTES = 200_000_000
 BWRAP = (
     *(
         "bwrap",
+        "--unshare-user",
         "--unshare-all",
         "--disable-userns",
         "--new-session",
@@ -67,8 +68,7 @@ async def jailed_output(jail: Jailed) -> None:
 async def bwrap_true() -> None:
     # Never as root: bubblewrap is started by an unprivileged user here too.
     user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    process = await asyncio.create_subprocess_exec(*BWRAP, **user)  # type: ignore[arg-type]
-    assert await process.wait() == 0
+    await asyncio.to_thread(subprocess.run, BWRAP, check=True, cwd="/", **user)  # type: ignore[arg-type]
 
 
 async def start_and_close(directory: Path) -> None:
