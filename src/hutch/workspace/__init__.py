@@ -1,0 +1,1 @@
+"""What commands run on: files that nothing leads out of, and every state of them kept."""

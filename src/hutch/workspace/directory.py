@@ -1,0 +1,267 @@
+"""A directory held open, and nothing outside of it.
+
+What a jail leaves in its workspace is hostile: a link may point anywhere and be
+swapped between a check and a use. So there are no checks: the kernel resolves
+every path beneath the descriptor we hold (openat2), and whatever leads out of
+it is an error, at whatever moment it was put there.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
+
+OPENAT2 = 437  # the same on every architecture
+RESOLVE_NO_MAGICLINKS, RESOLVE_BENEATH = 0x02, 0x08
+RENAME_NOREPLACE = 1
+TRIES = 1000  # the kernel asks to try again when somebody renames above a path with `..` in it
+ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in place of a file must not hold us
+LOOK = os.O_PATH | os.O_DIRECTORY
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class Directory:
+    """Files by path relative to one directory; "" is the directory itself."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        found = os.fstat(fd)
+        self.owner = (found.st_uid, found.st_gid)
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """A directory of the host, by a path that the host chose."""
+        try:
+            return cls(os.open(path, LOOK | os.O_NOFOLLOW | os.O_CLOEXEC))
+        except OSError as error:
+            raise as_house_error(error, str(path)) from None
+
+    def open(self, path: str, flags: int, mode: int = 0o666) -> int:
+        """A descriptor of what `path` names; links are followed as long as they stay inside."""
+        try:
+            return self._open(path, flags, mode)
+        except OSError as error:
+            raise as_house_error(error, path) from None
+
+    def below(self, path: str) -> "Directory":
+        """A directory inside this one, as one of its own: from there, nothing leads up either."""
+        return Directory(self.open(path, LOOK))
+
+    def stat(self, path: str, *, follow: bool = False) -> os.stat_result:
+        fd = self.open(path, os.O_PATH | (0 if follow else os.O_NOFOLLOW))
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something by that name, be it a link that leads nowhere."""
+        try:
+            self.stat(path)
+        except NotFound:
+            return False
+        return True
+
+    @contextmanager
+    def parent(self, path: str) -> Iterator[tuple[int, str]]:
+        """The directory that holds what `path` names, and its name there, for calls that act on names."""
+        above, slash, name = path.rstrip("/").rpartition("/")
+        if name in ("", ".", ".."):
+            raise BadRequest(
+                f"'{path}' names no file inside the workspace. Give a path such as 'src/main.py'."
+            )
+        fd = self.open(above or slash, LOOK)
+        try:
+            yield fd, name
+        except OSError as error:
+            raise as_house_error(error, path) from None
+        finally:
+            os.close(fd)
+
+    def make_directory(self, path: str, *, parents: bool = True) -> None:
+        """Make a directory, and those above it; one that is there already is fine, anything else is not."""
+        names = path.rstrip("/").split("/")
+        for count in range(1 if parents else len(names), len(names) + 1):
+            made = "/".join(names[:count])
+            try:
+                with self.parent(made) as (fd, last):
+                    os.mkdir(last, 0o755, dir_fd=fd)
+                    self.give(fd, last)
+            except Conflict:
+                if not stat.S_ISDIR(self.stat(made, follow=True).st_mode):
+                    raise Conflict(f"'{made}' is a file, so nothing can be put into it.") from None
+
+    def give(self, fd: int, name: str = "") -> None:
+        """Let something that we have just made belong to the directory's owner, also when root made it."""
+        if (os.geteuid(), os.getegid()) == self.owner:
+            return
+        if name:
+            os.chown(name, *self.owner, dir_fd=fd, follow_symlinks=False)
+        else:
+            os.fchown(fd, *self.owner)
+
+    def rename(self, old: str, new: str, *, replace: bool) -> None:
+        with self.parent(old) as (fd, name), self.parent(new) as (new_fd, new_name):
+            if replace:
+                os.rename(name, new_name, src_dir_fd=fd, dst_dir_fd=new_fd)
+                return
+            done = _libc.renameat2(fd, os.fsencode(name), new_fd, os.fsencode(new_name), RENAME_NOREPLACE)
+            if done != 0:
+                code = ctypes.get_errno()
+                which = new if code in (errno.EEXIST, errno.ENOTEMPTY) else old
+                raise as_house_error(OSError(code, os.strerror(code)), which)
+
+    def read_link(self, path: str) -> str:
+        with self.parent(path) as (fd, name):
+            return os.readlink(name, dir_fd=fd)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, a link or a whole tree, however deep and whatever its modes."""
+        with self.parent(path) as (fd, name):
+            remove_entry(fd, name)
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self, path: str, flags: int, mode: int) -> int:
+        how = _How(
+            flags=flags | ALWAYS if not flags & os.O_PATH else flags | os.O_CLOEXEC,
+            mode=mode if flags & (os.O_CREAT | os.O_TMPFILE & ~os.O_DIRECTORY) else 0,
+            resolve=RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+        )
+        name = os.fsencode(path) or b"."
+        if b"\0" in name:
+            raise OSError(errno.EINVAL, "a name cannot hold a NUL")
+        for _ in range(TRIES):
+            fd: int = _libc.syscall(OPENAT2, self.fd, name, ctypes.byref(how), ctypes.sizeof(how))
+            if fd >= 0:
+                return fd
+            code = ctypes.get_errno()
+            if code not in (errno.EAGAIN, errno.EINTR):
+                raise OSError(code, os.strerror(code))
+        raise OSError(errno.EBUSY, "its directories are being moved")
+
+
+def remove_entry(fd: int, name: str) -> None:
+    """Remove a name and all below it, relative to a directory descriptor; nothing is followed.
+
+    Goes down by descriptor and comes back by `..`, so that depth costs neither descriptors nor stack.
+    Since somebody may move what we are in, coming back to another directory than we left is an error.
+    """
+    if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=fd)
+        return
+    here = _enter(fd, name)
+    above: list[tuple[str, tuple[int, int]]] = [(name, _identity(fd))]
+    try:
+        while above:
+            down = _clear(here)
+            if down is not None:
+                above.append((down, _identity(here)))
+                below = _enter(here, down)
+                os.close(here)
+                here = below
+                continue
+            done, parent = above.pop()
+            if not above:
+                break
+            up = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = up
+            if _identity(here) != parent:
+                raise OSError(errno.EBUSY, "it is being moved while it is removed")
+            os.rmdir(done, dir_fd=here)
+        os.rmdir(name, dir_fd=fd)
+    finally:
+        os.close(here)
+
+
+def _clear(fd: int) -> str | None:
+    """Unlink the files of a directory; the name of a directory in it that has to be emptied first."""
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                try:
+                    os.rmdir(entry.name, dir_fd=fd)
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM):
+                        raise
+                    return entry.name
+            else:
+                with contextlib.suppress(FileNotFoundError):  # somebody else removes as well
+                    os.unlink(entry.name, dir_fd=fd)
+    return None
+
+
+def _enter(fd: int, name: str) -> int:
+    """Open a directory for emptying it, with the rights for that."""
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    look = os.open(name, flags | os.O_PATH, dir_fd=fd)
+    try:
+        if os.fstat(look).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{look}").chmod(stat.S_IRWXU)  # of the very thing that we hold
+        return os.open(".", flags | os.O_RDONLY, dir_fd=look)
+    finally:
+        os.close(look)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+def as_house_error(error: OSError, path: str) -> HutchError:
+    """What went wrong with a path, and what to do about it."""
+    shown = path.encode("utf-8", "backslashreplace").decode() or "."
+    match error.errno:
+        case errno.ENOENT:
+            return NotFound(f"'{shown}' does not exist.")
+        case errno.EXDEV:
+            return Denied(f"'{shown}' leads out of the workspace. Only what is inside can be reached.")
+        case errno.ELOOP:
+            return Denied(f"'{shown}' goes through a link that leads nowhere or round in circles.")
+        case errno.EEXIST | errno.ENOTEMPTY:
+            return Conflict(f"'{shown}' exists already.")
+        case errno.EISDIR:
+            return BadRequest(f"'{shown}' is a directory; give the path of a file in it.")
+        case errno.ENOTDIR:
+            return BadRequest(f"'{shown}' goes through something that is not a directory.")
+        case errno.ENAMETOOLONG:
+            return BadRequest(
+                f"'{shown[:80]}…' is longer than a path can be (4,095 bytes, 255 for each name)."
+            )
+        case errno.EINVAL | errno.ENXIO | errno.ENODEV:
+            return BadRequest(f"'{shown}' cannot be used like this: {error.strerror}.")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Denied(f"'{shown}': {error.strerror}. Change its mode or its owner to go on.")
+        case errno.EBUSY | errno.ETXTBSY:
+            return Conflict(f"'{shown}' is in use: {error.strerror}. Try again in a moment.")
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return LimitReached(
+                f"No room for '{shown}': {error.strerror}. Delete files or ask for more room.",
+                limit="workspace.quota_bytes",
+            )
+    return Unavailable(f"'{shown}': {error.strerror or error}.")
