@@ -214,7 +214,7 @@ async def test_a_program_that_is_not_there(jail: Jailed) -> None:
 
 async def test_the_last_words_are_never_lost(jail: Jailed) -> None:
     whole = b"".join(b"%d\r\n" % number for number in range(1, 3001))
-    for _ in range(20):
+    for _ in range(100):
         async with open_terminal(jail, ["seq", "3000"]) as terminal:
             assert await collect(terminal.attach()) == whole
 

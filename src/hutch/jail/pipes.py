@@ -17,6 +17,7 @@ class PipeReader:
         self.fd = fd
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
+        self._hung_up = False
 
     async def read(self, most: int = 65536) -> bytes:
         """The next bytes; b"" when there will be no more."""
@@ -28,7 +29,11 @@ class PipeReader:
             except OSError as error:
                 if error.errno != errno.EIO:  # how a terminal says that its last program is gone
                     raise
-                return b""
+                # The kernel looks for bytes first and for writers second; what the last writer wrote between
+                # the two is found when it is asked again.
+                if self._hung_up:
+                    return b""
+                self._hung_up = True
         return b""
 
     def close(self) -> None:

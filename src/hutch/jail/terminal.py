@@ -105,6 +105,7 @@ class Terminal:
         self._readers: set[TerminalReader] = set()
         self._loop = asyncio.get_running_loop()
         self._listening = False
+        self._hung_up = False
         self._last_seq: int | None = None  # set when the program has ended
         self._published = 0  # readers get what is before this
         self._published_at = 0.0
@@ -212,8 +213,10 @@ class Terminal:
         except OSError as error:
             if error.errno != errno.EIO:  # how a terminal says that its last program is gone
                 raise
-            self._end()
-            return
+            if self._hung_up:
+                self._end()
+                return
+            self._hung_up = True  # its last words may be there only now: see `PipeReader.read`
         if not left and not self._readers:
             self._resting = self._loop.call_later(UNWATCHED_S, self._rested)
         self.regulate()
