@@ -1,0 +1,285 @@
+"""Search by ripgrep, inside the jail.
+
+The pattern comes from a model and the files from anywhere, so the search runs
+where commands run: what it reads, and how long it thinks about a pattern, is
+bounded by the same walls. We keep the first megabytes of what it prints and
+count the rest, so that a cut answer still tells how much there is.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unavailable
+from hutch.jail.seam import Finished, Jail, StreamName
+
+GrepOutput = Literal["content", "files", "count"]
+
+KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
+LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
+LINE_LETTERS = 500
+MOST_CONTEXT = 50
+EVERYWHERE = (
+    *("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--color=never"),
+    *("--null", "--glob=!.git"),
+)
+BINARY = re.compile(rb"^[^\0\n]*: (?:WARNING: stopped searching )?binary file [^\0\n]*\n", re.MULTILINE)
+RECORD = re.compile(rb"([^\0]+)\0(\d+)([:-])([^\n]*)\n")
+MATCH = re.compile(rb"\0\d+:")
+NUL = re.compile(rb"\0")
+COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grep:
+    """What to look for, and how to tell it."""
+
+    pattern: str
+    path: str = ""
+    glob: str | None = None
+    ignore_case: bool = False
+    multiline: bool = False
+    context: int = 0
+    limit: int = 200
+    output: GrepOutput = "content"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a file; one without a match is there for context."""
+
+    path: str
+    number: int
+    text: str
+    matched: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: as much as the limit allows, and how much there is."""
+
+    lines: list[Line] = field(default_factory=list)  # for content
+    counts: dict[str, int] = field(default_factory=dict)  # for count: matches by file
+    paths: list[str] = field(default_factory=list)  # for files
+    total: int = 0  # of matching lines, or of files
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Files whose path fits a pattern, newest first."""
+
+    paths: list[str]
+    total: int
+    cut: bool
+
+
+async def grep(jail: Jail, wanted: Grep, *, ignore: Sequence[str] = ()) -> Found:
+    """Look for a regular expression in the files below a path."""
+    if wanted.limit < 1 or not 0 <= wanted.context <= MOST_CONTEXT:
+        raise BadRequest(f"limit must be at least 1, and context between 0 and {MOST_CONTEXT} lines.")
+    argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--engine=auto", "--crlf"]
+    argv += ["--ignore-case"] if wanted.ignore_case else []
+    argv += ["--multiline", "--multiline-dotall"] if wanted.multiline else []
+    argv += [f"--glob={wanted.glob}"] if wanted.glob else []
+    match wanted.output:
+        case "content":
+            argv += ["--line-number", "--no-heading", "--with-filename", "--no-context-separator"]
+            argv += [f"--max-columns={LINE_LETTERS}", "--max-columns-preview", f"--context={wanted.context}"]
+        case "files":
+            argv += ["--files-with-matches"]
+        case "count":
+            argv += ["--count", "--with-filename"]
+    unit = NUL if wanted.output == "files" else MATCH
+    printed = await _search(jail, [*argv, f"--regexp={wanted.pattern}"], wanted.path, unit=unit)
+    match wanted.output:
+        case "content":
+            return _content(printed, wanted.limit)
+        case "files":
+            paths = sorted(_relative(path) for path in printed.kept.split(b"\0") if path)
+            total = len(paths) + printed.more
+            return Found(paths=paths[: wanted.limit], total=total, cut=total > wanted.limit)
+        case "count":
+            counts = sorted((_relative(path), int(count)) for path, count in COUNT.findall(printed.kept))
+            total = sum(count for _, count in counts)
+            return Found(
+                counts=dict(counts[: wanted.limit]),
+                total=total,
+                cut=len(counts) > wanted.limit or printed.cut,
+            )
+
+
+async def glob(
+    jail: Jail,
+    pattern: str,
+    *,
+    modified_ns: Callable[[str], int],
+    path: str = "",
+    limit: int = 200,
+    ignore: Sequence[str] = (),
+) -> Paths:
+    """Files below a path whose path from there fits `pattern`; `modified_ns` tells when a file changed."""
+    if limit < 1:
+        raise BadRequest("limit must be at least 1.")
+    fits = glob_pattern(pattern)
+    argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--files"]
+    printed = await _search(jail, argv, path, unit=NUL, kept_bytes=LISTED_BYTES)
+    base = _inside(jail, path)
+    skip = len(base) + 1 if base else 0
+    listed = (_relative(name) for name in printed.kept.split(b"\0") if name)
+    found = [name for name in listed if fits.fullmatch(name, skip)]
+    found.sort(key=lambda name: (-modified_ns(name), name))
+    return Paths(found[:limit], len(found), len(found) > limit or printed.cut)
+
+
+@cache
+def glob_pattern(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression: `*`, `?`, `[…]`, `{a,b}`; `**` is any number of directories.
+
+    A pattern without a slash fits in every directory, as people mean it.
+    """
+    if "/" not in pattern.rstrip("/"):
+        pattern = f"**/{pattern}"
+    out, depth, at = "", 0, 0
+    pattern = pattern.lstrip("/").removeprefix("./")
+    while at < len(pattern):
+        letter = pattern[at]
+        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] in "/{,"):
+            out += "(?:[^/]+/)*"
+            at += 3
+            continue
+        if pattern.startswith("**", at):
+            out += ".*"
+            at += 2
+            continue
+        if letter == "[" and (end := pattern.find("]", at + 2)) > 0:
+            body = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+            out += f"(?!/)[{'^' + body[1:] if body[0] in '!^' else body}]"
+            at = end + 1
+            continue
+        match letter:
+            case "*":
+                out += "[^/]*"
+            case "?":
+                out += "[^/]"
+            case "{":
+                out, depth = f"{out}(?:", depth + 1
+            case "}" if depth:
+                out, depth = f"{out})", depth - 1
+            case "," if depth:
+                out += "|"
+            case "\\" if at + 1 < len(pattern):
+                at += 1
+                out += re.escape(pattern[at])
+            case _:
+                out += re.escape(letter)
+        at += 1
+    if depth:
+        raise BadRequest(f"The glob '{pattern}' has a brace that is not closed. Write '{{a,b}}', or '\\{{'.")
+    try:
+        return re.compile(out, re.DOTALL)
+    except re.error as error:
+        raise BadRequest(f"The glob '{pattern}' makes no sense: {error}.") from None
+
+
+class _Printed:
+    """What ripgrep printed: its first bytes, and how many times `unit` is in the rest."""
+
+    def __init__(self, unit: re.Pattern[bytes], kept_bytes: int) -> None:
+        self.more = 0
+        self.cut = False
+        self._unit = unit
+        self._parts: list[bytes] = []
+        self._room = kept_bytes
+        self._edge = b""  # the end of what was counted last: a unit may lie across
+
+    def add(self, stream: StreamName, data: bytes) -> None:
+        if stream != "stdout":
+            return
+        self._parts.append(data[: self._room])
+        beyond = data[self._room :]
+        self._room -= len(self._parts[-1])
+        if beyond:
+            if not self.cut:  # what is kept ends where a record does
+                self.cut, kept = True, self.kept
+                whole = kept.rfind(b"\0" if self._unit is NUL else b"\n") + 1
+                self._parts, beyond = [kept[:whole]], kept[whole:] + beyond
+            self.more += len(self._unit.findall(self._edge + beyond)) - len(self._unit.findall(self._edge))
+            self._edge = (self._edge + beyond)[-24:]
+
+    @property
+    def kept(self) -> bytes:
+        return b"".join(self._parts)
+
+
+async def _search(
+    jail: Jail, argv: list[str], path: str, *, unit: re.Pattern[bytes], kept_bytes: int = KEPT_BYTES
+) -> _Printed:
+    printed = _Printed(unit, kept_bytes)
+    # Its output is taken as it comes, so nothing of it needs to be kept or put into a file.
+    limits = replace(jail.policy.limits, output_bytes=65536, output_file_bytes=0)
+    try:
+        ran = await jail.run([*argv, "--", _inside(jail, path) or "."], limits=limits, on_output=printed.add)
+    except NotFound:
+        raise Unavailable("ripgrep is not installed. Install it: sudo apt-get install -y ripgrep") from None
+    _check(ran, path)
+    return printed
+
+
+def _check(ran: Finished, path: str) -> None:
+    if ran.timed_out:
+        raise LimitReached(
+            f"The search was stopped after {ran.duration_s:.0f} s. Give a narrower path, a glob or a simpler "
+            f"pattern.",
+            limit="jail.command_timeout_s",
+        )
+    if ran.limit_hit:
+        raise ran.limit_hit.error()
+    said = ran.stderr.decode(errors="replace").strip()
+    if f"{path.rstrip('/')}: No such file or directory" in said:
+        raise NotFound(f"'{path}' does not exist. Use glob to see what does.")
+    faults = "\n".join(line for line in said.splitlines() if "(os error" not in line)  # a file not readable
+    if ran.exit_code not in (0, 1) and faults:
+        raise BadRequest(
+            f"ripgrep cannot use this pattern: {faults}\n"
+            f"To find special letters as they are, put a backslash before them."
+        )
+
+
+def _content(printed: _Printed, limit: int) -> Found:
+    lines = sorted(_lines(printed.kept), key=lambda line: (line.path, line.number))
+    total = sum(line.matched for line in lines) + printed.more
+    shown: list[Line] = []
+    matches = 0
+    for line in lines:
+        matches += line.matched
+        if matches > limit:
+            break
+        shown.append(line)
+    return Found(lines=shown, total=total, cut=total > limit)
+
+
+def _lines(printed: bytes) -> Iterator[Line]:
+    # Of a binary file that matches, ripgrep tells in a line of another form.
+    for path, number, mark, text in RECORD.findall(BINARY.sub(b"", printed)):
+        yield Line(_relative(path), int(number), text.decode(errors="replace").rstrip("\r"), mark == b":")
+
+
+def _inside(jail: Jail, path: str) -> str:
+    """A path relative to the workspace; also when it was given as commands in the jail see it."""
+    if path == jail.workspace or path.startswith(f"{jail.workspace}/"):
+        path = path[len(jail.workspace) :].lstrip("/")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") or ".." in parts:
+        raise BadRequest(f"'{path}' leads out of the workspace. Give a path inside it, such as 'src'.")
+    return "/".join(parts)
+
+
+def _relative(path: bytes) -> str:
+    return path.removeprefix(b"./").decode("utf-8", "surrogateescape")
+
+
+def _ignored(patterns: Sequence[str]) -> list[str]:
+    return [f"--glob=!{pattern}" for pattern in patterns if not pattern.startswith("!")]

@@ -1,0 +1,188 @@
+"""grep and glob: ripgrep inside the jail, with answers that say how much there is."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import BadRequest, LimitReached, NotFound
+from hutch.jail.jail import open_jail
+from hutch.jail.policy import AGENT
+from hutch.jail.seam import Jail
+from hutch.workspace import search
+from hutch.workspace.search import Found, Grep, Line, Paths, glob, glob_pattern, grep
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def tree() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    for name, text in {
+        "src/main.py": "import os\n\ndef main():\n    return os.name\n",
+        "src/deep/er/util.py": "def helper():\n    return 1\n",
+        "src/page.tsx": "export const main = 1\r\nconst other = 2\r\n",
+        "README.md": "# main\n",
+        ".github/ci.yml": "run: main\n",
+        ".git/config": "main\n",
+        "build/out.py": "def main(): pass\n",
+        "skipped.min.py": "main\n",
+        ".gitignore": "build/\n*.min.py\n",
+        "odd\nname": "main\n",
+    }.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(text.encode())
+    (directory / "binary").write_bytes(b"main\n" + b"x" * 100_000 + b"\0main\n")
+    return directory
+
+
+@pytest.fixture
+async def jail(tree: Path) -> AsyncIterator[Jail]:
+    async with open_jail(tree) as opened:
+        yield opened
+    shutil.rmtree(tree)
+
+
+def modified_ns(tree: Path) -> search.Callable[[str], int]:
+    return lambda path: os.lstat(tree / path).st_mtime_ns
+
+
+async def test_lines_come_in_order_and_ignored_files_do_not(jail: Jail) -> None:
+    assert await grep(jail, Grep(pattern=r"\bmain\b")) == Found(
+        lines=[
+            Line(".github/ci.yml", 1, "run: main", True),
+            Line("README.md", 1, "# main", True),
+            Line("binary", 1, "main", True),  # up to where it turns out to be one
+            Line("odd\nname", 1, "main", True),
+            Line("src/main.py", 3, "def main():", True),
+            Line("src/page.tsx", 1, "export const main = 1", True),
+        ],
+        total=6,
+    )
+
+
+async def test_context_belongs_to_its_match(jail: Jail) -> None:
+    found = await grep(jail, Grep(pattern="def main", path="src", context=1))
+    assert [(line.number, line.matched) for line in found.lines] == [(2, False), (3, True), (4, False)]
+
+
+async def test_a_cut_answer_tells_the_total(jail: Jail, tree: Path) -> None:
+    (tree / "many").write_text("needle\n" * 500_000)  # more than is kept in memory
+    found = await grep(jail, Grep(pattern="needle", limit=3))
+    assert [line.number for line in found.lines] == [1, 2, 3]
+    assert (found.total, found.cut) == (500_000, True)
+
+
+async def test_files_and_counts(jail: Jail) -> None:
+    assert await grep(jail, Grep(pattern="main", glob="*.{py,md}", output="files")) == Found(
+        paths=["README.md", "skipped.min.py", "src/main.py"], total=3
+    )
+    assert await grep(jail, Grep(pattern="return|def", path="src", output="count", limit=1)) == Found(
+        counts={"src/deep/er/util.py": 2}, total=4, cut=True
+    )
+
+
+async def test_letters_of_either_case_and_matches_over_lines(jail: Jail) -> None:
+    assert (await grep(jail, Grep(pattern="MAIN", path="README.md"))).total == 0
+    assert (await grep(jail, Grep(pattern="MAIN", path="README.md", ignore_case=True))).total == 1
+    found = await grep(jail, Grep(pattern=r"main\(\):.*name", path="src/main.py", multiline=True))
+    assert [line.number for line in found.lines] == [3, 4]
+
+
+async def test_a_path_as_commands_see_it_is_understood(jail: Jail) -> None:
+    found = await grep(jail, Grep(pattern="def main", path=f"{jail.workspace}/src"))
+    assert [line.path for line in found.lines] == ["src/main.py"]
+
+
+async def test_look_around_works(jail: Jail) -> None:
+    assert (await grep(jail, Grep(pattern=r"(?<=def )main(?=\()"))).total == 1
+
+
+async def test_a_very_long_line_is_cut(jail: Jail, tree: Path) -> None:
+    (tree / "long.js").write_text("x" * 3_000_000 + "needle\n")
+    [line] = (await grep(jail, Grep(pattern="needle"))).lines
+    assert len(line.text) < 1000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "words"),
+    [
+        (Grep(pattern="main("), BadRequest, "unclosed group"),
+        (Grep(pattern="x", path="nowhere"), NotFound, "'nowhere' does not exist"),
+        (Grep(pattern="x", path="../etc"), BadRequest, "leads out of the workspace"),
+        (Grep(pattern="x", path="/etc"), BadRequest, "leads out of the workspace"),
+        (Grep(pattern="x", limit=0), BadRequest, "at least 1"),
+        (Grep(pattern="x", context=-1), BadRequest, "between 0 and"),
+    ],
+)
+async def test_what_cannot_be_searched_is_told(
+    jail: Jail, wanted: Grep, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        await grep(jail, wanted)
+
+
+async def test_words_of_a_pattern_are_never_options(jail: Jail) -> None:
+    assert (await grep(jail, Grep(pattern="--files"))).total == 0
+    assert (await grep(jail, Grep(pattern="main", path="README.md", glob="--pre=sh"))).total <= 1
+
+
+async def test_a_pattern_that_takes_for_ever_is_stopped(tree: Path) -> None:
+    (tree / "bomb").write_text("a" * 40 + "b\n")
+    policy = replace(AGENT, limits=replace(AGENT.limits, command_timeout_s=1))
+    (tree / "slow").symlink_to("/dev/zero")
+    os.mkfifo(tree / "fifo")
+    async with open_jail(tree, policy) as jail:
+        with pytest.raises(LimitReached, match="narrower path"):
+            await grep(jail, Grep(pattern="x", path="fifo"))
+    shutil.rmtree(tree)
+
+
+async def test_globs_come_newest_first_without_what_is_ignored(jail: Jail, tree: Path) -> None:
+    os.utime(tree / "src/deep/er/util.py", ns=(1, 2**61))
+    found = await glob(jail, "**/*.py", modified_ns=modified_ns(tree))
+    assert found == Paths(["src/deep/er/util.py", "src/main.py"], 2, False)
+    found = await glob(jail, "*.py", path="src", limit=1, modified_ns=modified_ns(tree))
+    assert found == Paths(["src/deep/er/util.py"], 2, True)
+    found = await glob(jail, "deep/**", path="src", modified_ns=modified_ns(tree))
+    assert found.paths == ["src/deep/er/util.py"]
+
+
+async def test_patterns_of_the_settings_hide_files(jail: Jail, tree: Path) -> None:
+    found = await glob(jail, "*.md", modified_ns=modified_ns(tree), ignore=["README.md", "!src"])
+    assert found.paths == []
+    assert (await grep(jail, Grep(pattern="# main"), ignore=["*.md"])).total == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fits_not"),
+    [
+        ("*.py", ["a.py", "x/y/a.py"], ["a.pyc", "a.py/b"]),
+        ("src/*.py", ["src/a.py"], ["src/x/a.py", "a.py", "x/src/a.py"]),
+        ("src/**/*.py", ["src/a.py", "src/x/y/a.py"], ["a.py"]),
+        ("**/test_*.{py,ts}", ["test_a.py", "x/test_b.ts"], ["x/test_c.js"]),
+        ("{src,lib}/**", ["src/a", "lib/x/y"], ["bin/a"]),
+        ("a?c", ["abc"], ["a/c", "ac"]),
+        ("[!a]b", ["cb"], ["ab", "/b"]),
+        ("[a-c]x", ["bx"], ["dx"]),
+        ("./src/a", ["src/a"], []),
+        (r"a\*b", ["a*b"], ["axb"]),
+        ("a+b(c).txt", ["a+b(c).txt"], ["aab(c).txt"]),
+    ],
+)
+def test_what_a_glob_means(pattern: str, fits: list[str], fits_not: list[str]) -> None:
+    compiled = glob_pattern(pattern)
+    assert [path for path in fits if not compiled.fullmatch(path)] == []
+    assert [path for path in fits_not if compiled.fullmatch(path)] == []
+
+
+def test_a_glob_that_makes_no_sense_is_told() -> None:
+    with pytest.raises(BadRequest, match="not closed"):
+        glob_pattern("{a,b")
+    with pytest.raises(BadRequest, match="makes no sense"):
+        glob_pattern("[z-a]")
