@@ -73,5 +73,5 @@ class Writable(Protocol):
         ...
 
     def change(self, operations: Sequence[Operation]) -> list[FileChange]:
-        """Make all of these changes in order, or none; Conflict when a `before` or `replaces` does not hold."""
+        """All of these changes in order, or none; Conflict when a `before` or `replaces` does not hold."""
         ...
