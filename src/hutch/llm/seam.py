@@ -122,6 +122,15 @@ class Usage:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The reply broke off and is asked for again: what came of it so far is void."""
+
+    attempt: int  # the number of the try that follows; the first was 1
+    wait_s: float
+    reason: str
+
+
 FinishReason = Literal["stop", "calls", "length", "refused", "other"]
 
 
@@ -133,7 +142,7 @@ class Finish:
     opaque: Mapping[str, Any] = field(default_factory=dict)
 
 
-Delta = Text | Thinking | CallStarted | CallArguments | CallEnded | Usage | Finish
+Delta = Text | Thinking | CallStarted | CallArguments | CallEnded | Usage | Again | Finish
 
 
 class Model(Protocol):

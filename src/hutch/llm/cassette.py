@@ -1,0 +1,122 @@
+"""A cassette: what a scripted model will say, as a file that people write or Hutch records.
+
+A reply may wait for a condition on the last tool result, take its time, or be a
+fault of the wire, so that everything which can happen with a real provider can
+be played.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hutch.domain.errors import BadRequest, NotFound
+
+LARGEST_BYTES = 64 * 1024 * 1024
+
+
+class Part(BaseModel):
+    """What all parts of a cassette share: a word that is not known is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class When(Part):
+    """A condition on the last tool result; every word that is given must hold."""
+
+    tool: str | None = None
+    ok: bool | None = None
+    contains: str | None = None
+    lacks: str | None = None
+
+
+class Fault(Part):
+    """What goes wrong instead of a reply, or in the middle of it."""
+
+    kind: Literal["status", "cut", "stall", "malformed"] = "status"
+    status: int = 529
+    retry_after_s: float | None = None
+
+
+class ScriptedCall(Part):
+    """A tool to be used, with its arguments as they are, or as text that need not be JSON."""
+
+    tool: str
+    args: dict[str, Any] | str = Field(default_factory=dict)
+    id: str | None = None
+
+
+class ScriptedUsage(Part):
+    """Tokens that the reply pretends to have taken."""
+
+    input: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    output: int = 0
+
+
+class Reply(Part):
+    """One turn of the model."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    when: When | None = None
+    delay_s: float = Field(0, ge=0, le=3600)  # before the first letter
+    pace_s: float = Field(0, ge=0, le=60)  # between pieces
+    fault: Fault | None = None
+    usage: ScriptedUsage | None = None
+    finish: Literal["stop", "calls", "length", "refused", "other"] | None = None
+    times: int = Field(1, ge=1, le=1_000_000)  # how often it can be used
+
+
+class Cassette(Part):
+    """The replies of a model, in the order in which they are tried."""
+
+    replies: tuple[Reply, ...]
+    model: str | None = None  # who really said it, when it was recorded
+    context_tokens: int | None = Field(None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_list_is_enough(cls, value: Any) -> Any:
+        return {"replies": value} if isinstance(value, list) else value
+
+
+def load_cassette(path: Path) -> Cassette:
+    """Read a cassette in JSON or YAML; a mistake in it is named with its place."""
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise BadRequest(f"The cassette {path} is over {LARGEST_BYTES // 2**20} MiB.")
+        text = path.read_text()
+    except FileNotFoundError:
+        raise NotFound(f"There is no cassette at {path}. Name one: scripted:FILE.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The cassette {path} cannot be read: {error}.") from None
+    return parse_cassette(text, str(path))
+
+
+def parse_cassette(text: str, name: str) -> Cassette:
+    try:
+        return Cassette.model_validate(_plain(text, name))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"]) or "the top"
+        raise BadRequest(f"The cassette {name} is wrong at {place}: {first['msg']}.") from None
+
+
+def _plain(text: str, name: str) -> Any:
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            json_fault = error  # perhaps it is YAML, which may begin so too
+    else:
+        json_fault = None
+    import yaml  # only who uses YAML pays for it
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadRequest(f"The cassette {name} is neither JSON nor YAML: {json_fault or error}") from None

@@ -1,0 +1,132 @@
+"""A model that says what its cassette says, without any network.
+
+It is as real to the rest of Hutch as any provider: it streams, takes its time,
+breaks off and is asked again. Which replies are used up is told by the
+conversation itself, so that it goes on where it was after a crash.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest
+from hutch.llm.cassette import Cassette, Reply, When, load_cassette
+from hutch.llm.faults import TRANSIENT_STATUSES, Transient
+from hutch.llm.seam import (
+    CallArguments,
+    CallEnded,
+    CallStarted,
+    Delta,
+    Finish,
+    FromModel,
+    FromTool,
+    Request,
+    Text,
+    Thinking,
+    Usage,
+)
+
+PIECE_LETTERS = 24
+STALL_S = 3600.0
+LETTERS_PER_TOKEN = 4
+
+
+class ScriptedModel:
+    """See `seam.Model`."""
+
+    def __init__(self, name: str, cassette: Cassette) -> None:
+        self.name = name
+        self.context_tokens = cassette.context_tokens
+        self._replies = cassette.replies
+        self._faults_played: Counter[int] = Counter()
+
+    @classmethod
+    def load(cls, path: Path) -> "ScriptedModel":
+        return cls(f"scripted:{path}", load_cassette(path))
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        number = self._choose(request)
+        reply = self._replies[number]
+        if reply.delay_s:
+            await asyncio.sleep(reply.delay_s)
+        if reply.fault:
+            self._faults_played[number] += 1
+        pieces = list(_pieces(reply, number))
+        if reply.fault and reply.fault.kind == "status":
+            status, wait_s = reply.fault.status, reply.fault.retry_after_s
+            if status in TRANSIENT_STATUSES:
+                raise Transient(f"the cassette says {status}", status=status, retry_after_s=wait_s)
+            raise BadRequest(f"The scripted model refuses with status {status}.")
+        if reply.fault:
+            pieces = pieces[: (len(pieces) + 1) // 2]
+        for piece in pieces:
+            if reply.pace_s:
+                await asyncio.sleep(reply.pace_s)
+            yield piece
+        match reply.fault and reply.fault.kind:
+            case "cut":
+                raise Transient("the stream ended in the middle of a reply")
+            case "malformed":
+                raise Transient("the stream held something that is not JSON")
+            case "stall":
+                await asyncio.sleep(STALL_S)
+        yield _usage(reply, request)
+        reason = reply.finish or ("calls" if reply.calls else "stop")
+        yield Finish(reason, {"scripted": {"reply": number}})
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _choose(self, request: Request) -> int:
+        """The first reply that is not used up and whose condition holds."""
+        said = [message for message in request.messages if isinstance(message, FromModel)]
+        used = Counter(message.opaque.get("scripted", {}).get("reply") for message in said)
+        last = next((found for found in reversed(request.messages) if isinstance(found, FromTool)), None)
+        for number, reply in enumerate(self._replies):
+            spent = self._faults_played[number] if reply.fault else used[number]
+            if spent < reply.times and (reply.when is None or _holds(reply.when, last)):
+                return number
+        left = sum(
+            used[number] < reply.times for number, reply in enumerate(self._replies) if not reply.fault
+        )
+        why = f"none of the {left} left fits the last tool result" if left else "all are used up"
+        raise BadRequest(
+            f"{self.name} has no reply for turn {len(said) + 1}: {why}. Add one to the cassette, "
+            f"or use a model that thinks: set a key with `hutch config set-secret`."
+        )
+
+
+def _holds(when: When, last: FromTool | None) -> bool:
+    if last is None:
+        return False
+    return (
+        (when.tool is None or when.tool == last.tool)
+        and (when.ok is None or when.ok == last.ok)
+        and (when.contains is None or when.contains in last.text)
+        and (when.lacks is None or when.lacks not in last.text)
+    )
+
+
+def _pieces(reply: Reply, number: int) -> Iterator[Delta]:
+    yield from (Thinking(part) for part in _cut(reply.thinking))
+    yield from (Text(part) for part in _cut(reply.text))
+    for place, call in enumerate(reply.calls):
+        id_ = call.id or f"call_{number}_{place}"
+        arguments = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False)
+        yield CallStarted(id_, call.tool)
+        yield from (CallArguments(id_, part) for part in _cut(arguments))
+        yield CallEnded(id_)
+
+
+def _cut(text: str) -> Iterator[str]:
+    return (text[at : at + PIECE_LETTERS] for at in range(0, len(text), PIECE_LETTERS))
+
+
+def _usage(reply: Reply, request: Request) -> Usage:
+    if reply.usage is not None:
+        return Usage(**reply.usage.model_dump())
+    went_in = len(request.system) + sum(len(getattr(message, "text", "")) for message in request.messages)
+    came_out = len(reply.text) + len(reply.thinking) + sum(len(str(call.args)) for call in reply.calls)
+    return Usage(input=went_in // LETTERS_PER_TOKEN, output=came_out // LETTERS_PER_TOKEN)
