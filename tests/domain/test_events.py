@@ -1,5 +1,8 @@
 """Events keep their JSON for ever; what a newer version wrote is not lost."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,8 +58,20 @@ EXAMPLES: dict[str, tuple[Event, bytes]] = {
 }
 
 
+PAGE = (Path(__file__).resolve().parents[2] / "docs/events.md").read_text()
+PAGE_EXAMPLES = dict(re.findall(r"^### `(\S+)`\n.*?^```json\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL))
+
+
 def test_there_is_an_example_of_every_event() -> None:
-    assert EXAMPLES.keys() == EVENT_TYPES.keys()
+    assert PAGE_EXAMPLES.keys() == EVENT_TYPES.keys()
+
+
+@pytest.mark.parametrize("type_", EVENT_TYPES)
+def test_examples_of_the_page_come_back_to_the_byte(type_: str) -> None:
+    event = from_json(PAGE_EXAMPLES[type_].encode(), type_)
+    assert isinstance(event, EVENT_TYPES[type_])
+    assert event.__pydantic_extra__ == {}
+    assert to_json(event).decode() == PAGE_EXAMPLES[type_]
 
 
 @pytest.mark.parametrize("type_", EXAMPLES)
