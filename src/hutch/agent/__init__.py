@@ -1,0 +1,1 @@
+"""How thought becomes action: the loop, what the model sees, what it may do, and its tools."""

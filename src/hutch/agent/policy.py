@@ -1,0 +1,137 @@
+"""What the agent may do by itself, what somebody must allow, and what is denied.
+
+A rule is a line: `deny bash git push`, `ask write_file *.lock`, `allow *`. Where
+several fit, deny beats ask and ask beats allow; where none fits, the default
+decides. Nothing that comes from a repository, a file or a model can add to what
+is allowed.
+"""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Literal, get_args
+
+from hutch.agent.command_words import Parsed, Words, parse
+from hutch.domain.errors import BadRequest
+from hutch.workspace.search import glob_pattern
+
+Action = Literal["allow", "ask", "deny"]
+SHELL_TOOL = "bash"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What to do when a tool is used in a certain way."""
+
+    action: Action
+    tool: str  # a name, or a pattern of names
+    pattern: str = ""  # of a command's first words, or of a path; empty fits all
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.tool} {self.pattern}".rstrip()
+
+
+def parse_rule(line: str) -> Rule:
+    """Read a rule as people write it."""
+    action, _, rest = line.strip().partition(" ")
+    tool, _, pattern = rest.strip().partition(" ")
+    if action not in get_args(Action) or not tool:
+        raise BadRequest(
+            f"'{line}' is not a rule. Write: allow|ask|deny TOOL [PATTERN], as `ask bash git push`."
+        )
+    rule = Rule(action, tool, pattern.strip())  # type: ignore[arg-type]
+    if tool == SHELL_TOOL:
+        try:
+            shlex.split(rule.pattern)
+        except ValueError as error:
+            raise BadRequest(f"The pattern of the rule '{line}' is not shell: {error}.") from None
+    return rule
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What holds for one call, the rule that says so, and what an answer to it would cover."""
+
+    action: Action
+    rule: str
+    covers: tuple[Rule, ...] = ()  # the rules that answering "for this session" would add
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules, and what holds where none fits."""
+
+    rules: tuple[Rule, ...] = ()
+    default: Action = "allow"
+    grants: tuple[Rule, ...] = ()  # what a person has said to an ask
+
+    def narrowed(self, rules: Iterable[Rule]) -> "Policy":
+        """With more rules from somebody who may not allow anything."""
+        return replace(self, rules=(*self.rules, *(rule for rule in rules if rule.action != "allow")))
+
+    def granted(self, rules: Iterable[Rule]) -> "Policy":
+        """With what a person has allowed: an ask that it covers is answered, a deny never is."""
+        return replace(self, grants=(*self.grants, *rules))
+
+    def decide(self, tool: str, *, command: str | None = None, paths: Sequence[str] = ()) -> Decision:
+        """What holds for a call of a tool: on a command, on paths, or as such."""
+        rules = [rule for rule in self.rules if fnmatchcase(tool, rule.tool)]
+        if command is not None:
+            return self._for_command(tool, rules, parse(command))
+        return _strictest([self._for_path(tool, rules, path) for path in paths or ("",)])
+
+    def _for_command(self, tool: str, rules: Sequence[Rule], parsed: Parsed) -> Decision:
+        decisions = [self._for_words(tool, rules, words) for words in parsed.commands]
+        if not parsed.clear and (
+            careful := [rule for rule in rules if rule.pattern and rule.action != "allow"]
+        ):
+            # It may be just what a rule is about.
+            decisions.append(Decision("ask", f"{careful[0]} (the command cannot be read for sure)"))
+        return _strictest(decisions or [Decision(self.default, "default")])
+
+    def _for_words(self, tool: str, rules: Sequence[Rule], words: Words) -> Decision:
+        fitting = [rule for rule in rules if _fits_words(rule, words)]
+        grant = Rule("allow", tool, shlex.join(word for word in words[:2] if word))
+        return self._first(fitting, grant)
+
+    def _for_path(self, tool: str, rules: Sequence[Rule], path: str) -> Decision:
+        fitting = [rule for rule in rules if not rule.pattern or glob_pattern(rule.pattern).fullmatch(path)]
+        return self._first(fitting, Rule("allow", tool, path))
+
+    def _first(self, fitting: Sequence[Rule], grant: Rule) -> Decision:
+        for rule in fitting:
+            if rule.action == "deny":
+                return Decision("deny", str(rule))
+        if grant in self.grants:
+            return Decision("allow", str(grant))
+        for rule in fitting:
+            if rule.action == "ask":
+                return Decision("ask", str(rule), (grant,))
+        for rule in fitting:
+            if rule.action == "allow":
+                return Decision("allow", str(rule))
+        return Decision(self.default, "default", (grant,) if self.default == "ask" else ())
+
+
+def _strictest(decisions: Sequence[Decision]) -> Decision:
+    for action in ("deny", "ask"):
+        found = [decision for decision in decisions if decision.action == action]
+        if found:
+            covers = tuple(dict.fromkeys(rule for decision in found for rule in decision.covers))
+            known = all(decision.covers for decision in found)
+            return Decision(found[0].action, found[0].rule, covers if known else ())
+    return decisions[0]
+
+
+def _fits_words(rule: Rule, words: Words) -> bool:
+    """Whether a command begins as the rule says. A word that is not known may be anything: it never makes
+    a command allowed, and may make it denied."""
+    wanted = shlex.split(rule.pattern)
+    if len(words) < len(wanted):
+        return False
+    unknown = rule.action != "allow"
+    return all(
+        unknown if word is None else fnmatchcase(word, part)
+        for part, word in zip(wanted, words, strict=False)
+    )
