@@ -8,6 +8,7 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
     ("hutch.jail", "hutch.jail.shells"): "a shell from Python; most who import the room want something else",
+    ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",

@@ -16,7 +16,7 @@ from hutch.agent.command_words import Parsed, Words, parse
 from hutch.domain.errors import BadRequest
 from hutch.workspace.search import glob_pattern
 
-Action = Literal["allow", "ask", "deny"]
+Action = Literal["allow", "ask", "deny"]  # from the loosest to the strictest
 SHELL_TOOL = "bash"
 
 

@@ -1,0 +1,69 @@
+"""How much a run may take: turns, tokens, money and time."""
+
+import time
+from dataclasses import dataclass, field, fields
+
+from hutch.llm.seam import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """The most that a run may take. None means no limit."""
+
+    turns: int | None = 100
+    tokens: int | None = 5_000_000
+    cost_usd: float | None = 10.0
+    timeout_s: float | None = 1800.0
+
+    def tightened(self, other: "RunLimits") -> "RunLimits":
+        """The smaller of each."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return RunLimits(
+            *(min((value for value in pair if value is not None), default=None) for pair in pairs)
+        )
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a run has taken so far. A resumed run goes on counting where it was."""
+
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    unpriced: bool = False  # a price was not known: then the money is not all
+    before_s: float = 0.0  # in earlier processes
+    _began: float = field(default_factory=time.monotonic)
+
+    @property
+    def duration_s(self) -> float:
+        return self.before_s + time.monotonic() - self._began
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.unpriced else self.cost_usd
+
+    def add(self, usage: Usage, cost_usd: float | None) -> None:
+        self.turns += 1
+        self.usage += usage
+        self.cost_usd += cost_usd or 0.0
+        self.unpriced = self.unpriced or cost_usd is None
+
+    def over(self, limits: RunLimits) -> str | None:
+        """The limit that is used up, as a sentence that names it and the way out."""
+        if limits.turns is not None and self.turns >= limits.turns:
+            return f"It took {self.turns} turns, which is the limit. Give more with --max-turns."
+        tokens = self.usage.input + self.usage.output
+        if limits.tokens is not None and tokens >= limits.tokens:
+            return f"It took {tokens:,} tokens; the limit is {limits.tokens:,}. Raise run.tokens."
+        if limits.cost_usd is not None and self.cost_usd >= limits.cost_usd:
+            spent, most = f"${self.cost_usd:.2f}", f"${limits.cost_usd:.2f}"
+            return f"It cost {spent}; the limit is {most}. Give more with --max-cost."
+        if limits.timeout_s is not None and self.duration_s >= limits.timeout_s:
+            return too_long(limits.timeout_s)
+        return None
+
+
+def too_long(timeout_s: float) -> str:
+    """The sentence for a run whose time is up."""
+    span = f"{timeout_s / 60:.0f} minutes" if timeout_s >= 120 else f"{timeout_s:g} seconds"
+    return f"It took {span}, which is the limit. Give more with --timeout."

@@ -1,0 +1,165 @@
+"""Who works: a prompt, the tools it may use, the rules it works under.
+
+A persona is a Markdown file: front matter, then the prompt. Hutch brings some;
+a person may add their own or replace these. A repository may have a file of the
+same name too, but it is data from a stranger: it can take tools away, add rules
+that ask or deny, and lower limits; whatever else it says reaches the model only
+as text marked as the repository's.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hutch.agent.limits import RunLimits
+from hutch.agent.policy import Action, Policy, parse_rule
+from hutch.domain.errors import BadRequest, HutchError, NotFound
+
+REPOSITORY_FOLDER = ".hutch/personas"
+LARGEST_BYTES = 64 * 1024
+DEFAULT = "engineer"
+ReadFile = Callable[[str], bytes | None]  # a file of the repository, by path
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """Who works on a prompt."""
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[str, ...]
+    policy: Policy
+    model: str | None
+    limits: RunLimits
+    from_repository: str = ""  # what the repository's own file says, for the model to read as data
+
+
+class _Rules(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    default: Action = "allow"
+    rules: list[str] = Field(default_factory=list)
+
+
+class _Limits(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    turns: int | None = Field(None, ge=1)
+    tokens: int | None = Field(None, ge=1)
+    cost_usd: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(None, gt=0)
+
+
+class _Front(BaseModel):
+    """What stands between the two lines of three hyphens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    description: str = ""
+    model: str | None = None
+    tools: list[str] | None = None  # all when it is not said
+    policy: _Rules = _Rules()
+    limits: _Limits = _Limits()
+
+
+def load_persona(
+    name: str, *, known_tools: Iterable[str], folder: Path | None = None, read: ReadFile | None = None
+) -> Persona:
+    """A persona by name: the person's own or a built-in one, narrowed by the repository's if it has one."""
+    every = tuple(known_tools)
+    own = read and _from_repository(name, read)
+    text = _from_folder(name, folder) or built_in().get(name)
+    if text is None and own is None:
+        known = sorted(built_in() | {file.stem: "" for file in folder.glob("*.md")} if folder else built_in())
+        raise NotFound(f"There is no persona '{name}'. There are: {', '.join(known)}.")
+    persona = parse_persona(name, text or built_in()[DEFAULT], every)
+    return _narrowed(persona, own, every) if own else persona
+
+
+def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
+    """Read a persona's file."""
+    front, prompt = _split(name, text)
+    unknown = sorted(set(front.tools or ()) - set(every_tool))
+    if unknown:
+        raise BadRequest(
+            f"Persona '{name}' wants tools that do not exist: {', '.join(unknown)}. "
+            f"There are: {', '.join(every_tool)}."
+        )
+    given = {key: value for key, value in front.limits.model_dump().items() if value is not None}
+    return Persona(
+        name=name,
+        description=front.description,
+        prompt=prompt.strip(),
+        tools=tuple(tool for tool in every_tool if front.tools is None or tool in front.tools),
+        policy=Policy(tuple(map(parse_rule, front.policy.rules)), front.policy.default),
+        model=front.model,
+        limits=replace(RunLimits(), **given),
+    )
+
+
+@cache
+def built_in() -> dict[str, str]:
+    """The personas that come with Hutch: their files by name."""
+    folder = resources.files("hutch.agent") / "personas"
+    return {file.name[:-3]: file.read_text() for file in folder.iterdir() if file.name.endswith(".md")}
+
+
+def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Persona:
+    try:
+        front, prompt = _split(persona.name, text)
+        rules = [parse_rule(line) for line in front.policy.rules]
+    except HutchError as error:
+        # A stranger's file that makes no sense narrows nothing; it is shown, so that nobody wonders.
+        return replace(persona, from_repository=f"(its persona file cannot be used: {error})")
+    wanted = set(every_tool if front.tools is None else front.tools)
+    named = {each.name: getattr(front.limits, each.name) for each in fields(RunLimits)}
+    default = max(persona.policy.default, front.policy.default, key=get_args(Action).index)
+    return replace(
+        persona,
+        tools=tuple(tool for tool in persona.tools if tool in wanted),
+        policy=replace(persona.policy.narrowed(rules), default=default),
+        limits=persona.limits.tightened(RunLimits(**named)),
+        from_repository=prompt.strip(),
+    )
+
+
+def _from_folder(name: str, folder: Path | None) -> str | None:
+    if folder is None or not name.replace("-", "").replace("_", "").isalnum():
+        return None
+    try:
+        return (folder / f"{name}.md").read_text()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The persona {folder / name}.md cannot be read: {error}.") from None
+
+
+def _from_repository(name: str, read: ReadFile) -> str | None:
+    raw = read(f"{REPOSITORY_FOLDER}/{name}.md")
+    return raw[:LARGEST_BYTES].decode(errors="replace") if raw is not None else None
+
+
+def _split(name: str, text: str) -> tuple[_Front, str]:
+    text = text.replace("\r\n", "\n")
+    if not text.startswith("---\n"):
+        return _Front(), text
+    head, found, prompt = text[4:].partition("\n---\n")
+    if not found:
+        raise BadRequest(f"Persona '{name}' opens front matter with --- and does not close it.")
+    import yaml  # a fiftieth of a second, for those who have a persona to read
+
+    try:
+        values: Any = yaml.safe_load(head) or {}
+        return _Front.model_validate(values), prompt
+    except yaml.YAMLError as error:
+        raise BadRequest(f"The front matter of persona '{name}' is not YAML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(step) for step in first["loc"]) or "front matter"
+        raise BadRequest(f"Persona '{name}' is wrong at {place}: {first['msg']}.") from None
