@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
+from hutch.jail.policy import LONGEST_TIMEOUT_S
 
 
 def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
@@ -19,3 +20,8 @@ def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
 def check_port(port: int) -> None:
     if not 0 < port < 65536:
         raise BadRequest(f"{port} is not a TCP port. Give one from 1 to 65535.")
+
+
+def check_timeout(timeout_s: float, most_s: float = LONGEST_TIMEOUT_S) -> None:
+    if not 0 < timeout_s <= most_s:
+        raise BadRequest(f"timeout_s is {timeout_s:g}; give a number above 0 and at most {most_s:g}.")

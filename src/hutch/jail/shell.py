@@ -14,8 +14,9 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.background import Background
-from hutch.jail.jail import Jailed
+from hutch.jail.jailed import Jailed
 from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.request import check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
 from hutch.jail.shell_job import Hits, Job
 from hutch.jail.shell_process import Ended, ShellProcess
@@ -160,8 +161,7 @@ class Shell:
         if timeout_s is None:
             return None if yield_s is not None else self.jail.policy.limits.command_timeout_s
         most_s = LONGEST_TIMEOUT_S if yield_s is None else LONGEST_BACKGROUND_S
-        if not 0 < timeout_s <= most_s:
-            raise BadRequest(f"timeout_s is {timeout_s:g}; give a number above 0 and at most {most_s:g}.")
+        check_timeout(timeout_s, most_s)
         return timeout_s
 
     async def _ready(self) -> ShellProcess:

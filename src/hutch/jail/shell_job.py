@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hutch.domain.errors import HutchError
-from hutch.jail.jail import Jailed
+from hutch.jail.jailed import Jailed
 from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.jail.jail import Jailed
+from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.seam import SOCKET, Exit, Pipe, StreamName

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.jail.background import Background
-from hutch.jail.jail import Jailed, start_jail
+from hutch.jail.jail import start_jail
+from hutch.jail.jailed import Jailed
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell import OnEvent, Shell
 from hutch.jail.shell_job import Hits

@@ -1,0 +1,293 @@
+"""A jail that is open: commands are started in it, watched, and ended with it.
+
+All that is inside lives in one pid namespace, whose first process is the warden;
+closing the jail kills that one, and so every other within milliseconds, however
+it was daemonised.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
+from hutch.jail.control import Control, connected
+from hutch.jail.launch import Identity, Launched
+from hutch.jail.limits import Mark, Meter, hit_by_signal, size
+from hutch.jail.network import Outside, WayOut, open_way_out
+from hutch.jail.oom import prefer_commands
+from hutch.jail.outcome import run_to_end
+from hutch.jail.output import Capture
+from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
+from hutch.jail.probe import jail_fix
+from hutch.jail.process import Command
+from hutch.jail.pty import open_terminal
+from hutch.jail.request import check_port, check_timeout, check_words
+from hutch.jail.scratch import make_directory
+from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
+
+CLOSE_S = 5.0
+
+
+class Jailed:
+    """A jail that is open; see `seam.Jail`."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        launched: Launched,
+        identity: Identity,
+        meter: Meter,
+        directory: Path,
+        unsafe: bool,
+    ) -> None:
+        self.policy = policy
+        self.unsafe = unsafe
+        self.workspace = str(directory) if unsafe else WORKSPACE
+        self._directory = directory
+        self._launched = launched
+        self._identity = identity
+        self._meter = meter
+        self._loop = asyncio.get_running_loop()
+        self._scratch: Path | None = None
+        self._way_out: WayOut | None = None
+        self._outputs = 0
+        self._commands: set[Command] = set()  # of which something is left
+        self._pts = -1
+        self._warden = -1
+        self._closed = False
+        self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
+
+    async def ready(self, outside: Outside) -> None:
+        """Wait for the warden; from then on commands may come, and what is inside is not trusted."""
+        try:
+            pid = await self._control.ready()
+        except (Unavailable, TimeoutError) as error:
+            said = self._complaint() or str(error) or "no answer"
+            raise Unavailable(f"The jail did not start: {said}. Try: {jail_fix(said)}") from None
+        finally:
+            os.close(self._launched.complaints)
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root" + "/dev/pts", flags)
+        if not self.unsafe:
+            self._warden = os.pidfd_open(pid)
+            self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
+            await self._prefer_commands(pid)
+            if self.policy.network:
+                self._way_out = await open_way_out(self, outside)
+
+    @property
+    def warden_pid(self) -> int:
+        """The first process of the jail, as this machine numbers it."""
+        return self._control.warden_pid
+
+    @property
+    def warden_pidfd(self) -> int:
+        return self._warden
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> Finished:
+        self._check_manners(argv)
+        limits = limits or self.policy.limits
+        timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
+        check_timeout(timeout_s)
+        began, mark = time.monotonic(), self._meter.mark()
+        process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
+        capture = Capture(
+            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=self._output_path
+        )
+        exit_, timed_out = await run_to_end(process, capture, timeout_s=timeout_s, on_output=on_output)
+        hit = LimitHit("command_timeout_s", f"{timeout_s:g} s") if timed_out else None
+        stdout, stderr = capture.streams["stdout"], capture.streams["stderr"]
+        return Finished(
+            exit_code=exit_.code,
+            signal=exit_.signal,
+            stdout=stdout.text(),
+            stderr=stderr.text(),
+            timed_out=timed_out,
+            truncated=bool(stdout.left_out_bytes or stderr.left_out_bytes),
+            output_path=capture.path,
+            duration_s=time.monotonic() - began,
+            cpu_s=exit_.cpu_s,
+            peak_bytes=exit_.peak_bytes,
+            limit_hit=self._meter.hit_since(mark) or hit or hit_by_signal(exit_, limits),
+        )
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | Pipe | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        limits: Limits | None = None,
+        terminal: Size | None = None,
+    ) -> Command:
+        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
+        full = {**self._environment(), **(env or {})}
+        check_words(argv, full, where)
+        await self._meter.calm()
+        command = Command(self._control, argv, where)
+        await command.start(
+            argv,
+            stdin=stdin,
+            env=full,
+            rlimits=self._own_rlimits(limits),
+            pty=open_terminal(self._pts, terminal, self._identity) if terminal else None,
+            uid=self._identity.uid if self._identity.claim else None,
+        )
+        self._commands.add(command)
+        self._meter.busy(len(self._commands))
+        command.on_gone(lambda: self._forget(command))
+        return command
+
+    async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
+        check_port(port)
+        sock: socket.socket | None = None
+        try:
+            sock = await self._control.tcp(b"connect", host, port)
+            await connected(sock)
+        except OSError as error:
+            if sock is not None:
+                sock.close()
+            why = error.strerror or "it takes no connection"
+            raise NotFound(
+                f"Nothing answers on port {port} in the jail: {why}. Start the server first."
+            ) from None
+        return sock
+
+    async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
+        try:
+            sock = await self._control.tcp(b"listen", host, port)
+        except OSError as error:
+            raise Conflict(
+                f"Cannot listen on port {port} in the jail: {error.strerror}. Take another."
+            ) from None
+        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            sock.close()
+            raise Unavailable("The jail gave a socket that does not listen. Close the jail.")
+        sock.setblocking(False)
+        return sock
+
+    def mark(self) -> Mark:
+        """This moment, for `limit_hit`."""
+        return self._meter.mark()
+
+    def limit_hit(self, since: Mark, ended: Exit, limits: Limits | None = None) -> LimitHit | None:
+        """The limit that was hit by what runs inside since the mark, or that ended a command of now."""
+        return self._meter.hit_since(since) or hit_by_signal(ended, limits or self.policy.limits)
+
+    async def clear(self) -> None:
+        for command in list(self._commands):
+            if not command.has_begun:  # no process yet that could be killed
+                await command.doom()
+        await self._control.clear()
+
+    async def close(self) -> None:
+        """End all that is inside and give everything back. Safe to call again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._control.close()
+        if not self.unsafe:  # the unsafe warden ends its children itself, now that its socket is closed
+            self._end("closed")
+        await self._meter.stop()
+        if self._way_out is not None:
+            await self._way_out.close()
+        await self._reap()
+        for fd in (self._warden, self._pts):
+            if fd >= 0:
+                os.close(fd)
+        await self._meter.remove()
+        self._identity.release()
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    async def _prefer_commands(self, warden: int) -> None:
+        scores = prefer_commands(warden, memory_bytes=self.policy.limits.memory_bytes)
+        if scores is not None:
+            try:
+                await self._control.give_scores(scores)
+            finally:
+                os.close(scores.fd)
+
+    def _end(self, reason: str) -> str:
+        """Kill the first process of the pid namespace, and so every other. Tells why it came to that."""
+        try:
+            if self._warden >= 0:
+                signal.pidfd_send_signal(self._warden, signal.SIGKILL)
+            else:
+                self._launched.process.kill()
+        except ProcessLookupError:
+            pass
+        kills = self._meter.mark().kills
+        if kills:
+            most = size(self.policy.limits.memory_bytes)
+            reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it?"
+        return reason
+
+    async def _reap(self) -> None:
+        process = self._launched.process
+        if process.poll() is not None:  # it never came up
+            return
+        outer = os.pidfd_open(process.pid)
+        gone = asyncio.Event()
+        self._loop.add_reader(outer, gone.set)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await gone.wait()
+        except TimeoutError:
+            process.kill()
+        finally:
+            self._loop.remove_reader(outer)
+            os.close(outer)
+        await asyncio.to_thread(process.wait)
+
+    def _own_rlimits(self, limits: Limits | None) -> str:
+        if limits is None or limits == self.policy.limits:
+            return ""  # the jail's, which reapers have already
+        return self._meter.rlimits(limits, unsafe=self.unsafe)
+
+    def _forget(self, command: Command) -> None:
+        self._commands.discard(command)
+        self._meter.busy(len(self._commands))
+
+    def _environment(self) -> dict[str, str]:
+        if not self.unsafe:
+            return {**(self._way_out.environment if self._way_out else {}), **environment(self.policy)}
+        return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
+
+    def _output_path(self) -> Path:
+        self._outputs += 1
+        return self._own_directory() / f"output-{self._outputs}"
+
+    def _own_directory(self) -> Path:
+        if self._scratch is None:
+            self._scratch = make_directory()
+        return self._scratch
+
+    def _check_manners(self, argv: Sequence[str]) -> None:
+        allowed = self.policy.commands
+        if allowed is not None and argv and argv[0] not in allowed:
+            raise Denied(f"'{argv[0]}' is not among the allowed commands: {', '.join(allowed) or 'none'}.")
+
+    def _complaint(self) -> str:
+        try:
+            lines = os.read(self._launched.complaints, 65536).decode(errors="replace").strip().splitlines()
+        except BlockingIOError:
+            return ""
+        return lines[-1] if lines else ""
