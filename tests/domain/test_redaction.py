@@ -1,13 +1,16 @@
 """Secrets go, everything else stays, and no text makes it slow."""
 
+import itertools
 import sysconfig
 import time
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hutch.domain.redaction import Redactor
+from hutch.domain.redaction import MOST_HELD, CleanStream, Redactor
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 BODY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3 + ["Mw=="])
@@ -183,3 +186,33 @@ def test_hostile_text_costs_no_more_than_its_length(unit: str) -> None:
     start = time.process_time()
     redactor.clean(text)
     assert time.process_time() - start < 2  # measured below 0.1 s; quadratic would take minutes
+
+
+STREAMED = (
+    "the key is sk-ant-api03-abcdefghijklmnopqrstuv and more\n"
+    "Authorization: Bearer abcdefghijklmnop.qrst and text\n"
+    "value hunter2-hunter2, spaced my secret value here; end\n"
+    "-----BEGIN PRIVATE KEY-----\n"
+    + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=\n" * 4
+    + "-----END PRIVATE KEY-----\nplain words"
+)
+
+
+@given(st.lists(st.integers(1, len(STREAMED)), max_size=40))
+def test_a_secret_that_lies_across_pieces_is_found(cuts: list[int]) -> None:
+    redactor = Redactor(["hunter2-hunter2", "my secret value"])
+    stream, places = CleanStream(redactor), sorted({0, *cuts, len(STREAMED)})
+    shown = [stream.add(STREAMED[a:b]) for a, b in itertools.pairwise(places)]
+    assert "".join(shown) + stream.end() == redactor.clean(STREAMED)
+
+
+def test_plain_words_are_shown_as_they_come() -> None:
+    stream = CleanStream(Redactor())
+    assert [stream.add(word) for word in ("Hello ", "wor", "ld, ", "bye")] == ["Hello ", "", "world, ", ""]
+    assert stream.end() == "bye"
+
+
+def test_a_stream_never_holds_back_without_bound() -> None:
+    stream = CleanStream(Redactor())
+    shown = sum(len(stream.add("x" * 1000)) for _ in range(1000))
+    assert shown > 1_000_000 - 2 * MOST_HELD

@@ -14,6 +14,10 @@ from urllib.parse import quote
 SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
 SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
 
+MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
+_SPACE = re.compile(r"\s+")
+_BEFORE_CREDENTIAL = re.compile(r"(?i:authorization)\\?[\"']?\s{0,4}[:=]?[^\n]{0,40}$")
 _LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}"  # with the bar that stands before each line of an exception group
 
 SHAPES: dict[str, str] = {
@@ -94,9 +98,54 @@ class Redactor:
         # Longest first: of two values that begin alike, the longer one must go as a whole.
         known = [_known(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
         self._pattern = re.compile("|".join([*known, *_alternatives()]))
+        # Of values that a word's end does not end, so many letters are held back in a stream.
+        self.spaced_letters = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
 
     def clean(self, text: str) -> str:
         return self._pattern.sub(_replacement, text)
+
+    def between(self, text: str, place: int) -> int:
+        """A place to cut a text at: `place`, or the beginning of the secret that lies across it."""
+        across = (
+            found.start() for found in self._pattern.finditer(text) if found.start() < place < found.end()
+        )
+        return min(across, default=place)
+
+
+class CleanStream:
+    """The same for a text that comes in pieces, where a secret may lie across two of them.
+
+    What might still become part of a secret is held back: the last word, the rest of a line that
+    speaks of an authorization, a private key until it ends.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = ""
+
+    def add(self, text: str) -> str:
+        """The next letters that are safe to show; perhaps none."""
+        self._held += text
+        safe = self._safe()
+        shown, self._held = self._held[:safe], self._held[safe:]
+        return self._redactor.clean(shown) if shown else ""
+
+    def end(self) -> str:
+        """The rest."""
+        rest, self._held = self._held, ""
+        return self._redactor.clean(rest)
+
+    def _safe(self) -> int:
+        text = self._held
+        if len(text) > MOST_HELD:  # no secret is as long: better a late word than a growing one
+            return len(text) - MOST_HELD // 2
+        most = len(text) - self._redactor.spaced_letters
+        safe = max((found.end() for found in _SPACE.finditer(text) if found.end() <= most), default=0)
+        if (key := text.rfind("-----BEGIN ")) >= 0 and not _KEY_END.search(text, key):
+            safe = min(safe, key)
+        if found := _BEFORE_CREDENTIAL.search(text):
+            safe = min(safe, found.start())
+        return self._redactor.between(text, safe)
 
 
 def _replacement(found: re.Match[str]) -> str:
