@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.seam import StreamName
+from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Job
-from hutch.jail.shell_process import Ended
+from hutch.jail.shell_output import nobody
 from hutch.jail.shell_result import Result
 
 KEPT_ENDED = 100  # that can still be asked about
@@ -129,8 +130,8 @@ class BackgroundCommand:
             ended = await self._job.wait(None)
         process = self._job.process
         result = replace(self._job.finish(ended), id=self.id, restarted=False, note="")
-        process.sink = lambda name, data: None
-        process.resume()
+        process.output.sink = nobody
+        process.output.resume()
         process.retire()
         self._result = result
         self._ended.set()

@@ -18,8 +18,9 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.request import check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
+from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Hits, Job
-from hutch.jail.shell_process import Ended, ShellProcess
+from hutch.jail.shell_process import ShellProcess
 from hutch.jail.shell_result import Chunk, CommandEnded, CommandStarted, CommandYielded, Result, ShellEvent
 from hutch.jail.shell_script import check_command
 
@@ -124,7 +125,7 @@ class Shell:
             held += len(data)
             fresh.set()
             if held > STREAM_BYTES and self._process is not None:
-                self._process.pause()
+                self._process.output.pause()
 
         running = asyncio.ensure_future(
             self.run(command, timeout_s=timeout_s, env=env, stdin=stdin, on_output=take)
@@ -139,7 +140,7 @@ class Shell:
                     chunk = chunks.popleft()
                     held -= len(chunk.data)
                     if held <= STREAM_BYTES and self._process is not None:
-                        self._process.resume()
+                        self._process.output.resume()
                     yield chunk
             yield Chunk("result", result=await running)
         finally:
@@ -169,8 +170,8 @@ class Shell:
             await asyncio.shield(self._abandoning)
             self._abandoning = None
         if self._process is None or self._process.lost:
-            process = ShellProcess(self.jail, self.program, self._take_late)
-            await process.start(cwd=self._cwd, exports=self._exports)
+            process = ShellProcess(self.jail, self.program)
+            await process.start(cwd=self._cwd, exports=self._exports, sink=self._take_late)
             self._process = process
             self._cwd = process.cwd
         return self._process
@@ -184,8 +185,8 @@ class Shell:
     def _rest(self, job: Job) -> None:
         """The shell is free again; what is still printed waits for the next command."""
         self._job = None
-        job.process.sink = self._take_late
-        job.process.resume()
+        job.process.output.sink = self._take_late
+        job.process.output.resume()
         self._cwd, self._exports = job.process.cwd, job.process.exports or self._exports
 
     def _yield(self, job: Job) -> Result:

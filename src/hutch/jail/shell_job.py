@@ -1,18 +1,18 @@
 """A command while it runs in a shell, wherever its caller is by then."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hutch.domain.errors import HutchError
 from hutch.jail.jailed import Jailed
 from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
 from hutch.jail.seam import Exit, LimitHit, OnOutput, Pipe, StreamName
-from hutch.jail.shell_process import Ended, Ending, ShellProcess, lend
+from hutch.jail.shell_end import Ended, Ending
+from hutch.jail.shell_lender import dismiss, lend
+from hutch.jail.shell_process import ShellProcess
 from hutch.jail.shell_result import Result
 
 SIGKILL = 9
@@ -50,7 +50,7 @@ class Job:
 
     async def begin(self, *, env: Mapping[str, str] | None, stdin: bytes | Pipe | None) -> None:
         """Give it to the shell."""
-        self.process.sink = self.take
+        self.process.output.sink = self.take
         if stdin is None:
             self._done = self.process.call(self.command, env=env)
             return
@@ -83,7 +83,7 @@ class Job:
         if ended is not None:
             if self._stopped:  # however the shell saw it
                 ended = Ended(None, SIGKILL, ended.lost)
-            self.process.drain()
+            self.process.output.drain()
             self.close()
         hit = None
         if self.timed_out:
@@ -110,7 +110,7 @@ class Job:
         self._capture.close()
         if self.stdin is not None:
             lender, self.stdin = self.stdin, None
-            self._ending = asyncio.get_running_loop().create_task(_dismiss(lender))
+            self._ending = asyncio.get_running_loop().create_task(_part_with(lender))
 
 
 class Hits:
@@ -128,9 +128,8 @@ class Hits:
         return hit
 
 
-async def _dismiss(lender: Command) -> None:
-    with contextlib.suppress(HutchError):
-        await lender.kill()
+async def _part_with(lender: Command) -> None:
+    await dismiss(lender)
     lender.close()
 
 

@@ -9,27 +9,23 @@ shell counts as lost.
 
 import asyncio
 import contextlib
-import fcntl
 import os
-import select
-import struct
 import sys
-import termios
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Coroutine, Mapping
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
-from hutch.jail.seam import SOCKET, Exit, Pipe, StreamName
+from hutch.jail.seam import SOCKET, Exit
+from hutch.jail.shell_end import Ended, Ending
 from hutch.jail.shell_hunt import HUNT
+from hutch.jail.shell_input import ShellInput
+from hutch.jail.shell_lender import dismiss, lend
+from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
 from hutch.jail.shell_script import NULL, Answer, Dialect, Hearing, dialect, without_chatter
 
-CHUNK_BYTES = 256 * 1024
-PIPE_BYTES = 256 * 1024
 START_S = 10.0
 PROBE_S = 0.25
 ROUSE_AT = {2**n for n in range(1, 16)}  # looks at which a stopped shell is woken
@@ -37,55 +33,12 @@ TICK_S = 0.01  # start times of processes are rounded down to this
 HUNT_S = 3.0
 ANSWER_S = 1.0
 SIGINT = 2
-# Its pipes are opened by the shell through /proc, the only way to give a running process another one.
-LENDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
-Sink = Callable[[StreamName, bytes], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command came to its end."""
-
-    exit_code: int | None
-    signal: int | None = None
-    lost: str = ""  # why the shell is not there any more, if it is not
-
-
-class Ending(asyncio.Future[Ended]):
-    """The end of a command. Whoever waits by `until` hears of it one round of the loop earlier than by a
-    callback, and may be cancelled without cancelling it."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop=loop)
-        self._waiters: set[asyncio.Future[None]] = set()
-
-    def set_result(self, result: Ended) -> None:
-        super().set_result(result)
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def until(self, most_s: float | None) -> Ended | None:
-        """The end, or None when it takes too long."""
-        if not self.done():
-            loop = self.get_loop()
-            waiter: asyncio.Future[None] = loop.create_future()
-            self._waiters.add(waiter)
-            timer = loop.call_later(most_s, _wake, waiter) if most_s is not None else None
-            try:
-                await waiter
-            finally:
-                self._waiters.discard(waiter)
-                if timer is not None:
-                    timer.cancel()
-        return self.result() if self.done() else None
 
 
 class ShellProcess:
     """A shell that is running. `cwd` is as of its last finished command."""
 
-    def __init__(self, jail: Jailed, program: str, sink: Sink) -> None:
-        self.sink = sink
+    def __init__(self, jail: Jailed, program: str) -> None:
         self.cwd = jail.workspace
         self.lost = ""
         self._jail = jail
@@ -100,37 +53,30 @@ class ShellProcess:
         self._probes = 0
         self._probe: asyncio.TimerHandle | None = None
         self._looks = 0
-        self._unsaid = b""
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers = -1
-        self._outputs: dict[int, StreamName] = {}
-        self._waiting = select.poll()
-        self._reading = False
+        self.output: ShellOutput
+        self._input: ShellInput
         self._process: Command
         self._lender: Command
 
-    async def start(self, *, cwd: str, exports: bytes) -> None:
-        """Start it in a directory, or in the workspace if that is gone."""
+    async def start(self, *, cwd: str, exports: bytes, sink: Sink) -> None:
+        """Start it in a directory, or in the workspace if that is gone. What it says before it is ready is
+        no output."""
         (self._lender, lender_pid), self._process = await asyncio.gather(
             lend(self._jail, None),
             self._jail.spawn([self._program, *self._dialect.arguments], stdin=SOCKET, cwd="/"),
         )
         process, answers = self._process, self._lender.stdout
         assert process.stdout and process.stderr and process.stdin and answers
-        for fd in (process.stdout.fd, process.stderr.fd):
-            with contextlib.suppress(OSError):  # more than this user may have: then smaller ones do
-                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        sink, self.sink = self.sink, lambda name, data: None  # what it says before it is ready is no output
-        self._outputs = {process.stdout.fd: "stdout", process.stderr.fd: "stderr"}
-        for fd in self._outputs:
-            self._waiting.register(fd, select.POLLIN)
-        self.resume()
+        self.output = ShellOutput(process.stdout.fd, process.stderr.fd)
+        self._input = ShellInput(process.stdin)
         self._answers = answers.fd
         self._loop.add_reader(answers.fd, self._answered)
         self._spawn_task(self._await_end())
         process.on_gone(self.close)
         nonce = self._begin()
-        self._say(
+        self._input.say(
             self._dialect.setup(
                 answers=f"/proc/{lender_pid}/fd/1",
                 cwd=cwd,
@@ -149,14 +95,14 @@ class ShellProcess:
             raise Unavailable(
                 f"'{self._program}' does not work in the jail: {ended.lost}. Use /bin/sh or /bin/bash."
             )
-        self.drain()
-        self.sink = sink
-        self._spawn_task(self._dismiss(self._lender))
+        self.output.drain()
+        self.output.sink = sink
+        self._spawn_task(dismiss(self._lender))
 
     def call(self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL) -> Ending:
         """Run a command; one at a time."""
         nonce = self._begin()
-        self._say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin))
+        self._input.say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin))
         return self._done
 
     async def interrupt(self, number: int = SIGINT) -> None:
@@ -164,12 +110,12 @@ class ShellProcess:
         if self._done.done():
             return
         await self._process.signal(number)
-        self._say(self._dialect.question(self._nonce))  # the signal may have made it forget the first
+        self._input.say(self._dialect.question(self._nonce))  # the signal may have made it forget the first
 
     async def stop_command(self) -> Ended:
         """Kill what the command started. The shell stays if it can, with the jobs of earlier commands."""
         if not self._done.done() and await self._hunt():
-            self._say(self._dialect.question(self._nonce))
+            self._input.say(self._dialect.question(self._nonce))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_S):
                     await asyncio.shield(self._done)
@@ -186,15 +132,7 @@ class ShellProcess:
 
     def retire(self) -> None:
         """No more commands: the shell goes when it reads on, its background jobs stay."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-
-    def drain(self) -> None:
-        """Take what is in the pipes now; who still holds the other ends is not waited for."""
-        for fd, _ in self._waiting.poll(0) if self._outputs else ():
-            rest = PIPE_BYTES
-            while rest > 0 and fd in self._outputs and (taken := self._readable(fd, self._outputs[fd])):
-                rest -= taken
+        self._input.close()
 
     def clean(self, stderr: bytes, ended: Ended) -> bytes:
         """A command's standard error without what the shell added to it."""
@@ -203,24 +141,9 @@ class ShellProcess:
         jobs_began = self._background_pid != self._earlier_pid or bool(ended.lost)
         return without_chatter(stderr, nonce=self._nonce, jobs_began=jobs_began, left=bool(ended.lost))
 
-    def pause(self) -> None:
-        """Read no more output, so that whoever writes has to wait."""
-        if self._reading:
-            self._reading = False
-            for fd in self._outputs:
-                self._loop.remove_reader(fd)
-
-    def resume(self) -> None:
-        if not self._reading:
-            self._reading = True
-            for fd, name in self._outputs.items():
-                self._loop.add_reader(fd, self._readable, fd, name)
-
     def close(self) -> None:
         """Give the pipes back: nothing is left that could write there."""
-        self.drain()
-        self.pause()
-        self._outputs = {}
+        self.output.close()
         self._lose(Exit(None, 9))
         if self._answers >= 0:
             self._loop.remove_reader(self._answers)
@@ -246,31 +169,6 @@ class ShellProcess:
         if not self._done.done():
             self._done.set_result(ended)
 
-    def _say(self, text: bytes) -> None:
-        stdin = self._process.stdin
-        assert stdin is not None
-        if stdin.fd < 0:
-            return
-        if self._unsaid:
-            self._unsaid += text
-            return
-        try:
-            self._unsaid = text[stdin.write_some(text) :]
-        except BrokenPipeError:
-            return  # it has ended, as we are about to learn
-        if self._unsaid:
-            self._spawn_task(self._say_rest())
-
-    async def _say_rest(self) -> None:
-        assert self._process.stdin is not None
-        while self._unsaid:
-            part = self._unsaid[:CHUNK_BYTES]
-            try:
-                await self._process.stdin.write(part)
-            except BrokenPipeError:
-                part = self._unsaid
-            self._unsaid = self._unsaid[len(part) :]
-
     def _answered(self) -> None:
         try:
             data = os.read(self._answers, CHUNK_BYTES)
@@ -292,19 +190,6 @@ class ShellProcess:
             self.cwd = answer.cwd or self.cwd
             self._background_pid = answer.background_pid
             self._finish(Ended(answer.exit_code))
-
-    def _readable(self, fd: int, name: StreamName) -> int:
-        try:
-            data = os.read(fd, CHUNK_BYTES)
-        except BlockingIOError:
-            return 0
-        if data:
-            self.sink(name, data)
-        else:
-            self._loop.remove_reader(fd)
-            self._outputs.pop(fd, None)
-            self._waiting.unregister(fd)
-        return len(data)
 
     async def _await_end(self) -> None:
         try:
@@ -330,13 +215,13 @@ class ShellProcess:
         self._looks += 1
         if self._looks in ROUSE_AT:
             self._spawn_task(self._rouse())
-        if self._unsaid or self._process.stdin is None or self._process.stdin.fd < 0:
+        unread = self._input.unread()
+        if unread is None:
             return
-        waiting = fcntl.ioctl(self._process.stdin.fd, termios.TIOCOUTQ, bytes(4))
-        if struct.unpack("i", waiting)[0]:
+        if unread:
             self._probes = 1
         elif self._probes == 0:
-            self._say(b"\n")
+            self._input.say(b"\n")
             self._probes = 1
         elif self._probes == 1:  # its answer may be on the way
             self._probes = 2
@@ -358,30 +243,7 @@ class ShellProcess:
         with contextlib.suppress(HutchError):
             await self._jail.run(["/bin/sh", "-c", f"kill -CONT {self._process.pid}"], timeout_s=HUNT_S)
 
-    async def _dismiss(self, lender: Command) -> None:
-        with contextlib.suppress(HutchError):
-            await lender.kill()
-
-    def _spawn_task(self, work: object) -> None:
-        task: asyncio.Task[None] = self._loop.create_task(work)  # type: ignore[arg-type]
+    def _spawn_task(self, work: Coroutine[object, object, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
-    """A process that does nothing but hold pipes, and its pid inside."""
-    lender = await jail.spawn(LENDER, stdin=stdin, cwd="/")
-    assert lender.stdout is not None
-    try:
-        async with asyncio.timeout(START_S):
-            said = await lender.stdout.read(32)
-        return lender, int(said)
-    except (TimeoutError, ValueError):
-        await lender.kill()
-        lender.close()
-        raise Unavailable("No room for another process in the jail. End some that run there.") from None
