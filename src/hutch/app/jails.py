@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from hutch.app.ground import check_ground
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import EgressAttempt
@@ -19,7 +20,7 @@ from hutch.jail.seam import PIPE, Exit, Process, Reader, Size
 from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded, ShellEvent
 from hutch.jail.shells import Shells
 from hutch.jail.terminal import Terminal, open_terminal
-from hutch.settings import Settings
+from hutch.settings import Settings, find_paths
 
 __all__ = [
     "LONGEST_TIMEOUT_S",
@@ -68,9 +69,16 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
 
 @asynccontextmanager
 async def open_jail(
-    workspace: Path, policy: Policy, *, unsafe_no_jail: bool = False, outside: Outside | None = None
+    workspace: Path,
+    policy: Policy,
+    *,
+    outside: Outside | None = None,
+    unsafe_workspace: bool = False,
+    unsafe_no_jail: bool = False,
 ) -> AsyncIterator[Jailed]:
     """A jail on a directory. Where none can be had, the error says how to mend that, as the doctor does."""
+    if not unsafe_workspace and not unsafe_no_jail:
+        await asyncio.to_thread(check_ground, workspace, find_paths())
     try:
         jail = await start_jail(
             workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside or Outside()

@@ -9,7 +9,7 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -21,7 +21,18 @@ from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, LimitReached
 
 MOST_NOTED, MOST_REFUSALS = 1000, 10
+NO_JAIL = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
+UNSAFE_WORKSPACE = (
+    "UNSAFE WORKSPACE: what runs in the jail may change this machine or Hutch itself (--unsafe-workspace)."
+)
 LOUD, QUIET = "\x1b[1;41;97m", "\x1b[0m"
+
+
+class Unsafe(NamedTuple):
+    """What the user wants to do without."""
+
+    workspace: bool
+    no_jail: bool
 
 
 def shell_command(
@@ -45,6 +56,10 @@ def shell_command(
             help="Seconds until everything is killed; without a terminal, jail.command_timeout_s.",
         ),
     ] = None,
+    unsafe_workspace: Annotated[
+        bool,
+        typer.Option("--unsafe-workspace", help="Also on the system, a home, or where Hutch itself is."),
+    ] = False,
     unsafe_no_jail: Annotated[
         bool, typer.Option("--unsafe-no-jail", help="Run it on this machine, without any walls.")
     ] = False,
@@ -68,15 +83,18 @@ def shell_command(
         timeout = policy.limits.command_timeout_s
     env = {"TERM": known_type(settings.terminal_type())}
     wish = Wish(tuple(command or ()), env, timeout)
+    if unsafe_workspace:
+        _warn(UNSAFE_WORKSPACE)
     if unsafe_no_jail:
-        _warn()
+        _warn(NO_JAIL)
     elif own is not None:
         _say(_banner(workspace.resolve(), policy))
-    return asyncio.run(_run(wish, workspace, policy, own, unsafe_no_jail=unsafe_no_jail))
+    unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
+    return asyncio.run(_run(wish, workspace, policy, own, unsafe))
 
 
 async def _run(
-    wish: Wish, workspace: Path, policy: jails.Policy, own: OwnTerminal | None, *, unsafe_no_jail: bool
+    wish: Wish, workspace: Path, policy: jails.Policy, own: OwnTerminal | None, unsafe: Unsafe
 ) -> int:
     refused: Counter[str] = Counter()
 
@@ -88,7 +106,11 @@ async def _run(
     with ended_by(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) as ended:
         try:
             async with jails.open_jail(
-                workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside
+                workspace,
+                policy,
+                outside=outside,
+                unsafe_workspace=unsafe.workspace,
+                unsafe_no_jail=unsafe.no_jail,
             ) as jail:
                 mark = jail.mark()
                 exit_ = await (on_terminal(jail, wish, own) if own else plainly(jail, wish))
@@ -119,8 +141,7 @@ def _banner(workspace: Path, policy: jails.Policy) -> str:
     )
 
 
-def _warn() -> None:
-    text = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
+def _warn(text: str) -> None:
     _say(f"{LOUD} {text} {QUIET}" if os.isatty(2) else f"WARNING: {text}")
 
 
