@@ -11,8 +11,8 @@ SUITES = (
     *(
         f"jail/test_{name}.py"
         for name in (
-            *("control", "walls", "warden", "limits", "limits_hidden", "launch", "oom", "seccomp"),
-            *("shell", "background"),
+            *("control", "walls", "warden", "limits", "limits_hidden", "launch", "oom", "place"),
+            *("seccomp", "shell", "background"),
         )
     ),
 )

@@ -12,14 +12,15 @@ import ctypes
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 
-CLONE_NEWNS = 0x00020000
-MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 16384, 1 << 18, 2, 4
+CLONE_NEWNS, CLONE_FS = 0x00020000, 0x00000200
+MS_REC, MS_SLAVE, MS_NOSUID, MS_NODEV = 16384, 1 << 19, 2, 4
+MNT_DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
@@ -46,36 +47,71 @@ def mapped(directory: Path, *, uid: int, gid: int) -> Iterator[Path]:
     Leaves the thread's mount namespace as it was. Only for a thread that is nobody else's.
     """
     owner = directory.stat()
+    with own_mounts() as stage:
+        target = stage / "workspace"
+        target.mkdir()
+        ids = user_namespace([(owner.st_uid, uid)], [(owner.st_gid, gid)])
+        try:
+            attach(directory, target, ids)
+        finally:
+            os.close(ids)
+        yield target
+
+
+@contextmanager
+def own_mounts() -> Iterator[Path]:
+    """A mount namespace for this thread, with an empty directory to mount on. Who keeps a descriptor of
+    it keeps what was mounted; what the host mounts or unmounts later happens there too."""
+    with _back_home():
+        _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
+        _check(_libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None), "keep mounts to itself")
+        STAGE.mkdir(mode=0o711, exist_ok=True)
+        mount("tmpfs", STAGE, "mode=0711,size=64k")
+        yield STAGE
+
+
+@contextmanager
+def entered(namespace: int) -> Iterator[None]:
+    """Take this thread into a mount namespace, and back again."""
+    with _back_home():
+        _check(_libc.unshare(CLONE_FS), "have a root directory for one thread")
+        _check(_libc.setns(namespace, CLONE_NEWNS), "enter a mount namespace")
+        yield
+
+
+@contextmanager
+def _back_home() -> Iterator[None]:
     home = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _check(_libc.unshare(CLONE_NEWNS), "unshare the mount namespace")
-        _check(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
-        STAGE.mkdir(mode=0o711, exist_ok=True)
-        stage = str(STAGE).encode()
-        _check(_libc.mount(b"hutch", stage, b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=0711,size=64k"), "mount")
-        target = STAGE / "workspace"
-        target.mkdir()
-        _attach(directory, target, uids=(owner.st_uid, uid), gids=(owner.st_gid, gid))
-        yield target
+        yield
     finally:
         back = _libc.setns(home, CLONE_NEWNS)
         os.close(home)
         _check(back, "return to the mount namespace")
 
 
-def _attach(directory: Path, target: Path, *, uids: tuple[int, int], gids: tuple[int, int]) -> None:
+def mount(kind: str, target: Path, options: str) -> None:
+    """Mount a file system on which there are neither devices nor set-id programs."""
+    flags = MS_NOSUID | MS_NODEV
+    done = _libc.mount(b"hutch", bytes(target), kind.encode(), flags, options.encode())
+    _check(done, f"mount {kind}")
+
+
+def unmount(target: Path) -> None:
+    """Take a mount out of the tree; who uses it keeps it."""
+    _check(_libc.umount2(bytes(target), MNT_DETACH), f"unmount {target}")
+
+
+def attach(directory: Path, target: Path, ids: int) -> None:
+    """Show `directory` at `target` as well, with owners as the user namespace says."""
     tree = _libc.syscall(OPEN_TREE, AT_FDCWD, bytes(directory), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
     _check(tree, f"open {directory} as a mount")
     try:
-        userns = _user_namespace(uids, gids)
-        try:
-            attributes = MountAttributes(
-                set=MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, userns_fd=userns
-            )
-            size = ctypes.sizeof(attributes)
-            done = _libc.syscall(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, ctypes.byref(attributes), size)
-        finally:
-            os.close(userns)
+        attributes = MountAttributes(
+            set=MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, userns_fd=ids
+        )
+        size = ctypes.sizeof(attributes)
+        done = _libc.syscall(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, ctypes.byref(attributes), size)
         if done != 0:
             reason = os.strerror(ctypes.get_errno())
             raise Unavailable(
@@ -89,8 +125,8 @@ def _attach(directory: Path, target: Path, *, uids: tuple[int, int], gids: tuple
         os.close(tree)
 
 
-def _user_namespace(uids: tuple[int, int], gids: tuple[int, int]) -> int:
-    """A descriptor of a user namespace that maps one id to another; nobody lives in it."""
+def user_namespace(uids: Sequence[tuple[int, int]], gids: Sequence[tuple[int, int]]) -> int:
+    """A descriptor of a user namespace that maps ids on disk to ids as seen; nobody lives in it."""
     # A process of its own has to make it: a process with threads cannot.
     try:
         holder = subprocess.Popen(
@@ -112,12 +148,12 @@ def _user_namespace(uids: tuple[int, int], gids: tuple[int, int]) -> int:
             if holder.stdout.read(1) != b"?":  # answered from inside the namespace
                 raise Unavailable("Root cannot make a user namespace here. `hutch doctor` tells why.")
             proc = Path(f"/proc/{holder.pid}")
-            (proc / "uid_map").write_text(f"{uids[0]} {uids[1]} 1\n")
-            (proc / "gid_map").write_text(f"{gids[0]} {gids[1]} 1\n")
+            (proc / "uid_map").write_text("".join(f"{disk} {seen} 1\n" for disk, seen in uids))
+            (proc / "gid_map").write_text("".join(f"{disk} {seen} 1\n" for disk, seen in gids))
             return os.open(proc / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise Unavailable(
-                f"Root may not act for uid {uids[0]} and {uids[1]} here: {error.strerror}. "
+                f"Root may not act for uid {uids[0][0]} and {uids[0][1]} here: {error.strerror}. "
                 "Run Hutch as an ordinary user, or give it CAP_SETUID and CAP_SETGID."
             ) from error
         finally:

@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hutch.domain.errors import HutchError, NotFound
+from hutch.domain.errors import HutchError, NotFound, Unavailable
 from hutch.jail.egress import parse_allow_list
+from hutch.jail.identity import Identity, claim_identity
 from hutch.jail.jailed import Jailed
-from hutch.jail.launch import Identity, claim_identity, launch, launch_unsafe
+from hutch.jail.launch import launch, launch_unsafe
 from hutch.jail.limits import Meter, make_group
 from hutch.jail.network import Outside
+from hutch.jail.place import Place, in_place
 from hutch.jail.policy import AGENT, Policy
 
 __all__ = ["Jailed", "open_jail", "start_jail"]
@@ -27,9 +29,13 @@ UNTOLD = Outside()
 
 @asynccontextmanager
 async def open_jail(
-    workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False, outside: Outside = UNTOLD
+    workspace: Path | Place,
+    policy: Policy = AGENT,
+    *,
+    unsafe_no_jail: bool = False,
+    outside: Outside = UNTOLD,
 ) -> AsyncIterator[Jailed]:
-    """A jail on a directory, used in place; all that ran in it is gone when the block is left."""
+    """A jail on a directory, a plain one used in place; all that ran in it is gone when the block is left."""
     jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
     try:
         yield jail
@@ -38,7 +44,11 @@ async def open_jail(
 
 
 async def start_jail(
-    workspace: Path, policy: Policy = AGENT, *, unsafe_no_jail: bool = False, outside: Outside = UNTOLD
+    workspace: Path | Place,
+    policy: Policy = AGENT,
+    *,
+    unsafe_no_jail: bool = False,
+    outside: Outside = UNTOLD,
 ) -> Jailed:
     """As `open_jail`, for callers who close it themselves."""
     opening = asyncio.ensure_future(_start(workspace, policy, unsafe_no_jail, outside))
@@ -54,28 +64,36 @@ async def _abandon(opening: asyncio.Future[Jailed]) -> None:
         await (await opening).close()
 
 
-async def _start(workspace: Path, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
+async def _start(workspace: Path | Place, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
     parse_allow_list(policy.network)
-    directory = await asyncio.to_thread(workspace.resolve)
-    if not await asyncio.to_thread(directory.is_dir):
-        raise NotFound(f"There is no directory '{directory}' to open a jail on. Create it first.")
+    place = await asyncio.to_thread(in_place, workspace)
+    if not await asyncio.to_thread(place.written.is_dir):
+        raise NotFound(f"There is no directory '{place.written}' to open a jail on. Create it first.")
+    if unsafe_no_jail and place.namespaces is not None:
+        raise Unavailable(f"'{place.directory}' is made of layers, and there only for jails. Use a copy.")
     if unsafe_no_jail:
         identity, group = Identity(os.geteuid(), os.getegid()), None
     else:
-        identity, group = claim_identity(), await asyncio.to_thread(make_group, policy.limits)
+        identity = place.identity.lend() if place.identity else claim_identity()
+        group = await asyncio.to_thread(make_group, policy.limits)
     meter = Meter(policy.limits, group)
     rlimits = meter.rlimits(policy.limits, unsafe=unsafe_no_jail)
     try:
         if unsafe_no_jail:
-            launched = await launch_unsafe(directory, rlimits=rlimits)
+            launched = await launch_unsafe(place.directory, rlimits=rlimits)
         else:
-            launched = await launch(directory, policy, identity, counted=meter.counted, rlimits=rlimits)
+            launched = await launch(place, policy, identity, counted=meter.counted, rlimits=rlimits)
     except BaseException:
         identity.release()
         await meter.remove()
         raise
     jail = Jailed(
-        policy, launched=launched, identity=identity, meter=meter, directory=directory, unsafe=unsafe_no_jail
+        policy,
+        launched=launched,
+        identity=identity,
+        meter=meter,
+        directory=place.written,
+        unsafe=unsafe_no_jail,
     )
     try:
         await jail.ready(outside)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
 from hutch.jail.control import Control, connected
-from hutch.jail.launch import Identity, Launched
+from hutch.jail.identity import Identity
+from hutch.jail.launch import Launched
 from hutch.jail.limits import Mark, Meter, hit_by_signal, size
 from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.oom import prefer_commands
@@ -112,14 +113,13 @@ class Jailed:
         )
         exit_, timed_out = await run_to_end(process, capture, timeout_s=timeout_s, on_output=on_output)
         hit = LimitHit("command_timeout_s", f"{timeout_s:g} s") if timed_out else None
-        stdout, stderr = capture.streams["stdout"], capture.streams["stderr"]
         return Finished(
             exit_code=exit_.code,
             signal=exit_.signal,
-            stdout=stdout.text(),
-            stderr=stderr.text(),
+            stdout=capture.text("stdout"),
+            stderr=capture.text("stderr"),
             timed_out=timed_out,
-            truncated=bool(stdout.left_out_bytes or stderr.left_out_bytes),
+            truncated=capture.truncated,
             output_path=capture.path,
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,

@@ -3,7 +3,7 @@
 bubblewrap is started from one thread that lives as long as the process,
 because the kernel ties "die with your parent" to the thread that forked. That
 thread also has a mount namespace of its own when a directory must be shown to
-the jail under another owner.
+the jail under another owner, or exists only there.
 """
 
 import asyncio
@@ -23,12 +23,13 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.jail import seccomp
-from hutch.jail.idmap import mapped
+from hutch.jail.identity import KERNEL_ROOT, Identity
+from hutch.jail.idmap import entered, mapped
+from hutch.jail.place import Namespaces, Place
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
 from hutch.jail.system import this_system
 
-UIDS = range(200_000, 300_000)  # for the jails of a root Hutch; never a person's
-KERNEL_ROOT = 0
+NSENTER = "/usr/bin/nsenter"
 # What commands would inherit from us otherwise: real-time and raised priority, and what the kernel holds
 # for a user rather than a process.
 INHERITED = {
@@ -40,19 +41,6 @@ INHERITED = {
     resource.RLIMIT_SIGPENDING: 4096,
 }
 MOST_OPEN_FILES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a jail's processes are, and the claim that keeps others from being it."""
-
-    uid: int
-    gid: int
-    claim: socket.socket | None = None
-
-    def release(self) -> None:
-        if self.claim is not None:
-            self.claim.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,29 +61,11 @@ class Launched:
         os.close(self.complaints)
 
 
-def claim_identity() -> Identity:
-    """An ordinary user stays who they are; root becomes somebody whom no other jail is."""
-    if os.geteuid() != KERNEL_ROOT:
-        return Identity(os.geteuid(), os.getegid())
-    offset = int.from_bytes(os.urandom(4)) % len(UIDS)
-    for number in range(len(UIDS)):
-        uid = UIDS[(offset + number) % len(UIDS)]
-        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            # An abstract name is free again the moment its owner is gone, however it went.
-            claim.bind(f"\0hutch-jail-uid-{uid}")
-        except OSError:
-            claim.close()
-            continue
-        return Identity(uid, uid, claim)
-    raise Unavailable(f"All {len(UIDS)} user ids for jails are taken. Close some sessions.")
-
-
 async def launch(
-    workspace: Path, policy: Policy, identity: Identity, *, counted: bool, rlimits: str
+    place: Place, policy: Policy, identity: Identity, *, counted: bool, rlimits: str
 ) -> Launched:
     """Start bubblewrap with a warden in it. `rlimits` are those of commands that come without their own."""
-    return await _in_launcher(lambda: _launch(workspace, policy, identity, counted=counted, rlimits=rlimits))
+    return await _in_launcher(lambda: _launch(place, policy, identity, counted=counted, rlimits=rlimits))
 
 
 async def launch_unsafe(workspace: Path, *, rlimits: str) -> Launched:
@@ -103,7 +73,7 @@ async def launch_unsafe(workspace: Path, *, rlimits: str) -> Launched:
     return await _in_launcher(lambda: _launch_unsafe(workspace, rlimits))
 
 
-def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: bool, rlimits: str) -> Launched:
+def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, rlimits: str) -> Launched:
     path = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
     if path is None:
         raise Unavailable(
@@ -112,9 +82,12 @@ def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: boo
         )
     system = this_system()
     with ExitStack() as stack:
-        shown = workspace
+        shown, prefix = place.directory, _way_in(place.namespaces)
         if os.geteuid() == KERNEL_ROOT:
-            shown = stack.enter_context(mapped(workspace, uid=identity.uid, gid=identity.gid))
+            if place.namespaces is None:
+                shown = stack.enter_context(mapped(shown, uid=identity.uid, gid=identity.gid))
+            else:
+                stack.enter_context(entered(place.namespaces.mount))
         files = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
         fds = {name: _memory_file(stack, text.encode()) for name, text in files.items()}
         filter_fd = _memory_file(stack, seccomp.program(seccomp.this_machine(), counted=counted))
@@ -129,12 +102,26 @@ def _launch(workspace: Path, policy: Policy, identity: Identity, *, counted: boo
         )
         options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
         return _start(
-            [path, "--args", str(options_fd), "--", WARDEN_PROGRAM, "-I", "-S", WARDEN],
+            [*prefix, path, "--args", str(options_fd), "--", WARDEN_PROGRAM, "-I", "-S", WARDEN],
             [str(policy.limits.processes), f"{rlimits} {fixed_rlimits(policy.limits.open_files)}", "jailed"],
             identity=identity if os.geteuid() == KERNEL_ROOT else None,
             pass_fds=[*fds.values(), filter_fd, options_fd],
             cwd=Path("/"),
         )
+
+
+def _way_in(namespaces: Namespaces | None) -> list[str]:
+    """What to put before a program so that it starts in those namespaces, with no descriptor of them."""
+    if namespaces is None or namespaces.user is None:
+        return []
+    if not Path(NSENTER).exists():
+        raise Unavailable(f"{NSENTER} is missing. Install it: sudo apt-get install -y util-linux")
+    # Opened by way of our /proc, not inherited: what it inherits, bubblewrap and the jail would inherit too.
+    ours = f"/proc/{os.getpid()}/fd"
+    return [
+        *(NSENTER, f"--user={ours}/{namespaces.user}", f"--mount={ours}/{namespaces.mount}"),
+        *("--preserve-credentials", "--"),
+    ]
 
 
 def fixed_rlimits(open_files: int) -> str:
