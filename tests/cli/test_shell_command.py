@@ -195,6 +195,34 @@ def test_a_reader_who_leaves_stops_the_command(place: Path) -> None:
     process.stderr.close()
 
 
+@pytest.mark.parametrize("command", ["echo hi", "yes", "echo one; sleep 0.3; echo two"])
+def test_output_that_finds_no_room_is_told(place: Path, command: str) -> None:
+    ran = in_shell(place, f"exec {HUTCH} shell -- sh -c '{command}' >/dev/full")
+    assert ran.returncode == 6
+    assert ran.stderr.startswith(b"hutch: The output could not be written: No space left on device.")
+    assert in_shell(place, f"exec {HUTCH} shell -- sh -c '{command} >&2' 2>/dev/full").returncode != 0
+
+
+def test_output_that_is_closed_is_told_when_it_is_missed(place: Path) -> None:
+    ran = in_shell(place, f"exec {HUTCH} shell -- echo hi >&-")
+    assert (ran.returncode, ran.stderr.count(b"Bad file descriptor")) == (6, 1)
+    assert in_shell(place, f"exec {HUTCH} shell -- true >&-").returncode == 0
+    ran = in_shell(place, f"exec {HUTCH} shell -- sh -c 'cat; echo $?' <&-")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"0\n", b"")
+
+
+def in_shell(place: Path, line: str) -> "subprocess.CompletedProcess[bytes]":
+    """As somebody types it, redirections and all."""
+    return subprocess.run(
+        ["sh", "-c", line],
+        cwd=place / "work",
+        env=environment(place),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+    )
+
+
 def test_a_slow_reader_gets_everything(place: Path) -> None:
     process = start(place, "--", "sh", "-c", "seq 200000; echo end >&2")
     assert process.stdout

@@ -5,8 +5,10 @@ standard input, output and error passed through and the keyboard's signals too.
 """
 
 import asyncio
+import errno
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -72,8 +74,10 @@ async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
     """Output is passed through as it comes; input too, and the signals of the keyboard."""
     process = await jail.spawn(wish.words, stdin=jails.PIPE, env=wish.env)
     assert process.stdout and process.stderr
-    outlets = [(process.stdout, Outlet(1)), (process.stderr, Outlet(2))]
-    tasks = [asyncio.create_task(_pass_on(*each)) for each in outlets]
+    # Where our own output was closed before we began, writing must fail as it would without us.
+    outlets = [(process.stdout, Outlet(1 if sys.__stdout__ else -1)), (process.stderr, Outlet(2))]
+    lost: list[OSError] = []
+    tasks = [asyncio.create_task(_pass_on(*each, lost)) for each in outlets]
     feeding = asyncio.create_task(_feed(Inlet(0), process))
 
     async def pause() -> None:
@@ -92,7 +96,6 @@ async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
             async with _limit(wish.timeout_s):
                 exit_ = await process.wait()
         patience_s = None  # it is over, and whoever reads gets all of it, however slowly
-        return exit_
     except LimitReached:
         await process.kill()
         raise
@@ -104,27 +107,41 @@ async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 for reader, outlet in outlets:
-                    await _pass_rest(reader, outlet)
+                    await _pass_rest(reader, outlet, lost)
         process.close()
+    for error in lost:
+        if error.errno != errno.EPIPE:  # a reader who left has seen enough; this nobody has seen
+            raise error
+    return exit_
 
 
-async def _pass_on(reader: jails.Reader, outlet: Outlet) -> None:
+async def _pass_on(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) -> None:
     while data := await reader.read(CHUNK_BYTES):
         try:
             await outlet.write(data)
-        except OSError:
+        except OSError as error:
+            lost.append(error)
             reader.close()  # the command gets SIGPIPE, as it would without us
             return
 
 
-async def _pass_rest(reader: jails.Reader, outlet: Outlet) -> None:
+async def _pass_rest(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) -> None:
     left = LEFT_BYTES
-    with suppress(OSError):  # nothing there now, or nobody takes it
-        while left > 0 and reader.fd >= 0 and (data := os.read(reader.fd, CHUNK_BYTES)):
+    try:
+        while left > 0 and (data := _read_now(reader)):
             await outlet.write(data)
             left -= len(data)
-    with suppress(OSError):
         await outlet.write(b"")  # comes after all that is still to be written
+    except OSError as error:
+        lost.append(error)
+
+
+def _read_now(reader: jails.Reader) -> bytes:
+    """What is there without waiting."""
+    try:
+        return os.read(reader.fd, CHUNK_BYTES) if reader.fd >= 0 else b""
+    except OSError:  # nothing there now
+        return b""
 
 
 async def _feed(inlet: Inlet, process: jails.Process) -> None:

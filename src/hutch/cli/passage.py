@@ -72,6 +72,7 @@ class Outlet:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._error: OSError | None = None  # told again to the next who writes: the first may have left
         self._thread = Waiting(f"outlet-{fd}")
 
     async def write(self, data: bytes) -> None:
@@ -79,12 +80,17 @@ class Outlet:
         await self._thread.do(lambda: self._write(data))
 
     def _write(self, data: bytes) -> None:
+        if self._error is not None:
+            raise self._error
         view = memoryview(data)
         while view:
             try:
                 view = view[os.write(self._fd, view) :]
             except BlockingIOError:
                 select.select([], [self._fd], [])
+            except OSError as error:
+                self._error = error
+                raise
 
 
 def _tell(answer: "asyncio.Future[Any]", result: Any, error: OSError | None) -> None:

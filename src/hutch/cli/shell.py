@@ -73,6 +73,7 @@ def shell_command(
         raise BadRequest(
             f"--timeout is {timeout:g}. Give more than 0 and at most {jails.LONGEST_TIMEOUT_S:g}."
         )
+    _fill_ends()
     loaded = settings.load(repo=workspace)
     app.configure_logs(loaded)
     for sentence in loaded.refused:
@@ -130,6 +131,13 @@ async def _run(
         raise LimitReached(sentence, limit=hit.limit)
     _say(sentence)  # the command has coped with it, and a shell outlives what it starts
     return code
+
+
+def _fill_ends() -> None:
+    """Whoever started us may have closed 0, 1 or 2: nothing else of ours must come to lie there."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(fd)
 
 
 def _banner(workspace: Path, policy: jails.Policy) -> str:
