@@ -57,20 +57,30 @@ class Capture:
     """Both streams of one command."""
 
     def __init__(self, *, most_bytes: int, file_bytes: int, place: Callable[[], Path]) -> None:
-        self.streams: dict[StreamName, Kept] = {"stdout": Kept(most_bytes), "stderr": Kept(most_bytes)}
         self.path: Path | None = None
+        self._streams: dict[StreamName, Kept] = {}  # that something was printed on
         self._most = most_bytes
         self._room = file_bytes
         self._place = place
         self._fd = -1
 
     def add(self, name: StreamName, data: bytes) -> None:
-        kept = self.streams[name]
+        kept = self._streams.get(name)
+        if kept is None:
+            kept = self._streams[name] = Kept(self._most)
         if self._fd < 0 and kept.total_bytes + len(data) > self._most:
             self._begin()
         kept.add(data)
         if self._fd >= 0:
             self._save(data)
+
+    def text(self, name: StreamName) -> bytes:
+        """One stream: head and tail, with a line between that tells what was left out."""
+        return self._streams[name].text() if name in self._streams else b""
+
+    @property
+    def truncated(self) -> bool:
+        return any(kept.left_out_bytes for kept in self._streams.values())
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -81,7 +91,7 @@ class Capture:
         if self.path is None:
             self.path = self._place()
             self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            for kept in self.streams.values():  # nothing is left out of them yet
+            for kept in self._streams.values():  # nothing is left out of them yet
                 self._save(kept.text())
 
     def _save(self, data: bytes) -> None:

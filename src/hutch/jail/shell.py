@@ -9,7 +9,7 @@ exported variables, and the result says so.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
@@ -41,7 +41,7 @@ class Shell:
         background: Background,
         place: Callable[[], Path],
         hits: Hits,
-        on_event: OnEvent | None,
+        listeners: Sequence[OnEvent],
     ) -> None:
         self.jail = jail
         self.name = name
@@ -49,7 +49,7 @@ class Shell:
         self.background = background
         self._place = place
         self._hits = hits
-        self._on_event = on_event
+        self._listeners = listeners
         self._turn = asyncio.Lock()
         self._process: ShellProcess | None = None
         self._job: Job | None = None
@@ -82,7 +82,9 @@ class Shell:
         if isinstance(stdin, Pipe) and yield_s is None:
             raise BadRequest("stdin=PIPE is for commands with a yield_s. Give the bytes, or a yield_s.")
         async with self._turn:
-            process = await self._ready()
+            process = self._process
+            if process is None or process.lost or self._abandoning is not None:
+                process = await self._ready()
             job = self._job = Job(
                 self.jail,
                 process,
@@ -92,9 +94,11 @@ class Shell:
                 hits=self._hits,
                 on_output=on_output,
             )
-            self._tell(CommandStarted(self.name, command, job.cwd))
+            if self._listeners:
+                self._tell(CommandStarted(self.name, command, job.cwd))
             try:
-                self._hand_over_late(job)
+                if self._late:
+                    self._hand_over_late(job)
                 await job.begin(env=env, stdin=stdin)
                 ended = await job.wait(yield_s)
             except BaseException:
@@ -170,6 +174,8 @@ class Shell:
             await asyncio.shield(self._abandoning)
             self._abandoning = None
         if self._process is None or self._process.lost:
+            if self._process is not None:
+                self._exports = self._process.exports or self._exports
             process = ShellProcess(self.jail, self.program)
             await process.start(cwd=self._cwd, exports=self._exports, sink=self._take_late)
             self._process = process
@@ -187,7 +193,7 @@ class Shell:
         self._job = None
         job.process.output.sink = self._take_late
         job.process.output.resume()
-        self._cwd, self._exports = job.process.cwd, job.process.exports or self._exports
+        self._cwd = job.process.cwd
 
     def _yield(self, job: Job) -> Result:
         """Let the command keep its shell process; the next command gets a new one."""
@@ -223,19 +229,20 @@ class Shell:
         self._late_bytes = 0
 
     def _tell_end(self, job: Job, result: Result, id_: str | None = None) -> None:
-        self._tell(
-            CommandEnded(
-                self.name,
-                job.command,
-                job.cwd,
-                result.exit_code,
-                result.signal,
-                result.timed_out,
-                result.duration_s,
-                id_,
+        if self._listeners:
+            self._tell(
+                CommandEnded(
+                    self.name,
+                    job.command,
+                    job.cwd,
+                    result.exit_code,
+                    result.signal,
+                    result.timed_out,
+                    result.duration_s,
+                    id_,
+                )
             )
-        )
 
     def _tell(self, event: ShellEvent) -> None:
-        if self._on_event is not None:
-            self._on_event(event)
+        for listener in self._listeners:
+            listener(event)

@@ -88,16 +88,16 @@ class Job:
         hit = None
         if self.timed_out:
             hit = LimitHit("command_timeout_s", f"{self._timeout_s:g} s")
-        stdout, stderr = self._capture.streams["stdout"], self._capture.streams["stderr"]
+        stderr = self._capture.text("stderr")
         return Result(
             exit_code=ended.exit_code if ended else None,
             signal=ended.signal if ended else None,
-            stdout_bytes=stdout.text(),
-            stderr_bytes=self.process.clean(stderr.text(), ended) if ended else stderr.text(),
+            stdout_bytes=self._capture.text("stdout"),
+            stderr_bytes=self.process.clean(stderr, ended) if ended else stderr,
             timed_out=self.timed_out,
             cwd=self.process.cwd,
             duration_s=time.monotonic() - self._began,
-            truncated=bool(stdout.left_out_bytes or stderr.left_out_bytes),
+            truncated=self._capture.truncated,
             output_path=self._capture.path,
             limit_hit=hit or (self._hits.check(ended) if ended else None),
             restarted=bool(ended and ended.lost),

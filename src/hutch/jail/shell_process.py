@@ -12,6 +12,7 @@ import contextlib
 import os
 import sys
 import time
+from binascii import b2a_hex
 from collections.abc import Coroutine, Mapping
 
 from hutch.domain.errors import HutchError, Unavailable
@@ -19,12 +20,12 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.seam import SOCKET, Exit
-from hutch.jail.shell_end import Ended, Ending
+from hutch.jail.shell_end import Alarm, Ended, Ending
 from hutch.jail.shell_hunt import HUNT
 from hutch.jail.shell_input import ShellInput
 from hutch.jail.shell_lender import dismiss, lend
 from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
-from hutch.jail.shell_script import NULL, Answer, Dialect, Hearing, dialect, without_chatter
+from hutch.jail.shell_script import NULL, Dialect, Hearing, dialect, without_chatter
 
 START_S = 10.0
 PROBE_S = 0.25
@@ -46,8 +47,9 @@ class ShellProcess:
         self._dialect: Dialect = dialect(program)
         self._loop = asyncio.get_running_loop()
         self._hearing = Hearing()
-        self._nonce = ""
-        self._done = Ending(self._loop)
+        self._nonce = b""
+        self._alarm = Alarm(self._loop)
+        self._done = Ending(self._loop, self._alarm)
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._background_pid = self._earlier_pid = 0
         self._probes = 0
@@ -85,11 +87,7 @@ class ShellProcess:
                 nonce=nonce,
             )
         )
-        try:
-            async with asyncio.timeout(START_S):
-                ended = await self._done
-        except TimeoutError:
-            ended = Ended(None, lost=f"no answer in {START_S:g} s")
+        ended = await self._done.until(START_S) or Ended(None, lost=f"no answer in {START_S:g} s")
         if ended.lost:
             await self.kill()
             raise Unavailable(
@@ -107,21 +105,22 @@ class ShellProcess:
 
     async def interrupt(self, number: int = SIGINT) -> None:
         """A signal to the command; background jobs of a shell do not hear SIGINT."""
-        if self._done.done():
+        if self._done.ended is not None:
             return
         await self._process.signal(number)
         self._input.say(self._dialect.question(self._nonce))  # the signal may have made it forget the first
 
     async def stop_command(self) -> Ended:
         """Kill what the command started. The shell stays if it can, with the jobs of earlier commands."""
-        if not self._done.done() and await self._hunt():
+        done = self._done
+        if done.ended is None and await self._hunt():
             self._input.say(self._dialect.question(self._nonce))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ANSWER_S):
-                    await asyncio.shield(self._done)
-        if not self._done.done():
+            await done.until(ANSWER_S)
+        if done.ended is None:
             await self.kill()
-        return await self._done
+        ended = await done.until(None)
+        assert ended is not None
+        return ended
 
     async def kill(self) -> None:
         """The end of the shell and of all that was ever started from it."""
@@ -150,13 +149,14 @@ class ShellProcess:
             self._answers = -1
         if self._probe is not None:
             self._probe.cancel()
+        self._alarm.close()
         self._lender.close()
         self._process.close()
 
-    def _begin(self) -> str:
-        self._nonce = os.urandom(16).hex()
+    def _begin(self) -> bytes:
+        self._nonce = b2a_hex(os.urandom(16))
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._done = Ending(self._loop)
+        self._done = Ending(self._loop, self._alarm)
         self._earlier_pid = self._background_pid
         self._probes = self._looks = 0
         if self._probe is None:
@@ -165,10 +165,6 @@ class ShellProcess:
             self._lose(Exit(None, 9))
         return self._nonce
 
-    def _finish(self, ended: Ended) -> None:
-        if not self._done.done():
-            self._done.set_result(ended)
-
     def _answered(self) -> None:
         try:
             data = os.read(self._answers, CHUNK_BYTES)
@@ -176,20 +172,16 @@ class ShellProcess:
             return
         if not data:
             self._loop.remove_reader(self._answers)
-        for answer in self._hearing.hear(data):
-            if answer.nonce == self._nonce:
-                self._take(answer)
+        answer = self._hearing.hear(data, self._nonce)
+        if answer is not None and self._done.ended is None:
+            self.cwd = answer.cwd or self.cwd
+            self._background_pid = answer.background_pid
+            self._done.set(Ended(answer.exit_code))
 
     @property
     def exports(self) -> bytes:
         """What gives another shell the environment that this one had after its last finished command."""
         return self._hearing.exports()
-
-    def _take(self, answer: Answer) -> None:
-        if not self._done.done():
-            self.cwd = answer.cwd or self.cwd
-            self._background_pid = answer.background_pid
-            self._finish(Ended(answer.exit_code))
 
     async def _await_end(self) -> None:
         try:
@@ -204,12 +196,12 @@ class ShellProcess:
             self._answered()  # an answer given just before counts, and so do the exported variables
         how = f"exit {ended.code}" if ended.signal is None else f"signal {ended.signal}"
         self.lost = self.lost or f"it ended with {how}"
-        self._finish(Ended(ended.code, ended.signal, self.lost))
+        self._done.set(Ended(ended.code, ended.signal, self.lost))
 
     def _look(self) -> None:
         """Is the shell still at it? See above. One timer serves many short commands."""
         self._probe = None
-        if self._done.done():
+        if self._done.ended is not None:
             return
         self._probe = self._loop.call_later(PROBE_S, self._look)
         self._looks += 1

@@ -23,7 +23,14 @@ from hutch.domain.errors import BadRequest
 NULL = "/dev/null"
 TERMINAL_MISSED = re.compile(rb"^[\w./-]*bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SAID = re.compile(rb"\0([0-9a-f]{32}) (\d{1,3}) (\d{1,10}) ([^\0]*)\0")
+SAID = re.compile(rb" (\d{1,3}) (\d{1,10}) ([^\0]*)\0")  # after a NUL and the nonce
+# Makes a shell tell what it exports, its last exit code, its last background process and its directory. The
+# exit code is put in before `unset` changes it, and without a variable, which somebody could make read-only.
+# The exports come first: by the time that the reader is awake, the rest is there as well.
+QUESTION = (
+    b"\\eval \"\\\\unset -f command printf; \\\\command \\\\export -p; \\\\command \\\\printf '\\\\000",
+    b' $? ${!:-0} %s\\\\0\' \\"\\${PWD-}\\"" >&2\n',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class Dialect:
     chatty: bool  # adds to a command's standard error
     redirections: bytes  # gives a command its standard output and error
 
-    def setup(self, *, answers: str, cwd: str, fallback: str, exports: bytes, nonce: str) -> bytes:
+    def setup(self, *, answers: str, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
         """The first lines. `answers` is the path of the pipe on which it shall answer."""
         return b"".join(
             (
@@ -46,25 +53,25 @@ class Dialect:
             )
         )
 
-    def call(self, command: str, *, nonce: str, env: Mapping[str, str] | None, stdin: str) -> bytes:
+    def call(self, command: str, *, nonce: bytes, env: Mapping[str, str] | None, stdin: str) -> bytes:
         """The lines that run a command and tell its end."""
-        return b"%s\\command \\eval %s %s <%s\n%s" % (
-            b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items()),
+        given = (
+            b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in env.items()) if env else b""
+        )
+        head, tail = QUESTION
+        return b"%s\\command \\eval %s %s <%s\n%s%s%s" % (
+            given,
             _text(command),
             self.redirections,
             stdin.encode(),
-            self.question(nonce),
+            head,
+            nonce,
+            tail,
         )
 
-    def question(self, nonce: str) -> bytes:
-        """A line that makes the shell tell its last exit code, its last background process and its
-        directory, then, when nobody has to wait any more, what it exports. The exit code is put in before
-        `unset` changes it, and without a variable, which somebody could make read-only."""
-        return (
-            '\\eval "\\\\unset -f command printf; \\\\command \\\\printf '
-            f"'\\\\000{nonce} $? ${{!:-0}} %s\\\\0' \\\"\\${{PWD-}}\\\"; "
-            '\\\\command \\\\export -p" >&2\n'
-        ).encode()
+    def question(self, nonce: bytes) -> bytes:
+        """The line that makes a shell tell how it went."""
+        return nonce.join(QUESTION)
 
 
 # While a command runs, a shell keeps what was redirected beyond 9, closed on exec. Dash can name no
@@ -98,38 +105,43 @@ def check_command(command: str, env: Mapping[str, str] | None) -> None:
 class Answer:
     """What a shell told at the end of a command."""
 
-    nonce: str
     exit_code: int
     background_pid: int  # of the last one started, 0 if none was
     cwd: str
 
 
 class Hearing:
-    """Finds answers among whatever else comes along the pipe. What follows the last one is what the shell
+    """Finds the answer among whatever else comes along the pipe. What comes before it is what the shell
     exports, which is looked at only when somebody needs it."""
 
     def __init__(self, most_bytes: int = 4 * 1024 * 1024) -> None:
         self._heard = b""
+        self._before = b""
         self._exports = b""
         self._most = most_bytes
 
-    def hear(self, data: bytes) -> list[Answer]:
-        self._heard += data
-        found: list[Answer] = []
-        past = 0
-        for said in SAID.finditer(self._heard):
-            nonce, code, pid, cwd = said.groups()
-            found.append(Answer(nonce.decode(), int(code), int(pid), cwd.decode(errors="surrogateescape")))
-            self._exports = _exports(self._heard[past : said.start()]) or self._exports
-            past = said.end()
-        self._heard = self._heard[past:][-self._most :]
-        return found
+    def hear(self, data: bytes, nonce: bytes) -> Answer | None:
+        """The answer with that nonce, if it has come."""
+        heard = self._heard + data if self._heard else data
+        mark = b"\0" + nonce
+        start = heard.find(mark)
+        while start >= 0:
+            said = SAID.match(heard, start + len(mark))
+            if said is not None:
+                self._before, self._heard = heard[:start], heard[said.end() :]
+                return Answer(int(said[1]), int(said[2]), said[3].decode(errors="surrogateescape"))
+            start = heard.find(mark, start + 1)
+        self._heard = heard[-self._most :]
+        return None
 
     def exports(self) -> bytes:
-        return _exports(self._heard) or self._exports
+        """As of the last answer, or of the last one that came with any."""
+        # An earlier answer may have come twice: no variable holds a NUL, so the last one ends it.
+        self._exports = _exports(self._before.rpartition(b"\0")[2]) or self._exports
+        return self._exports
 
 
-def without_chatter(stderr: bytes, *, nonce: str, jobs_began: bool, left: bool) -> bytes:
+def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
     """What a command wrote, without what bash adds because it is interactive: a line for each background
     job, the word "exit", a complaint that there is no terminal; and without an answer that went astray
     because the command closed its pipe."""
@@ -138,7 +150,7 @@ def without_chatter(stderr: bytes, *, nonce: str, jobs_began: bool, left: bool) 
         stderr = re.sub(rb"^\[\d+\] \d+\n", b"", stderr, flags=re.MULTILINE)
     if left:
         stderr = stderr.removesuffix(b"exit\n")
-        stderr = re.sub(rb"\x00%s [^\x00]*\x00(?:declare [^\n]*\n)*" % nonce.encode(), b"", stderr)
+        stderr = re.sub(rb"(?:declare [^\n]*\n)*\x00%s [^\x00]*\x00" % nonce, b"", stderr)
     return stderr
 
 

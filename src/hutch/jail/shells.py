@@ -19,7 +19,7 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell import OnEvent, Shell
 from hutch.jail.shell_job import Hits
-from hutch.jail.shell_result import Result, ShellEvent
+from hutch.jail.shell_result import Result
 
 NAME = re.compile(r"[\w.:-]{1,128}")
 
@@ -53,7 +53,7 @@ class Shells:
                 background=self.background,
                 place=self._place,
                 hits=self._hits,
-                on_event=self._tell,
+                listeners=self.listeners,
             )
         elif found.program != program:
             raise Conflict(
@@ -72,10 +72,6 @@ class Shells:
             self._directory = Path(tempfile.mkdtemp(prefix="hutch-shell-"))
         self._outputs += 1
         return self._directory / f"output-{self._outputs}"
-
-    def _tell(self, event: ShellEvent) -> None:
-        for listener in self.listeners:
-            listener(event)
 
 
 class _Session:
