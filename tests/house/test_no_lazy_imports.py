@@ -9,12 +9,23 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
     ("hutch.jail", "hutch.jail.shells"): "a shell from Python; most who import the room want something else",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
+    **dict.fromkeys(
+        (
+            ("hutch.llm.open", f"hutch.llm.{module}")
+            for module in ("provider", "anthropic", "gemini", "openai_chat", "openai_responses")
+        ),
+        "each client library takes half a second or more; only the one in use is loaded",
+    ),
+    ("hutch.llm.price", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
     ("hutch.store.database", "alembic.config"): "as above",
 }
-BY_NAME = {"hutch.cli.dispatch": "loads a command from the table when it is wanted"}
+BY_NAME = {
+    "hutch.cli.dispatch": "loads a command from the table when it is wanted",
+    "hutch.workspace.syntax": "loads a grammar when a file of its language is edited",
+}
 
 
 def test_no_import_hides_in_a_function(modules: dict[str, ast.Module]) -> None:

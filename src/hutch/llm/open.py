@@ -1,0 +1,127 @@
+"""From a model's name to a model that can be asked; only what is used is loaded."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from hutch.domain.errors import BadRequest, Denied
+from hutch.llm.names import WITH_KEY, ModelName, how_to_set, key_name
+from hutch.llm.retry import Patience, PatientModel
+from hutch.llm.scripted import ScriptedModel
+from hutch.llm.seam import Model
+
+OLLAMA = "http://127.0.0.1:11434"
+BASE_URLS = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com",
+    "ollama": OLLAMA,
+}
+LOOK_S = 0.3  # for an Ollama on this machine
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Keys and addresses, by provider."""
+
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    base_urls: Mapping[str, str] = field(default_factory=dict)
+    openai_protocol: Literal["responses", "chat"] = "responses"
+    patience: Patience = field(default_factory=Patience)
+
+    def key(self, provider: str) -> str | None:
+        return self.keys.get(key_name(provider))
+
+    def base_url(self, provider: str) -> str | None:
+        return self.base_urls.get(provider) or BASE_URLS.get(provider)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model, and why it is this one."""
+
+    name: str
+    reason: str
+
+
+def open_model(name: ModelName, access: Access) -> Model:
+    """A model that is asked with patience. The client library of its provider is loaded now."""
+    if name.provider == "scripted":
+        return PatientModel(ScriptedModel.load(Path(name.model)), access.patience)
+    key, base_url = access.key(name.provider), access.base_url(name.provider)
+    if name.provider in WITH_KEY and not key:
+        raise Denied(f"There is no key for {name.provider}. {how_to_set(name.provider)}")
+    if base_url is None:
+        raise BadRequest(
+            f"{name} needs an address. Set it: models.openai_compatible_base_url = 'http://127.0.0.1:8000/v1'."
+        )
+    return PatientModel(_open(name, key or "none", base_url, access), access.patience)
+
+
+def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
+    from hutch.llm.provider import Account
+
+    if name.provider == "ollama":
+        base_url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1"
+    account = Account(name.provider, name.model, key, base_url)
+    match name.provider:
+        case "anthropic":
+            from hutch.llm.anthropic import AnthropicModel
+
+            return AnthropicModel(account)
+        case "gemini":
+            from hutch.llm.gemini import GeminiModel
+
+            return GeminiModel(account)
+        case "openai" if access.openai_protocol == "responses":
+            from hutch.llm.openai_responses import OpenAIResponsesModel
+
+            return OpenAIResponsesModel(account)
+    from hutch.llm.openai_chat import OpenAIChatModel
+
+    return OpenAIChatModel(account)
+
+
+async def default_model(access: Access, *, scripted: Path) -> Choice:
+    """The model for somebody who names none: the first provider with a key, else Ollama, else scripted."""
+    for provider, model in WITH_KEY.items():
+        if access.key(provider):
+            return Choice(f"{provider}:{model}", f"there is a key for {provider}")
+    if model := await _ollama_model(access.base_url("ollama") or OLLAMA):
+        return Choice(f"ollama:{model}", "no key is set, and an Ollama runs on this machine")
+    return Choice(
+        f"scripted:{scripted}",
+        "no key is set and no Ollama runs here, so a script plays the model; "
+        + how_to_set("anthropic").replace("Set it", "set a key", 1),
+    )
+
+
+async def _ollama_model(base_url: str) -> str | None:
+    """The newest model of an Ollama, if there is one; asked by hand, since a client takes longer to load."""
+    place = urlsplit(base_url)
+    try:
+        async with asyncio.timeout(LOOK_S):
+            reader, writer = await asyncio.open_connection(place.hostname, place.port or 80)
+            try:
+                writer.write(b"GET /api/tags HTTP/1.0\r\nHost: %s\r\n\r\n" % place.netloc.encode())
+                answer = await reader.read(1_000_000)
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return None
+    return _first_model(answer)
+
+
+def _first_model(answer: bytes) -> str | None:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        return None
+    try:
+        models = json.loads(body)["models"]
+        return str(models[0]["name"]) if models else None
+    except (ValueError, KeyError, TypeError, IndexError):
+        return None
