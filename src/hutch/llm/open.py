@@ -91,8 +91,8 @@ async def default_model(access: Access, *, scripted: Path) -> Choice:
     for provider, model in WITH_KEY.items():
         if access.key(provider):
             return Choice(f"{provider}:{model}", f"there is a key for {provider}")
-    if model := await _ollama_model(access.base_url("ollama") or OLLAMA):
-        return Choice(f"ollama:{model}", "no key is set, and an Ollama runs on this machine")
+    if found := await _ollama_model(access.base_url("ollama") or OLLAMA):
+        return Choice(f"ollama:{found}", "no key is set, and an Ollama runs on this machine")
     return Choice(
         f"scripted:{scripted}",
         "no key is set and no Ollama runs here, so a script plays the model; "
