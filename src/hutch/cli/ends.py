@@ -14,14 +14,25 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from hutch.app import jails
+from hutch.cli import exits
 from hutch.cli.own_terminal import OwnTerminal
 from hutch.cli.passage import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
-from hutch.domain.errors import HutchError, LimitReached
+from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 
 LEFT_BYTES = 1024 * 1024  # still passed on after the command's end; what it left behind may print for ever
 GRACE_S = 1.0  # for output to leave, when we are told to end
 SHELL = ("/bin/bash",)
+# What a command is that could not be started: a directory, or a script for a program that is not there.
+LOOK = r"""
+found=$(command -v -- "$1") || found=$1
+if [ -d "$found" ]; then echo directory; exit; fi
+[ -f "$found" ] || exit 0
+first=$(head -n 1 -- "$found" | head -c 250 | tr -d "\\0")
+case $first in "#!"*) ;; *) exit ;; esac
+set -f; set -- ${first#??}
+[ -e "$1" ] || printf "interpreter\\n%s\\n" "$1"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,7 @@ async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal) -> jails
                         own.watch(data)
                         await outlet.write(data)
                         reader.acknowledge(len(data))
-                    exit_ = await terminal.wait()
+                    exit_ = await _end_of(terminal.wait(), jail, wish)
                 clean = exit_.signal is None
                 return exit_
             except OSError:  # our terminal is gone, and whoever looked at it
@@ -94,7 +105,7 @@ async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
     try:
         with on_signals(keys):
             async with _limit(wish.timeout_s):
-                exit_ = await process.wait()
+                exit_ = await _end_of(process.wait(), jail, wish)
         patience_s = None  # it is over, and whoever reads gets all of it, however slowly
     except LimitReached:
         await process.kill()
@@ -113,6 +124,28 @@ async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
         if error.errno != errno.EPIPE:  # a reader who left has seen enough; this nobody has seen
             raise error
     return exit_
+
+
+async def _end_of(waiting: Awaitable[jails.Exit], jail: jails.Jailed, wish: Wish) -> jails.Exit:
+    """How the command ended; or why it did not begin, in more words than the kernel has."""
+    try:
+        return await waiting
+    except (NotFound, Denied) as error:
+        name = wish.words[0]
+        looked = await jail.run(["/bin/sh", "-c", LOOK, "look", name], env=wish.env)
+        match looked.stdout.decode(errors="backslashreplace").split("\n", 1):
+            case ["directory", *_]:
+                raise exits.NotStarted(
+                    f"'{name}' is a directory, not a program.", exits.NOT_EXECUTABLE
+                ) from error
+            case ["interpreter", interpreter]:
+                raise exits.NotStarted(
+                    f"'{name}' wants to be run by {interpreter[:-1]!r}, which is not in the jail. "
+                    "Make it anew in the jail, or run it by a program that is there.",
+                    exits.NOT_EXECUTABLE,
+                ) from error
+        code = exits.NOT_FOUND if isinstance(error, NotFound) else exits.NOT_EXECUTABLE
+        raise exits.NotStarted(str(error), code) from error
 
 
 async def _pass_on(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) -> None:
@@ -159,6 +192,6 @@ async def _limit(timeout_s: float | None) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise LimitReached(
-            f"Killed after {timeout_s:g} s, the limit jail.command_timeout_s. Give it longer: --timeout S.",
-            limit="command_timeout_s",
+            f"Killed after {timeout_s:g} s, as --timeout says. Give it longer, or leave it out.",
+            limit="--timeout",
         ) from None

@@ -9,6 +9,8 @@ NO = 3
 DENIED = 4
 LIMIT_REACHED = 5
 UNAVAILABLE = 6
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -20,14 +22,26 @@ MEANINGS = {
     DENIED: "Not allowed; somebody with the right to must allow it.",
     LIMIT_REACHED: "A limit was hit; raise it or use less.",
     UNAVAILABLE: "Something Hutch needs is missing or broken.",
+    NOT_EXECUTABLE: "`hutch shell`: the command is there, and cannot be run.",
+    NOT_FOUND: "`hutch shell`: there is no such command in the jail.",
     INTERRUPTED: "Interrupted from the keyboard.",
     BROKEN_PIPE: "Whoever read the output stopped reading, as `head` does.",
 }
 
 
+class NotStarted(BadRequest):
+    """A command in a jail that could not be started; `exit_code` is what a shell would return."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 def code_of(error: Exception) -> int:
     """The exit code of an error. What is not one of the families for people is a bug."""
     match error:
+        case NotStarted():
+            return error.exit_code
         case BadRequest():
             return BAD_REQUEST
         case Denied():

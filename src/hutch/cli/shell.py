@@ -20,6 +20,7 @@ from hutch.cli.own_terminal import OwnTerminal, known_type
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, LimitReached
 
+DAY_S = 86_400
 MOST_NOTED, MOST_REFUSALS = 1000, 10
 NO_JAIL = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
 UNSAFE_WORKSPACE = (
@@ -52,8 +53,7 @@ def shell_command(
     timeout: Annotated[
         float | None,
         typer.Option(
-            metavar="S",
-            help="Seconds until everything is killed; without a terminal, jail.command_timeout_s.",
+            metavar="S", help="Seconds until everything is killed; as long as it takes when not given."
         ),
     ] = None,
     unsafe_workspace: Annotated[
@@ -67,12 +67,11 @@ def shell_command(
     """Open a jailed shell on a directory, or run one command there.
 
     Only the directory can be changed; nothing else of this machine, its network and its secrets is in
-    reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit.
+    reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit,
+    126 or 127 when it could not be started.
     """
-    if timeout is not None and not 0 < timeout <= jails.LONGEST_TIMEOUT_S:
-        raise BadRequest(
-            f"--timeout is {timeout:g}. Give more than 0 and at most {jails.LONGEST_TIMEOUT_S:g}."
-        )
+    if timeout is not None and not 0 < timeout <= DAY_S:
+        raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {DAY_S}, which is a day.")
     _fill_ends()
     loaded = settings.load(repo=workspace)
     app.configure_logs(loaded)
@@ -80,8 +79,6 @@ def shell_command(
         _say(f"warning: {sentence}")
     policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net or ())
     own = OwnTerminal() if OwnTerminal.is_there() else None
-    if own is None and timeout is None:
-        timeout = policy.limits.command_timeout_s
     env = {"TERM": known_type(settings.terminal_type())}
     wish = Wish(tuple(command or ()), env, timeout)
     if unsafe_workspace:

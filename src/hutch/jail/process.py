@@ -265,9 +265,12 @@ class Command:
     def _explain(self, step: str, number: int) -> HutchError:
         reason = os.strerror(number)
         if step == "exec" and number == errno.ENOENT:
-            return NotFound(f"There is no program '{self._name}' in the jail. Give a path or install it.")
+            return NotFound(
+                f"There is no program '{self._name}' in the jail, or not the one that is to interpret it. "
+                "Give a path or install it."
+            )
         if step == "exec" and number == errno.EACCES:
-            return Denied(f"'{self._name}' is not executable. Make it so with chmod +x.")
+            return Denied(f"'{self._name}' is not executable, or a directory. Try chmod +x.")
         if step == "cwd":
             return NotFound(f"Cannot start in '{self._cwd}': {reason}. Give a directory of the jail.")
         if step == "exec" and number == errno.EAGAIN:
