@@ -1,0 +1,96 @@
+"""What git's complaints about another machine mean, and what to do about them."""
+
+import re
+from collections.abc import Callable
+
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.forge.repo_url import RepoUrl
+
+Maker = Callable[[str, RepoUrl], HutchError]
+
+KNOWN: tuple[tuple[str, Maker], ...] = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        lambda line, url: Unavailable(
+            f"No room on the disk to fetch {url}: {line}. Free some and try again."
+        ),
+    ),
+    (
+        r"Could not resolve host|Name or service not known|nodename nor servname|Temporary failure in name",
+        lambda line, url: Unavailable(
+            f"The host of {url} is not known here: {line}. Check how it is written, and the network."
+        ),
+    ),
+    (
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED",
+        lambda line, url: Denied(
+            f"ssh does not know the host key of {url}. Connect to it once by hand and check the key."
+        ),
+    ),
+    (
+        r"Permission denied \(|Authentication failed|could not read (Username|Password)"
+        r"|terminal prompts disabled|HTTP 40[13]|returned error: 40[13]|Access denied|[Bb]ad credentials",
+        lambda line, url: Denied(
+            f"{url} is private, or these credentials do not reach it: {line}. Give this "
+            "machine's user an ssh key or a git credential helper that does (for GitHub: gh auth login, "
+            "then gh auth setup-git)."
+        ),
+    ),
+    (
+        r"Couldn't find remote ref|couldn't find remote ref|not our ref|no such remote ref",
+        lambda line, url: NotFound(
+            f"{url} does not have that: {line}. Name a branch, a tag or a full commit id."
+        ),
+    ),
+    (
+        r"[Rr]epository ('.*' )?not found|does not appear to be a git repository|returned error: 404"
+        r"|did you run git update-server-info|not a git repository|requested repository does not exist",
+        lambda line, url: NotFound(
+            f"There is no repository at {url}, or it is private and hides from these credentials. "
+            "Check the address, or give this machine's user access."
+        ),
+    ),
+    (
+        r"certificate|SSL|TLS|gnutls",
+        lambda line, url: Unavailable(
+            f"The connection to {url} cannot be trusted: {line}. Check its certificate."
+        ),
+    ),
+    (
+        r"Connection (refused|reset|timed out|closed)|Failed to connect|Couldn't connect|Operation timed out"
+        r"|Network is unreachable|No route to host|early EOF|hung up|too slow|returned error: 5\d\d",
+        lambda line, url: Unavailable(f"{url} does not answer: {line}. Try again, and check the network."),
+    ),
+    (
+        r"cannot lock ref",
+        lambda line, url: Unavailable(f"git cannot write what {url} has: {line}. Try again."),
+    ),
+    (
+        r"transport '.*' not allowed",
+        lambda line, url: Denied(f"{url} leads to a way of fetching that is not allowed: {line}."),
+    ),
+    (
+        r"fsck error|error: object [0-9a-f]{40}|error in object|index-pack failed|bad pack|invalid",
+        lambda line, url: BadRequest(
+            f"{url} holds objects that git refuses: {line}. `git fsck` in a copy of it tells which."
+        ),
+    ),
+)
+LONGEST_LINE = 300
+
+
+def explain(said: str, url: RepoUrl) -> HutchError:
+    """The error for git's words, of the family of who must act."""
+    lines = [_plain(line) for line in said.splitlines() if line.strip()]
+    for pattern, make in KNOWN:
+        for line in lines:
+            if re.search(pattern, line):
+                return make(line, url)
+    last = lines[-1] if lines else "it did not say why"
+    return Unavailable(f"git cannot fetch {url}: {last}. Try the same with git by hand.")
+
+
+def _plain(line: str) -> str:
+    """One line of a stranger's, fit for a message: short, no control characters, no full stop at its end."""
+    line = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", line)[:LONGEST_LINE]
+    return re.sub(r"^(fatal|error|remote|ERROR): *", "", line).strip().rstrip(".")

@@ -1,0 +1,257 @@
+"""git on the host, where the credentials are and no hook runs.
+
+Every call has an environment of its own and settings that no repository can
+change. Only what goes over the network gets to see the user's home, for keys and
+credential helpers; all else works as if there were no user. It is given
+repositories that Hutch made itself: one that somebody else can write to holds
+settings that run programs, and belongs into a jail.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from hutch.domain.errors import Unavailable
+from hutch.forge.failure import explain
+from hutch.forge.progress import Listener, OnProgress
+from hutch.forge.repo_url import RepoUrl
+
+# What a user may have set for reaching others; never a variable of git's own.
+PASSED_ON = (
+    *("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GNUPGHOME"),
+    *("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GH_CONFIG_DIR"),
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+)
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+NOBODY = {"HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
+ALWAYS = {
+    "LC_ALL": "C",  # errors are told apart by their words
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=20 -oControlMaster=no -oControlPath=none "
+    "-oForwardAgent=no -oForwardX11=no -oClearAllForwardings=yes -oPermitLocalCommand=no",
+}
+PINNED = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.symlinks": "true",
+    "core.fileMode": "true",
+    "core.autocrlf": "false",
+    "core.askPass": "",
+    "core.editor": "false",
+    "core.pager": "cat",
+    "core.quotePath": "true",
+    "init.templateDir": "",
+    "init.defaultBranch": "main",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "fetch.unpackLimit": "1",  # packs only: a file that never changes can be shared
+    "transfer.unpackLimit": "1",
+    "transfer.bundleURI": "false",
+    "fetch.bundleURI": "",
+    "filter.lfs.clean": "",
+    "filter.lfs.smudge": "",
+    "filter.lfs.process": "",
+    "filter.lfs.required": "false",
+    "protocol.version": "2",
+    "protocol.allow": "never",
+    "protocol.ext.allow": "never",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "ssh.variant": "ssh",
+    "pack.threads": "2",
+    "transfer.fsckObjects": "true",
+}
+# Old and harmless faults that every forge accepts; and submodules, which are never followed.
+FORGIVEN = (
+    *("zeroPaddedFilemode", "zeroPaddedDate", "badTimezone", "badDate", "badDateOverflow", "badEmail"),
+    *("missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail"),
+    *(
+        "missingTaggerEntry",
+        "badName",
+        "badTagName",
+        "nullSha1",
+        "nulInCommit",
+        "gitmodulesUrl",
+        "gitmodulesName",
+    ),
+    *("gitmodulesPath", "gitmodulesUpdate", "gitmodulesParse", "gitmodulesMissing", "gitmodulesBlob"),
+    *("gitmodulesLarge", "gitmodulesSymlink"),
+)
+# Instead of the user's own, when an address came with credentials: these are told, and stored by nobody.
+HELPER = (
+    '!f() { test "$1" != get || printf "username=%s\\npassword=%s\\n" '
+    '"$HUTCH_GIT_USER" "$HUTCH_GIT_PASSWORD"; }; f'
+)
+TIMEOUT_S = 600.0
+MOST_OUTPUT_BYTES = 256 * 1024 * 1024
+
+
+class GitFailed(Unavailable):
+    """git said no, and the caller may know better what that means. Carries its words."""
+
+    def __init__(self, command: str, code: int, said: str) -> None:
+        super().__init__(f"git {command} failed ({code}): {said.strip()[-2000:] or 'it did not say why'}")
+        self.said = said
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The host's git. `environ` is the user's, of which only a few names are passed on, and only outwards."""
+
+    environ: Mapping[str, str]
+
+    async def run(
+        self,
+        *words: str,
+        git_dir: Path | None = None,
+        work_tree: Path | None = None,
+        remote: RepoUrl | None = None,
+        settings: Mapping[str, str] | None = None,
+        stdin: bytes | int | None = None,
+        on_progress: OnProgress | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> bytes:
+        """Run git and return what it printed. `stdin` is what it reads, or a descriptor to read from.
+
+        With `remote` it may talk to that repository with the user's own credentials, and an error says what
+        to do about it; without, it can reach nothing, and an error is `GitFailed`.
+        """
+        environment = self.environment(remote)
+        if git_dir is not None:
+            environment["GIT_DIR"] = str(git_dir)
+        if work_tree is not None:
+            environment["GIT_WORK_TREE"] = str(work_tree)
+        pairs = {**pinned(), **(settings or {})}.items()
+        options = [word for name, value in pairs for word in ("-c", f"{name}={value}")]
+        program = shutil.which("git", path=environment["PATH"])
+        if program is None:
+            raise Unavailable("git is not installed. Install it: sudo apt-get install -y git")
+        listener = Listener(on_progress)
+        process = await asyncio.create_subprocess_exec(
+            *(program, *options, *words),
+            env=environment,
+            cwd=work_tree or git_dir or "/",
+            stdin=_input(stdin),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # so that all it starts can be ended with it
+            umask=0o022,
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                printed = await _converse(process, stdin if isinstance(stdin, bytes) else None, listener)
+                code = await process.wait()
+        except TimeoutError:
+            what = f"{words[0]} of {remote}" if remote else words[0]
+            raise Unavailable(
+                f"git {what} took more than {timeout_s:g} s and was stopped. Try again later."
+            ) from None
+        finally:
+            if process.returncode is None:
+                await _end(process)
+        if code != 0:
+            said = _without_secret(listener.said(), remote)
+            raise explain(said, remote) if remote else GitFailed(words[0], code, said)
+        return printed
+
+    def environment(self, remote: RepoUrl | None = None) -> dict[str, str]:
+        """All that git finds in its environment."""
+        path = ":".join(part for part in self.environ.get("PATH", "").split(":") if part.startswith("/"))
+        environment = {**ALWAYS, "PATH": path or DEFAULT_PATH, "GIT_ALLOW_PROTOCOL": ""}
+        if remote is None:
+            return environment | NOBODY
+        environment |= {name: self.environ[name] for name in PASSED_ON if name in self.environ}
+        # From https, a redirect must not lead to where everybody can read along.
+        environment["GIT_ALLOW_PROTOCOL"] = "http:https" if remote.transport == "http" else remote.transport
+        if remote.credentials is not None:
+            # Arguments can be read by every user of the machine; this cannot.
+            user, password = remote.credentials
+            environment |= {"HUTCH_GIT_USER": user, "HUTCH_GIT_PASSWORD": password}
+            environment |= {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "credential.helper"}
+            environment |= {"GIT_CONFIG_VALUE_0": "", "GIT_CONFIG_KEY_1": "credential.helper"}
+            environment["GIT_CONFIG_VALUE_1"] = HELPER
+        return environment
+
+
+def pinned() -> dict[str, str]:
+    """The settings of every call."""
+    return PINNED | {f"fetch.fsck.{name}": "warn" for name in FORGIVEN}
+
+
+def strictness() -> str:
+    """The same, for programs that take it as an option."""
+    return "--strict=" + ",".join(f"{name}=warn" for name in FORGIVEN)
+
+
+def _input(stdin: bytes | int | None) -> int:
+    if isinstance(stdin, int):
+        return stdin
+    return asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE
+
+
+async def _converse(process: asyncio.subprocess.Process, stdin: bytes | None, listener: Listener) -> bytes:
+    """Feed it, and read both streams until they end."""
+    printed, _, _ = await asyncio.gather(_read(process), _listen(process, listener), _feed(process, stdin))
+    return printed
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes | None) -> None:
+    if data is None or process.stdin is None:
+        return
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it will say why it did not want all
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _listen(process: asyncio.subprocess.Process, listener: Listener) -> None:
+    assert process.stderr is not None
+    while data := await process.stderr.read(65536):
+        listener.feed(data)
+
+
+async def _read(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None
+    parts, total = [], 0
+    while data := await process.stdout.read(1 << 20):
+        total += len(data)
+        if total > MOST_OUTPUT_BYTES:
+            raise Unavailable(
+                f"git printed more than {MOST_OUTPUT_BYTES} bytes. This repository is too large."
+            )
+        parts.append(data)
+    return b"".join(parts)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill it and all it started, and wait until it is gone, also while we are being cancelled."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await asyncio.shield(asyncio.ensure_future(process.wait()))
+
+
+def _without_secret(said: str, remote: RepoUrl | None) -> str:
+    if remote is None or remote.credentials is None:
+        return said
+    user, password = remote.credentials
+    secret = password or user  # a token may be given as the name alone
+    for spelled in (secret, quote(secret, safe="")):
+        said = said.replace(spelled, "…")
+    return said

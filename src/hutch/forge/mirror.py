@@ -1,0 +1,214 @@
+"""A bare repository of our own that follows somebody else's.
+
+Branches are fetched one at a time, as they are asked for, under a name that no
+other can collide with. History comes whole: it is fetched once, shared by all
+workspaces of the repository, and people and agents look at it. Whoever calls
+holds a lock on the mirror.
+"""
+
+import difflib
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.forge.git import Git, GitFailed
+from hutch.forge.progress import OnProgress
+from hutch.forge.repo_url import RepoUrl
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+ABBREVIATED = re.compile(r"[0-9a-f]{7,40}")
+REVISION = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]{0,254}")
+EMPTY = "0" * 40
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A commit that a repository has, and the branch it was asked for by."""
+
+    commit: str
+    ref: str | None = None
+
+    @property
+    def branch(self) -> str | None:
+        return (
+            self.ref.removeprefix("refs/heads/") if self.ref and self.ref.startswith("refs/heads/") else None
+        )
+
+
+def check_revision(revision: str) -> str:
+    """A branch, tag or commit as it may be given to git, or a refusal."""
+    if (
+        not REVISION.fullmatch(revision)
+        or ".." in revision
+        or "@{" in revision
+        or revision.endswith(("/", ".lock"))
+    ):
+        raise BadRequest(
+            f"{revision[:80]!a} cannot be a branch, tag or commit. Give a name such as main or v1.2."
+        )
+    return revision
+
+
+async def look(git: Git, repo: RepoUrl, revision: str | None) -> Found:
+    """Ask the repository which commit a branch or tag is at; None asks for its default branch."""
+    if revision is not None and COMMIT.fullmatch(revision):
+        return Found(revision)
+    wanted = ["HEAD"] if revision is None else _spellings(revision)
+    told = _refs(await git.run("ls-remote", "--symref", "--", repo.shown, *wanted, remote=repo))
+    if revision is None:
+        if "HEAD" in told.ids:
+            return Found(told.ids["HEAD"], told.links.get("HEAD"))
+        await _refuse_empty(git, repo)
+        raise NotFound(
+            f"{repo} has no default branch. Name a branch: one of those that `git ls-remote` lists."
+        )
+    for ref in wanted:
+        if ref in told.ids:
+            return Found(told.ids.get(f"{ref}^{{}}", told.ids[ref]), ref)
+    if ABBREVIATED.fullmatch(revision):
+        return Found(revision)  # told by what is fetched
+    raise await _unknown(git, repo, revision)
+
+
+async def fetch(
+    git: Git, repo: RepoUrl, mirror: Path, found: Found, *, on_progress: OnProgress | None = None
+) -> str:
+    """Bring a commit and its history into the mirror. Returns its id, in full."""
+    await make(git, mirror)
+    if await has_commit(git, mirror, found.commit):
+        return await resolve(git, mirror, found.commit)
+    if found.ref is not None:
+        await _fetch(git, repo, mirror, f"+{found.ref}:{_own_ref(found.ref)}", on_progress=on_progress)
+    elif COMMIT.fullmatch(found.commit):
+        try:
+            await _fetch(
+                git, repo, mirror, f"+{found.commit}:{_own_ref(found.commit)}", on_progress=on_progress
+            )
+        except NotFound:  # many a server gives only what a branch points at
+            await _fetch(git, repo, mirror, *EVERYTHING, on_progress=on_progress)
+    else:
+        await _fetch(git, repo, mirror, *EVERYTHING, on_progress=on_progress)
+    try:
+        return await resolve(git, mirror, found.commit)
+    except GitFailed:
+        pass
+    if found.ref is not None:  # it moved between the question and now
+        return await resolve(git, mirror, _own_ref(found.ref))
+    raise NotFound(f"{repo} has no commit {found.commit}. Push it first, or name a branch.")
+
+
+async def make(git: Git, mirror: Path) -> None:
+    """Have an empty mirror there if there is none."""
+    if not (mirror / "HEAD").exists():
+        await git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
+
+
+async def has_commit(git: Git, mirror: Path, commit: str) -> bool:
+    """Whether a commit is there with all that belongs to it."""
+    try:
+        id = await resolve(git, mirror, commit)
+        # What a fetch that was cut short leaves is not reachable from any ref.
+        held = await git.run("for-each-ref", "--count=1", f"--contains={id}", git_dir=mirror)
+    except GitFailed:
+        return False
+    return bool(held)
+
+
+async def resolve(git: Git, mirror: Path, revision: str) -> str:
+    """The id of a commit, in full."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return (await git.run(*words, git_dir=mirror)).decode().strip()
+
+
+async def keep(git: Git, mirror: Path, commit: str, name: str) -> None:
+    """Give a commit that was brought in by other ways a ref of its own, so that it counts as complete."""
+    await git.run("update-ref", _own_ref(name), commit, git_dir=mirror)
+
+
+async def replace_tags(git: Git, mirror: Path, tags: Mapping[str, str]) -> None:
+    """Have these tags and no others; in two steps, since `a` may have to go before `a/b` can come."""
+    old = await git.run("for-each-ref", "--format=delete %(refname)", "refs/tags", git_dir=mirror)
+    new = os.fsencode("".join(f"update {ref} {id}\n" for ref, id in tags.items()))
+    for commands in (old, new):
+        if commands:
+            await git.run("update-ref", "--stdin", git_dir=mirror, stdin=commands)
+
+
+EVERYTHING = ("+refs/heads/*:refs/hutch/heads/*", "+refs/tags/*:refs/tags/*")
+
+
+async def _fetch(
+    git: Git, repo: RepoUrl, mirror: Path, *refspecs: str, on_progress: OnProgress | None
+) -> None:
+    words = ["fetch", "--progress", "--no-write-fetch-head", "--force", "--no-recurse-submodules"]
+    if len(refspecs) > 1:
+        words.append("--prune")
+    words += ["--", repo.shown, *refspecs]
+    try:
+        await git.run(*words, git_dir=mirror, remote=repo, on_progress=on_progress, timeout_s=3600)
+    except Unavailable as error:
+        if "cannot lock ref" not in str(error):
+            raise
+        # A tag `a` gave way to a tag `a/b`, or the other way round.
+        await replace_tags(git, mirror, {})
+        await git.run(*words, git_dir=mirror, remote=repo, on_progress=on_progress, timeout_s=3600)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refs:
+    ids: dict[str, str]
+    links: dict[str, str]
+
+
+def _refs(listing: bytes) -> _Refs:
+    """What `ls-remote --symref` printed; a server may have sent anything."""
+    ids, links = {}, {}
+    for line in listing.decode(errors="surrogateescape").split("\n"):
+        value, _, name = line.partition("\t")
+        if COMMIT.fullmatch(value):
+            ids[name] = value
+        elif value.startswith("ref: refs/heads/") and _is_ref(value[5:]):
+            links[name] = value[5:]
+    return _Refs(ids, links)
+
+
+def _is_ref(name: str) -> bool:
+    return REVISION.fullmatch(name) is not None and ".." not in name and "//" not in name
+
+
+def _spellings(revision: str) -> list[str]:
+    if revision.startswith("refs/"):
+        return [revision, f"{revision}^{{}}"]
+    tag = f"refs/tags/{revision}"
+    return [f"refs/heads/{revision}", tag, f"{tag}^{{}}"]
+
+
+def _own_ref(name: str) -> str:
+    return f"refs/hutch/one/{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}"
+
+
+async def _unknown(git: Git, repo: RepoUrl, revision: str) -> NotFound:
+    """The refusal of a name that the repository does not have, with those that it may have been meant for."""
+    told = _refs(await git.run("ls-remote", "--heads", "--tags", "--refs", "--", repo.shown, remote=repo))
+    names = [name.split("/", 2)[2] for name in told.ids if name.startswith(("refs/heads/", "refs/tags/"))]
+    if not names:
+        await _refuse_empty(git, repo)
+    return unknown_revision(str(repo), revision, names)
+
+
+def unknown_revision(where: str, revision: str, names: list[str]) -> NotFound:
+    """The same, for whoever knows the names already."""
+    near = difflib.get_close_matches(revision, names, n=3, cutoff=0.5)
+    listed = near or sorted(names)[:5]
+    shown = ", ".join(ascii(name)[1:-1] for name in listed)
+    way_out = f"Did you mean {shown}?" if near else f"It has {shown or 'none'}."
+    return NotFound(f"{where} has no branch, tag or commit '{revision}'. {way_out}")
+
+
+async def _refuse_empty(git: Git, repo: RepoUrl) -> None:
+    if not await git.run("ls-remote", "--", repo.shown, remote=repo):
+        raise Conflict(f"{repo} is empty: it has no commit yet. Push one, or start from files instead.")

@@ -1,0 +1,141 @@
+"""The address of a repository, checked before git sees it.
+
+git takes far more than addresses: `ext::` runs a command, a leading dash is an
+option, and a host that begins with a dash is an option of ssh. Here is what is
+left: https, http, ssh in its two spellings, and directories of this machine.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from hutch.domain.errors import BadRequest
+
+Transport = Literal["https", "http", "ssh", "path"]
+
+LONGEST = 2048
+CONTROL = re.compile(r"[\x00-\x20\x7f\u0080-\u009f\u2028\u2029]")
+HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+SCP_LIKE = re.compile(r"(?:(?P<user>[^@/:\[\]]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^@/:\[\]]+):(?P<path>.+)")
+HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?|\[[0-9A-Fa-f:.]+\]")
+USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%\\-]*")
+WANTED = (
+    "Give a URL such as https://example.com/team/project.git, git@example.com:team/project.git or a path."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RepoUrl:
+    """Where a repository is. `shown` never holds a password, and is what git is given as its argument."""
+
+    transport: Transport
+    shown: str
+    credentials: tuple[str, str] | None = field(default=None, repr=False)  # that were written into it
+    path: Path | None = None  # of a repository on this machine
+
+    @property
+    def name(self) -> str:
+        """The repository's name for people: the last part of the address."""
+        last = re.split(r"[/:]", self.shown.rstrip("/"))[-1].removesuffix(".git")
+        return last or "repository"
+
+    @property
+    def key(self) -> str:
+        """A name for files about this repository: readable, and no other repository's."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")[:40] or "repository"
+        return f"{slug}-{hashlib.sha256(self.shown.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def parse_repo_url(text: str) -> RepoUrl:
+    """Read an address; what is none of the known kinds is refused."""
+    shown = _scrubbed(text)
+    if not text or len(text) > LONGEST:
+        raise BadRequest(f"A repository's address has 1 to {LONGEST} characters; this one has {len(text)}.")
+    if text.startswith("-"):
+        raise BadRequest(f"'{shown}' begins with a dash, as options do. {WANTED}")
+    if HELPER.match(text):
+        raise BadRequest(
+            f"'{shown.partition('::')[0]}::' would run a program to reach a repository. {WANTED}"
+        )
+    if found := SCHEME.match(text):
+        _refuse_control(text, shown)
+        return _with_scheme(text, found[1].lower())
+    if (found := SCP_LIKE.fullmatch(text)) and not text.startswith(("/", ".", "~")):
+        _refuse_control(text, shown)
+        return _scp_like(text, found)
+    if "\0" in text or "\n" in text:
+        raise BadRequest(f"'{shown}' holds a character that no address has. {WANTED}")
+    try:
+        return from_path(Path(text).expanduser())
+    except RuntimeError:
+        raise BadRequest(f"'{shown}' begins with the home of a user who does not exist. {WANTED}") from None
+
+
+def from_path(path: Path) -> RepoUrl:
+    """A repository of this machine."""
+    absolute = path.absolute()
+    return RepoUrl("path", str(absolute), path=absolute)
+
+
+def _with_scheme(text: str, scheme: str) -> RepoUrl:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise BadRequest(
+            f"'{_scrubbed(text)}' is not a URL: its host or port cannot be read. {WANTED}"
+        ) from None
+    if scheme == "file":
+        if host not in ("", "localhost"):
+            raise BadRequest(f"'{_scrubbed(text)}' names another machine. Use ssh:// or https:// for that.")
+        path = unquote(parts.path, errors="surrogateescape")
+        if "\0" in path or not path.startswith("/"):
+            raise BadRequest(f"'{_scrubbed(text)}' names no directory. Write file:///path/to/repository.")
+        return from_path(Path(path))
+    if scheme not in ("https", "http", "ssh"):
+        raise BadRequest(
+            f"'{scheme}://' is not a way to reach a repository here. Use https, http, ssh or file."
+        )
+    place = parts.netloc.rpartition("@")[2]
+    bare = f"[{host}]" if ":" in host else host
+    if not HOST.fullmatch(bare) or not re.fullmatch(r"(\[.*\]|[^:]*)(:\d*)?", place):
+        raise BadRequest(f"'{_scrubbed(text)}' has no usable host. {WANTED}")
+    if not parts.path.strip("/") or parts.path.lstrip("/").startswith("-"):
+        raise BadRequest(f"'{_scrubbed(text)}' names no repository on {host}. {WANTED}")
+    where = bare.lower() + (f":{port}" if port else "")
+    rest = parts.path + (f"?{parts.query}" if parts.query else "")
+    user = parts.netloc.rpartition("@")[0]
+    if scheme == "ssh":
+        name = user.partition(":")[0]  # ssh takes no password from us
+        if name and not USER.fullmatch(name):
+            raise BadRequest(f"'{_scrubbed(text)}' has no usable user name. {WANTED}")
+        return RepoUrl("ssh", f"ssh://{name}@{where}{rest}" if name else f"ssh://{where}{rest}")
+    transport: Transport = "https" if scheme == "https" else "http"
+    name, _, password = (unquote(part) for part in user.partition(":"))
+    if CONTROL.search(name + password):
+        raise BadRequest(f"'{_scrubbed(text)}' has credentials with a space or control character in them.")
+    return RepoUrl(transport, f"{scheme}://{where}{rest}", credentials=(name, password) if user else None)
+
+
+def _scp_like(text: str, found: re.Match[str]) -> RepoUrl:
+    user, host, path = found["user"], found["host"], found["path"]
+    if not HOST.fullmatch(host) or (user and not USER.fullmatch(user)) or path.startswith("-"):
+        raise BadRequest(f"'{_scrubbed(text)}' is not an address that ssh can be given. {WANTED}")
+    return RepoUrl("ssh", text)
+
+
+def _refuse_control(text: str, shown: str) -> None:
+    if CONTROL.search(text):
+        raise BadRequest(f"'{shown}' holds a space or a control character. Write it as %20 and the like.")
+
+
+def _scrubbed(text: str) -> str:
+    """An address that could not be read, without what may be a password."""
+    return ascii(re.sub(r"//[^/]*@", "//", text[:200]))[1:-1]

@@ -1,0 +1,68 @@
+"""Each complaint of git's finds its family and says what to do."""
+
+import pytest
+
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.forge.failure import explain
+from hutch.forge.repo_url import parse_repo_url
+
+URL = parse_repo_url("https://example.com/team/project.git")
+
+
+@pytest.mark.parametrize(
+    ("said", "family", "way_out"),
+    [
+        (
+            "remote: Not Found\nfatal: repository 'https://example.com/team/project.git/' not found",
+            NotFound,
+            "Check the address",
+        ),
+        (
+            "ERROR: Repository not found.\nfatal: Could not read from remote repository.",
+            NotFound,
+            "Check the address",
+        ),
+        (
+            "fatal: could not read Username for 'https://example.com': terminal prompts disabled",
+            Denied,
+            "an ssh key or a git credential helper",
+        ),
+        ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "credential"),
+        (
+            "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+            Denied,
+            "an ssh key",
+        ),
+        (
+            "fatal: unable to access 'x': The requested URL returned error: 403",
+            Denied,
+            "credential helper that does",
+        ),
+        ("Host key verification failed.\nfatal: Could not read", Denied, "check the key"),
+        ("fatal: couldn't find remote ref refs/heads/nope", NotFound, "Name a branch"),
+        ("fatal: unable to access 'x': Could not resolve host: example.com", Unavailable, "Check how"),
+        ("ssh: Could not resolve hostname x: Name or service not known", Unavailable, "the network"),
+        ("fatal: unable to access 'x': Failed to connect to example.com port 443", Unavailable, "Try again"),
+        ("fatal: unable to access 'x': SSL certificate problem: self-signed", Unavailable, "certificate"),
+        ("fatal: write error: No space left on device\nfatal: index-pack failed", Unavailable, "Free some"),
+        (
+            "error: object 0123456789012345678901234567890123456789: hasDotgit: contains '.git'\n"
+            "fatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output",
+            BadRequest,
+            "git fsck",
+        ),
+        ("fatal: transport 'file' not allowed", Denied, "not allowed"),
+        ("fatal: the remote end hung up unexpectedly", Unavailable, "Try again"),
+        ("something new", Unavailable, "by hand"),
+        ("", Unavailable, "did not say why"),
+    ],
+)
+def test_the_family_and_the_way_out(said: str, family: type[HutchError], way_out: str) -> None:
+    error = explain(said, URL)
+    assert type(error) is family
+    assert way_out in str(error) and "https://example.com/team/project.git" in str(error)
+
+
+def test_a_strangers_words_are_made_harmless() -> None:
+    error = explain(f"remote: \x1b[2J\x07{'x' * 5000}\n", URL)
+    assert "\x1b" not in str(error) and "\x07" not in str(error) and len(str(error)) < 600

@@ -1,0 +1,196 @@
+"""A mirror of a real repository, over a real connection."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.forge.repositories import Server, commit, commit_tree, git, make_repository, serving
+
+from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.forge.git import Git
+from hutch.forge.mirror import Found, check_revision, fetch, has_commit, look
+from hutch.forge.repo_url import RepoUrl, parse_repo_url
+
+pytestmark = pytest.mark.anyio
+
+HOST = Git({"PATH": os.defpath})
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    directory = tmp_path / "served" / "project"
+    make_repository(directory, {"a.txt": "one\n"})
+    return directory
+
+
+@pytest.fixture
+def server(origin: Path) -> Iterator[Server]:
+    with serving(origin.parent) as opened:
+        yield opened
+
+
+@pytest.fixture
+def repo(server: Server) -> RepoUrl:
+    return parse_repo_url(server.url("project/.git"))
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    return tmp_path / "mirror.git"
+
+
+async def test_the_default_branch(origin: Path, repo: RepoUrl) -> None:
+    git(origin, "branch", "other")
+    found = await look(HOST, repo, None)
+    assert found == Found(git(origin, "rev-parse", "main"), "refs/heads/main")
+    assert found.branch == "main"
+
+
+async def test_a_branch_a_tag_and_a_commit(origin: Path, repo: RepoUrl) -> None:
+    first = git(origin, "rev-parse", "main")
+    git(origin, "tag", "-a", "v1", "-m", "annotated")
+    git(origin, "tag", "light")
+    git(origin, "checkout", "--quiet", "-b", "feature/x")
+    second = commit(origin, {"b.txt": "two\n"})
+    assert await look(HOST, repo, "feature/x") == Found(second, "refs/heads/feature/x")
+    assert await look(HOST, repo, "v1") == Found(first, "refs/tags/v1")
+    assert (await look(HOST, repo, "v1")).branch is None
+    assert await look(HOST, repo, "light") == Found(first, "refs/tags/light")
+    assert await look(HOST, repo, first) == Found(first)
+
+
+async def test_an_unknown_branch_is_told_with_names_that_are_near(origin: Path, repo: RepoUrl) -> None:
+    git(origin, "branch", "release-2024")
+    with pytest.raises(
+        NotFound, match=r"has no branch, tag or commit 'relase-2024'. Did you mean release-2024\?"
+    ):
+        await look(HOST, repo, "relase-2024")
+    with pytest.raises(NotFound, match=r"'zzz'. It has main, release-2024\."):
+        await look(HOST, repo, "zzz")
+
+
+async def test_an_empty_repository_is_told(origin: Path, server: Server) -> None:
+    git(origin.parent, "init", "--quiet", "--bare", "empty.git")
+    empty = parse_repo_url(server.url("empty.git"))
+    with pytest.raises(Conflict, match="is empty: it has no commit yet"):
+        await look(HOST, empty, None)
+    with pytest.raises(Conflict, match="is empty: it has no commit yet"):
+        await look(HOST, empty, "main")
+
+
+async def test_a_missing_repository_is_told(server: Server) -> None:
+    with pytest.raises(NotFound, match="There is no repository at"):
+        await look(HOST, parse_repo_url(server.url("gone.git")), None)
+
+
+async def test_a_branch_comes_with_its_history_and_tags_and_nothing_else(
+    origin: Path, repo: RepoUrl, mirror: Path
+) -> None:
+    git(origin, "tag", "v1")
+    second = commit(origin, {"a.txt": "two\n"})
+    git(origin, "checkout", "--quiet", "-b", "aside")
+    aside = commit(origin, {"big": "x" * 1000})
+    found = await look(HOST, repo, "main")
+    assert await fetch(HOST, repo, mirror, found) == second
+    assert git(mirror, "rev-list", "--count", second) == "2"
+    assert git(mirror, "tag") == "v1"
+    assert not await has_commit(HOST, mirror, aside)
+    assert "url" not in (mirror / "config").read_text()
+
+
+async def test_the_second_time_nothing_is_asked_for(repo: RepoUrl, mirror: Path, server: Server) -> None:
+    found = await look(HOST, repo, None)
+    await fetch(HOST, repo, mirror, found)
+    asked = len(server.asked)
+    assert await fetch(HOST, repo, mirror, found) == found.commit
+    assert len(server.asked) == asked
+
+
+async def test_a_commit_by_its_id_and_by_a_short_one(origin: Path, repo: RepoUrl, mirror: Path) -> None:
+    first = git(origin, "rev-parse", "main")
+    git(origin, "checkout", "--quiet", "-b", "aside")
+    second = commit(origin, {"b": "2"})
+    assert await fetch(HOST, repo, mirror, await look(HOST, repo, second[:9])) == second
+    assert await fetch(HOST, repo, mirror, await look(HOST, repo, first)) == first
+
+
+async def test_a_commit_that_no_branch_points_at(origin: Path, repo: RepoUrl, mirror: Path) -> None:
+    first = git(origin, "rev-parse", "main")
+    commit(origin, {"b": "2"})
+    assert await fetch(HOST, repo, mirror, Found(first)) == first
+
+
+async def test_a_commit_that_is_not_there(repo: RepoUrl, mirror: Path) -> None:
+    with pytest.raises(NotFound, match=f"has no commit {'1' * 40}"):
+        await fetch(HOST, repo, mirror, Found("1" * 40))
+    with pytest.raises(NotFound, match="has no commit 1111111"):
+        await fetch(HOST, repo, mirror, Found("1111111"))
+
+
+async def test_a_branch_that_moved_between_question_and_answer(
+    origin: Path, repo: RepoUrl, mirror: Path
+) -> None:
+    found = await look(HOST, repo, None)
+    git(origin, "checkout", "--quiet", "--orphan", "anew")
+    commit(origin, {"c": "3"})
+    git(origin, "branch", "-f", "main", "anew")
+    git(origin, "reflog", "expire", "--expire=now", "--all")
+    git(origin, "gc", "--quiet", "--prune=now")
+    assert await fetch(HOST, repo, mirror, found) == git(origin, "rev-parse", "main")
+
+
+async def test_a_tag_that_became_a_directory_of_tags(origin: Path, repo: RepoUrl, mirror: Path) -> None:
+    git(origin, "tag", "v")
+    await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+    git(origin, "tag", "-d", "v")
+    git(origin, "tag", "v/1")
+    commit(origin, {"d": "4"})
+    git(origin, "tag", "v/2")
+    await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+    assert git(mirror, "tag").split() in (["v/1", "v/2"], ["v/2"])
+
+
+async def test_submodules_are_not_followed_whatever_they_point_to(
+    origin: Path, repo: RepoUrl, mirror: Path, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    id = git(origin, "rev-parse", "HEAD")
+    evil = f'[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% {proof}\n\tupdate = !touch {proof}\n'
+    (origin / ".gitmodules").write_text(evil + '[submodule "../../y"]\n\tpath = y\n\turl = -u./payload\n')
+    git(origin, "add", ".gitmodules")
+    git(origin, "update-index", "--add", "--cacheinfo", f"160000,{id},x")
+    git(origin, "commit", "--quiet", "-m", "evil")
+    made = git(origin, "rev-parse", "HEAD")
+    assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == made
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", "..", "git~1"])
+async def test_a_tree_that_would_write_into_dot_git_is_refused(
+    origin: Path, repo: RepoUrl, mirror: Path, name: str
+) -> None:
+    blob = git(origin, "hash-object", "-w", "--stdin", stdin=b"[core]\n\tfsmonitor = touch /tmp/x\n")
+    below = git(origin, "mktree", stdin=f"100644 blob {blob}\tconfig\n".encode())
+    tree = git(origin, "mktree", stdin=f"040000 tree {below}\t{name}\n".encode())
+    commit_tree(origin, tree)
+    with pytest.raises(BadRequest, match="holds objects that git refuses"):
+        await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+
+
+async def test_old_and_harmless_faults_are_forgiven(origin: Path, repo: RepoUrl, mirror: Path) -> None:
+    tree = git(origin, "rev-parse", "HEAD^{tree}")
+    raw = f"tree {tree}\nauthor A <a b@example.com 1 +000\ncommitter A <a@example.com> 1 +0000\n\nold\n"
+    raw = raw.replace("<a b@example.com 1 +000", "<a@example.com> 01 +0000")
+    made = git(origin, "hash-object", "-w", "-t", "commit", "--literally", "--stdin", stdin=raw.encode())
+    git(origin, "update-ref", "refs/heads/main", made)
+    assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == made
+
+
+@pytest.mark.parametrize(
+    "revision",
+    ["", "-x", "--upload-pack=x", "a b", "a..b", "a~1", "HEAD@{1}", "a:b", "x\n", "x.lock", "x" * 300],
+)
+def test_what_is_no_branch_tag_or_commit(revision: str) -> None:
+    with pytest.raises(BadRequest, match="cannot be a branch, tag or commit"):
+        check_revision(revision)

@@ -1,0 +1,50 @@
+"""What git prints for people, taken apart."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutch.forge.progress import KEPT_BYTES, Listener, Progress
+
+PRINTED = (
+    b"remote: Enumerating objects: 5, done.        \n"
+    b"remote: Counting objects:  20% (1/5)\rremote: Counting objects: 100% (5/5), done.\n"
+    b"Receiving objects:  66% (200/300), 1.20 MiB | 3.00 MiB/s\rReceiving objects: 100% (300/300)\n"
+    b"warning: something else\nfatal: the end\n"
+)
+TOLD = [
+    Progress("Enumerating objects", 5),
+    Progress("Counting objects", 1, 5),
+    Progress("Counting objects", 5, 5),
+    Progress("Receiving objects", 200, 300),
+    Progress("Receiving objects", 300, 300),
+]
+
+
+@given(st.lists(st.integers(0, len(PRINTED)), max_size=8))
+def test_progress_is_told_and_the_rest_kept_however_it_arrives(cuts: list[int]) -> None:
+    told: list[Progress] = []
+    listener = Listener(told.append)
+    places = [0, *sorted(cuts), len(PRINTED)]
+    for start, end in pairwise(places):
+        listener.feed(PRINTED[start:end])
+    assert told == TOLD
+    assert listener.said() == "warning: something else\nfatal: the end"
+
+
+def test_a_server_that_talks_without_end_fills_no_memory() -> None:
+    listener = Listener(None)
+    for _ in range(200):
+        listener.feed(b"x" * KEPT_BYTES)
+    for _ in range(2000):
+        listener.feed(b"y" * 1000 + b"\n")
+    assert len(listener.said()) < 3 * KEPT_BYTES
+    assert listener.said().endswith("y")
+
+
+@given(st.binary(max_size=400))
+def test_anything_can_be_said(data: bytes) -> None:
+    listener = Listener(lambda progress: None)
+    listener.feed(data)
+    listener.said()
