@@ -173,6 +173,17 @@ def test_another_directory_by_option(place: Path) -> None:
     assert (place / "other" / "here").exists()
 
 
+def test_scripts_that_were_installed_on_this_machine_run(place: Path) -> None:
+    """Their first line names the interpreter by its path out here."""
+    environment = place / "work" / ".venv"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", environment], check=True)
+    tool = environment / "bin" / "tool"
+    tool.write_text(f"#!{environment}/bin/python\nimport sys\nprint(sys.prefix)\n")
+    tool.chmod(0o755)
+    ran = run(place, "--", ".venv/bin/tool")
+    assert (ran.returncode, ran.stdout.decode(), ran.stderr) == (0, f"{environment}\n", b"")
+
+
 def test_much_output_is_whole(place: Path) -> None:
     ran = run(place, "--", "seq", "3000000")
     assert ran.stdout == b"".join(b"%d\n" % number for number in range(1, 3_000_001))

@@ -49,6 +49,18 @@ def test_the_options_of_an_agents_jail() -> None:
     )
 
 
+def test_a_workspace_is_also_found_at_other_paths_where_nothing_else_is() -> None:
+    places = ("/home/me/repo", "/", "/tmp", "/home", "/home/hutch/repo", "/usr/src/repo", "/bin", "/etc/x")
+    places += ("/tmp/repo", "/tmp/repo/self", "/workspace", "/var", "/run/repo", "/x/../usr", "repo", "/opt")
+    words = " ".join(options(Policy(also_at=places, readonly=("/opt/tools",))))
+    assert words.endswith(
+        "--bind /srv/repo /workspace "
+        "--perms 0755 --dir /home --perms 0755 --dir /home/me --symlink /workspace /home/me/repo "
+        "--perms 0755 --dir /tmp --symlink /workspace /tmp/repo "
+        "--remount-ro / --chdir /workspace --seccomp 9"
+    )
+
+
 def test_a_workspace_can_be_closed_to_writing() -> None:
     words = options(Policy(writable=False))
     assert words[words.index("/srv/repo") - 1] == "--ro-bind"

@@ -199,3 +199,15 @@ async def test_closing_takes_daemons_that_ignore_everything(workspace: Path) -> 
     assert not Path(f"/proc/{warden}").exists()
     with pytest.raises(ProcessLookupError):
         os.kill(warden, signal.SIGCONT)
+
+
+async def test_a_link_to_the_workspace_leads_there_and_shows_nothing_else(workspace: Path) -> None:
+    (workspace / "file").write_text("found")
+    host = Path(__file__).resolve().parent  # exists out here: what is around it must not show
+    places = (str(host), "/home/somebody/repo", "/tmp/a/b", "/srv/deep/down/repo", "/usr/bin/repo", "/etc")
+    look = "for place; do cat $place/file || echo none; ls -A $(dirname $place) | wc -l; done; id -u > /tmp/x"
+    async with open_jail(workspace, Policy(also_at=places)) as jail:
+        ran = await jail.run(["/bin/sh", "-c", f"({look}) 2>/dev/null", "look", *places[:4]])
+        assert ran.stdout.decode().split() == ["found1"] * 4
+        ran = await jail.run(sh("ls -d /usr/bin/repo; cat /etc/file; mkdir /srv/deep/new"))
+        assert (ran.stdout, ran.stderr.count(b"No such file"), ran.stderr.count(b"Read-only")) == (b"", 2, 1)

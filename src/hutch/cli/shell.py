@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -78,6 +79,8 @@ def shell_command(
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
     policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net or ())
+    # Scripts name their interpreter by the path that they were installed under.
+    policy = replace(policy, also_at=(os.path.abspath(workspace), str(workspace.resolve())))  # noqa: PTH100
     own = OwnTerminal() if OwnTerminal.is_there() else None
     env = {"TERM": known_type(settings.terminal_type())}
     wish = Wish(tuple(command or ()), env, timeout)

@@ -20,6 +20,16 @@ WORKSPACE = "/workspace"
 HOME = "/home/hutch"
 WARDEN = "/run/hutch/warden.py"
 WARDEN_PROGRAM = "/run/hutch/warden"  # Python by another name, so that `pkill python` spares it
+OWN = (
+    "/dev",
+    "/etc",
+    "/proc",
+    "/run",
+    "/sys",
+    "/var/tmp",
+    HOME,
+    WORKSPACE,
+)  # where a jail has its own things
 HOSTNAME = "hutch"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 LONGEST_TIMEOUT_S = 600.0
@@ -69,6 +79,7 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     network: tuple[str, ...] = ()  # host patterns that the egress proxy lets through; () is no network
     readonly: tuple[str, ...] = ()  # host directories to show at the same place, not writable
+    also_at: tuple[str, ...] = ()  # paths that lead to the workspace as well, where nothing else is
     environment: tuple[tuple[str, str], ...] = ()  # added to every command's environment
     writable: bool = True  # whether the workspace may be changed
     commands: tuple[str, ...] | None = None  # programs that `run` accepts: manners, not a wall
@@ -175,9 +186,30 @@ def arguments(
         *("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/mnt", "--dir", "/sys"),
         *_flat(("--ro-bind", path, path) for path in policy.readonly),
         *("--bind" if policy.writable else "--ro-bind", workspace, WORKSPACE),
+        *_flat(_link(path) for path in free_paths(policy, system)),
         *("--remount-ro", "/", "--chdir", WORKSPACE),
         *("--seccomp", str(seccomp_fd)),
     ]
+
+
+def free_paths(policy: Policy, system: System) -> list[str]:
+    """Those of `also_at` where a jail has nothing, above or below, so that a link may be put there."""
+    taken = [*system.directories, *(name for name, _ in system.links), *policy.readonly, *OWN]
+    free = []
+    for path in policy.also_at:
+        wanted = PurePosixPath(path)
+        others = [PurePosixPath(other) for other in taken]
+        if not wanted.is_absolute() or ".." in wanted.parts or path in ("/", "/tmp"):
+            continue
+        if not any(wanted.is_relative_to(other) or other.is_relative_to(wanted) for other in others):
+            free.append(path)
+            taken.append(path)
+    return free
+
+
+def _link(path: str) -> list[str]:
+    above = [str(parent) for parent in reversed(PurePosixPath(path).parents)][1:]
+    return [*_flat(("--perms", "0755", "--dir", each) for each in above), "--symlink", WORKSPACE, path]
 
 
 def _parents(system: System, files: Mapping[str, int]) -> list[str]:
