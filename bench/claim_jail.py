@@ -7,30 +7,20 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 from bench.row import Row
 
-from hutch.jail.jail import Jailed, open_jail
+from hutch.jail import seccomp
+from hutch.jail.identity import Identity, claim_identity
+from hutch.jail.jail import Jailed, open_jail, start_jail
+from hutch.jail.launch import warden_source
+from hutch.jail.policy import AGENT, WARDEN, arguments, etc_files
+from hutch.jail.system import this_system
 
 CALLS, STARTS, JAILS = 300, 15, 50
 OUTPUT_BYTES = 200_000_000
-BWRAP = (
-    *(
-        "bwrap",
-        "--unshare-user",
-        "--unshare-all",
-        "--disable-userns",
-        "--new-session",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-    ),
-    *("--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib"),
-    *("--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
-    *("--tmpfs", "/home", "--remount-ro", "/", "/bin/true"),
-)
 
 
 async def timed_ms(call: Callable[[], Awaitable[object]]) -> float:
@@ -65,15 +55,61 @@ async def jailed_output(jail: Jailed) -> None:
     process.close()
 
 
-async def bwrap_true() -> None:
-    # Never as root: bubblewrap is started by an unprivileged user here too.
-    user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    await asyncio.to_thread(subprocess.run, BWRAP, check=True, cwd="/", **user)  # type: ignore[arg-type]
+async def bwrap_true(directory: Path, identity: Identity) -> None:
+    """What a jail's own bubblewrap does, with `/bin/true` in the warden's place: the same options, files,
+    filter and user. Not as root: a jail's is started by an unprivileged user too."""
+    with ExitStack() as stack:
+        texts = {**etc_files(identity.uid, identity.gid), WARDEN: warden_source()}
+        files = {name: memory_file(stack, text.encode()) for name, text in texts.items()}
+        filter_fd = memory_file(stack, seccomp.program(seccomp.this_machine(), counted=True))
+        options = arguments(
+            AGENT,
+            this_system(),
+            workspace=str(directory),
+            uid=identity.uid,
+            gid=identity.gid,
+            files=files,
+            seccomp_fd=filter_fd,
+        )
+        words = memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
+        process = await asyncio.create_subprocess_exec(
+            *("bwrap", "--args", str(words), "--", "/bin/true"),
+            cwd="/",
+            pass_fds=[*files.values(), filter_fd, words],
+            start_new_session=True,
+            user=identity.uid if identity.claim else None,
+            group=identity.gid if identity.claim else None,
+            extra_groups=[] if identity.claim else None,
+        )
+        assert await process.wait() == 0
 
 
-async def start_and_close(directory: Path) -> None:
-    async with open_jail(directory):
-        pass
+def memory_file(stack: ExitStack, data: bytes) -> int:
+    fd = os.memfd_create("bench")
+    stack.callback(os.close, fd)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+async def starts(directory: Path) -> list[Row]:
+    """Opened until ready for a command, and closed until nothing is left, in turns with bubblewrap alone."""
+    identity = claim_identity()
+    ready, closed, bare = [], [], []
+    try:
+        for _ in range(STARTS):
+            began = time.perf_counter()
+            jail = await start_jail(directory)
+            ready.append((time.perf_counter() - began) * 1000)
+            closed.append(await timed_ms(jail.close))
+            bare.append(await timed_ms(lambda: bwrap_true(directory, identity)))
+    finally:
+        identity.release()
+    theirs = statistics.median(bare)
+    return [
+        Row("jail ready", statistics.median(ready), theirs, "ms", 5, "bwrap … /bin/true, same options"),
+        Row("jail closed, nothing left", statistics.median(closed), None, "ms", 50),
+    ]
 
 
 def pss_mb(jail: Jailed) -> float:
@@ -98,12 +134,7 @@ async def compare(directory: Path) -> list[Row]:
         rates = [(await timed_ms(lambda: jailed_output(jail)), await timed_ms(bare_output)) for _ in range(5)]
         ours, theirs = (OUTPUT_BYTES / 1000 / statistics.median(times) for times in zip(*rates, strict=True))
         rows.append(Row("200 MB of stdout", ours, theirs, "MB/s", 0.7, "a bare pipe", at_least=True))
-    pairs = [
-        (await timed_ms(lambda: start_and_close(directory)), await timed_ms(bwrap_true))
-        for _ in range(STARTS)
-    ]
-    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
-    rows.append(Row("jail opened, ready and closed", ours, theirs, "ms", 5, "bwrap … /bin/true"))
+    rows += await starts(directory)
     async with AsyncExitStack() as stack:
         started = time.perf_counter()
         opening = [stack.enter_async_context(open_jail(directory)) for _ in range(JAILS)]
