@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from hutch.jail.pipes import USUAL_BYTES, widen
 from hutch.jail.seam import OnOutput, StreamName
 
 CHUNK_BYTES = 256 * 1024
@@ -111,7 +112,7 @@ class Pump:
         self._capture = capture
         self._on_output = on_output
         self._loop = asyncio.get_running_loop()
-        self._open = True
+        self._open, self._wide = True, False
         self._loop.add_reader(fd, self._readable)
 
     def drain(self) -> None:
@@ -137,6 +138,9 @@ class Pump:
         if not data:
             self.stop()
             return 0
+        if len(data) >= USUAL_BYTES and not self._wide:
+            self._wide = True
+            widen(self._fd)
         self._capture.add(self._name, data)
         if self._on_output is not None:
             try:

@@ -5,8 +5,13 @@ memory stays bounded by the pipe.
 """
 
 import asyncio
+import contextlib
 import errno
+import fcntl
 import os
+
+USUAL_BYTES = 64 * 1024  # that a pipe holds
+WIDE_BYTES = 256 * 1024
 
 
 class PipeReader:
@@ -17,13 +22,17 @@ class PipeReader:
         self.fd = fd
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
-        self._hung_up = False
+        self._watched = self._wide = self._hung_up = False
 
     async def read(self, most: int = 65536) -> bytes:
         """The next bytes; b"" when there will be no more."""
         while self.fd >= 0:
             try:
-                return os.read(self.fd, most)
+                data = os.read(self.fd, most)
+                if len(data) >= USUAL_BYTES and not self._wide:
+                    self._wide = True
+                    widen(self.fd)
+                return data
             except BlockingIOError:
                 await self._readable()
             except OSError as error:
@@ -45,12 +54,20 @@ class PipeReader:
 
     async def _readable(self) -> None:
         self._waiter = waiter = self._loop.create_future()
-        self._loop.add_reader(self.fd, _wake, waiter)
+        if not self._watched:
+            self._watched = True
+            self._loop.add_reader(self.fd, self._has_some)
         try:
             await waiter
         finally:
-            if self.fd >= 0:
-                self._loop.remove_reader(self.fd)
+            self._waiter = None
+
+    def _has_some(self) -> None:
+        """Watched on from read to read, which is most of a wait's cost, until nobody waits."""
+        if self._waiter is None:
+            self._watched = False
+            self._loop.remove_reader(self.fd)
+        _wake(self._waiter)
 
 
 class PipeWriter:
@@ -97,6 +114,12 @@ class PipeWriter:
         finally:
             if self.fd >= 0:
                 self._loop.remove_writer(self.fd)
+
+
+def widen(pipe: int) -> None:
+    """Let more fit in, for one who prints much."""
+    with contextlib.suppress(OSError):  # more than this user may have, or a terminal: then it stays as it is
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, WIDE_BYTES)
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

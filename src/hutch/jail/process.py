@@ -25,7 +25,6 @@ SAID = re.compile(
     rb"|failed (?P<step>[a-z]{1,8}) (?P<errno>\d{1,5})"
 )
 STATUS_BYTES = 1024  # all that a reaper has to say fits in this
-PIPE_BYTES = 256 * 1024
 SIGKILL = 9
 GONE_S = 10.0
 MOST_TRIES = 5

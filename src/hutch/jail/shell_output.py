@@ -1,16 +1,14 @@
 """A shell's two output pipes, read as they fill, unless whoever takes it has enough for now."""
 
 import asyncio
-import contextlib
-import fcntl
 import os
 import select
 from collections.abc import Callable
 
+from hutch.jail.pipes import WIDE_BYTES, widen
 from hutch.jail.seam import StreamName
 
 CHUNK_BYTES = 256 * 1024
-PIPE_BYTES = 256 * 1024
 Sink = Callable[[StreamName, bytes], None]
 
 
@@ -28,8 +26,7 @@ class ShellOutput:
         self._waiting = select.poll()
         self._reading = False
         for fd in self._pipes:
-            with contextlib.suppress(OSError):  # more than this user may have: then smaller ones do
-                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            widen(fd)
             self._waiting.register(fd, select.POLLIN)
         self.resume()
 
@@ -49,7 +46,7 @@ class ShellOutput:
     def drain(self) -> None:
         """Take what is in the pipes now; who still holds the other ends is not waited for."""
         for fd, _ in self._waiting.poll(0) if self._pipes else ():
-            rest = PIPE_BYTES
+            rest = WIDE_BYTES
             while rest > 0 and fd in self._pipes and (taken := self._readable(fd, self._pipes[fd])):
                 rest -= taken
 
