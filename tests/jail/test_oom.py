@@ -11,6 +11,7 @@ import pytest
 from hutch.domain.errors import HutchError
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.limits import make_group
+from hutch.jail.members import members
 from hutch.jail.oom import higher, prefer_commands
 from hutch.jail.policy import AGENT, MIB, Limits
 
@@ -32,6 +33,24 @@ async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
     after = await jail.run(SCORE)
     assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 16}  # thousandths of 2 GiB
     assert score(jail.warden_pid) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a command's score is root's to raise")
+async def test_commands_go_before_their_reapers_too(jail: Jailed) -> None:
+    if not jail._meter.counted:
+        pytest.skip("no cgroup to be had here")
+    before = score(os.getpid())
+    process = await jail.spawn(["sh", "-c", "sleep 500 & sleep 500"])
+    async with asyncio.timeout(60):
+        while True:
+            found = members(jail.warden_pid)
+            scores = [score(each.pid) for each in found if not each.trusted]
+            if len(scores) == 3 and set(scores) == {max(before, 0) + 32}:
+                break
+            await asyncio.sleep(0.01)
+    assert {score(each.pid) for each in found if each.trusted} == {max(before, 0) + 16}
+    await process.kill()
+    process.close()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may")

@@ -12,7 +12,7 @@ SUITES = (
         f"jail/test_{name}.py"
         for name in (
             *("control", "walls", "warden", "limits", "limits_hidden", "launch", "oom", "place"),
-            *("seccomp", "shell", "background"),
+            *("seccomp", "shell", "background", "members", "usage", "nameless", "watch"),
         )
     ),
 )

@@ -11,8 +11,8 @@ from hutch.app.ground import check_ground
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import EgressAttempt
+from hutch.jail.hits import size
 from hutch.jail.jail import Jailed, start_jail
-from hutch.jail.limits import size
 from hutch.jail.network import Outside
 from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
 from hutch.jail.probe import jail_checks

@@ -4,8 +4,8 @@ Measuring is a walk, and a walk costs; asking the file system how full it is
 costs nothing. So the walk is made only when the file system has filled up by
 enough to matter, and now and then besides, since somebody else may have freed
 what the jail has taken. The tree is the jail's and hostile: links are never
-followed, and depth is bounded. What fills the disk and is not in the tree may
-be in files without a name; those are asked for.
+followed, and depth is bounded. Files without a name are not in the tree, and
+are asked for.
 """
 
 import os
@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hutch.jail.watch import Nameless
+from hutch.jail.nameless import Nameless
 
 DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
-REST_S = 10.0  # between walks that nothing calls for
-QUICK_S, QUICK_REST_S = 0.02, 1.0  # a quick walk may be made more often: frees by others hide what was taken
-SHARE = 50  # a walk that takes a second is made at most every 50 seconds
+REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken
+CONFIRM, CONFIRM_S = 5, 0.02  # how often something is looked at again that may pass, and after how long
+SHARE = 50  # a walk that costs a second of a processor is made at most every 50 seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,36 +92,54 @@ class Growth:
         self._inodes = _inodes(directory)
         self._walked = time.monotonic()
         self._base: Measure | None = None
-        self._grown_bytes = 0
-        self._took_s = 0.0
+        self._grown = (0, 0)
+        self._cost_s = 0.0
+        self.owed = False  # whether something may have been written since the last walk
 
     def grown(self) -> tuple[int, int]:
         """Bytes and files by which it has grown, as far as known; walks only when it must."""
-        now = time.monotonic()
         if self._base is None:
             self._base = self._walk()
             self._unexplained(self._base)
-        room = self._most_bytes - self._grown_bytes
+            return self._grown
+        since_s = time.monotonic() - self._walked
+        is_due = since_s > max(REST_S, SHARE * self._cost_s)
+        is_urgent = self._is_filling() and since_s > min(REST_S, SHARE * self._cost_s)
+        self.owed = not (is_due or is_urgent)
+        return self._grown if self.owed else self.measured()
+
+    def measured(self) -> tuple[int, int]:
+        """The same, from a walk that is made now."""
+        began_s = time.thread_time()  # not the time of day: on a busy machine that says nothing of the cost
+        seen = self._walk()
+        base = self._base = self._base or seen
+        hidden = self._nameless()
+        grown = seen.bytes - base.bytes + hidden.bytes
+        unexplained = self._unexplained(seen)
+        if unexplained > self._most_bytes // 4 and (
+            not seen.whole or (unexplained > self._most_bytes and hidden.maybe_more and self._is_hiding())
+        ):
+            grown = max(grown, unexplained)
+        if seen.too_deep:
+            grown = max(grown, self._most_bytes + 1)
+        self._grown, self._cost_s = (grown, seen.files - base.files), time.thread_time() - began_s
+        return self._grown
+
+    def _is_hiding(self) -> bool:
+        """Whether there is always something that cannot be looked into. A command that is about to start
+        cannot either, for a moment, and is not to blame for what others write to the same disk."""
+        for _ in range(CONFIRM):
+            time.sleep(CONFIRM_S)
+            if not self._nameless().maybe_more:
+                return False
+        return True
+
+    def _is_filling(self) -> bool:
+        """Whether the file system tells of enough to matter, or too much was there already."""
+        room = self._most_bytes - self._grown[0]
         filled = _full(self._directory) - self._full
-        rest_s = QUICK_REST_S if self._took_s < QUICK_S else max(REST_S, SHARE * self._took_s)
-        due = now - self._walked > rest_s
         made = _inodes(self._directory) - self._inodes
-        urgent = (filled > room // 2 or made > self._most_files // 2) and now - self._walked > min(
-            1.0, SHARE * self._took_s
-        )
-        if due or urgent or self._grown_bytes > self._most_bytes:
-            seen = self._walk()
-            self._grown_bytes = seen.bytes - self._base.bytes
-            unexplained = self._unexplained(seen)
-            if unexplained > self._most_bytes // 4:
-                hidden = self._nameless()
-                self._grown_bytes += hidden.bytes
-                if not seen.whole or (hidden.maybe_more and unexplained > self._most_bytes):
-                    self._grown_bytes = max(self._grown_bytes, unexplained)
-            if seen.too_deep:
-                self._grown_bytes = max(self._grown_bytes, self._most_bytes + 1)
-            return self._grown_bytes, seen.files - self._base.files
-        return self._grown_bytes, 0
+        return room < 0 or filled > room // 2 or made > self._most_files // 2
 
     def _unexplained(self, seen: Measure) -> int:
         """How much fuller the file system is by something that is not in the tree."""
@@ -130,11 +148,10 @@ class Growth:
         return others - self._others
 
     def _walk(self) -> Measure:
-        began = time.monotonic()
+        began_s = time.thread_time()
         self._full, self._inodes = _full(self._directory), _inodes(self._directory)
         seen = measure(self._directory)
-        self._walked = time.monotonic()
-        self._took_s = self._walked - began
+        self._walked, self._cost_s = time.monotonic(), time.thread_time() - began_s
         return seen
 
 

@@ -6,6 +6,7 @@ it was daemonised.
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -16,9 +17,10 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
 from hutch.jail.control import Control, connected
+from hutch.jail.hits import hit_by_signal, size
 from hutch.jail.identity import Identity
 from hutch.jail.launch import Launched
-from hutch.jail.limits import Mark, Meter, hit_by_signal, size
+from hutch.jail.limits import Mark, Meter
 from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.oom import prefer_commands
 from hutch.jail.outcome import run_to_end
@@ -106,7 +108,9 @@ class Jailed:
         limits = limits or self.policy.limits
         timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
         check_timeout(timeout_s)
-        began, mark = time.monotonic(), self._meter.mark()
+        began = time.monotonic()
+        await self._meter.calm()  # before the mark: what was hit until then is another's
+        mark = self._meter.mark()
         process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
         capture = Capture(
             most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=self._output_path
@@ -192,10 +196,16 @@ class Jailed:
         return self._meter.hit_since(since) or hit_by_signal(ended, limits or self.policy.limits)
 
     async def clear(self) -> None:
-        for command in list(self._commands):
+        commands = list(self._commands)
+        for command in commands:
             if not command.has_begun:  # no process yet that could be killed
                 await command.doom()
         await self._control.clear()
+        # Who was sent SIGKILL takes room until it is buried, and the next command might find none.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                for command in commands:
+                    await command.gone()
 
     async def close(self) -> None:
         """End all that is inside and give everything back. Safe to call again."""

@@ -4,14 +4,19 @@ In a group full of small processes the warden would be the biggest, and the jail
 would end with it. So commands have a higher score. The warden writes its own
 to and fro around each fork, since a fork inherits it; it needs the descriptor
 from out here, because /proc is read-only in the jail and the warden's files in
-it are root's. Where we are not root either, the kernel chooses by size alone.
+it are root's. While it forks, the warden is as likely a victim as a command of
+its size, and so are the reapers at all times; so commands are raised once more
+from out here as soon as they are seen. Where we are not root, the kernel
+chooses by size alone.
 """
 
 import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hutch.jail.members import is_below
 from hutch.jail.policy import MIB
 
 WARDEN_BYTES = 32 * MIB  # more than it ever has
@@ -46,3 +51,26 @@ def prefer_commands(warden: int, *, memory_bytes: int) -> Scores | None:
         for pid in Path(f"/proc/{warden}/task/{warden}/children").read_text().split():
             Path(f"/proc/{pid}/oom_score_adj").write_text(str(commands))
     return Scores(fd, own, commands)
+
+
+class Raising:
+    """Puts the commands of a jail above its reapers, which are no smaller than many a command."""
+
+    def __init__(self, warden: int, *, memory_bytes: int) -> None:
+        self._warden = warden
+        own = int(Path(f"/proc/{warden}/oom_score_adj").read_text())
+        self._score = b"%d" % min(max(own, 0) + 2 * higher(memory_bytes), MOST)
+        self._known: set[int] = set()
+
+    def follow(self, commands: Iterable[int]) -> None:
+        """Raise those that were not there before. Blocks."""
+        now = set(commands)
+        for pid in now - self._known:
+            with contextlib.suppress(OSError):  # it is gone, or we may not
+                fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+                try:
+                    if is_below(pid, self._warden):  # the number may be another's by now; what is open is not
+                        os.write(fd, self._score)
+                finally:
+                    os.close(fd)
+        self._known = now

@@ -166,6 +166,10 @@ class Command:
         """Whether neither the command nor anything it started is left."""
         return self._gone.done()
 
+    async def gone(self) -> None:
+        """Until nothing is left of it."""
+        await asyncio.shield(self._gone)
+
     def on_gone(self, callback: Callable[[], None]) -> None:
         self._gone.add_done_callback(lambda _: callback())
 

@@ -1,334 +1,122 @@
-"""Looks into a jail from outside, for what no kernel limit covers.
+"""When to look into a jail, and what to do when it is over a limit.
 
-Only at this jail's own processes, and never at what they say of themselves. Each
-figure is an upper bound: first a cheap one from what /proc shows to everybody,
-and only when that is too much a closer look. A process may hide its pages, its
-leading thread or its descriptors, but not make the bound smaller.
+Often while it is at work or memory grows, rarely while nothing moves in it. The
+jail is cleared when a look says so, and meanwhile no command may start: it would
+be killed, or blamed, for another's deeds.
 """
 
-import contextlib
-import ctypes
-import os
-import re
-import signal
-import stat
-import threading
+import asyncio
 import time
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
-from hutch.jail.seccomp import Machine, this_machine
+from hutch.domain.errors import HutchError
+from hutch.jail.look import Look
 
-DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger
-TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways
-TCP_SOCKET_BYTES = 4096
-CLOSER_S = 0.1  # for a closer look at who shares memory with whom
-KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
-KCMP_FILES = 2
-STATUS = re.compile(rb"^(FDSize|VmSize|VmData|VmStk|VmPTE|VmSwap|RssAnon):\s+(\d+)", re.MULTILINE)
-ROLLUP = re.compile(rb"^(Anonymous|Pss_Anon):\s+(\d+)", re.MULTILINE)
-MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
-DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)
+LOOK_S = 0.2
+CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half used
+CALM_S = 0.002
+IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
+IDLE_SHARE = 0.02  # of a processor
 
-_libc = ctypes.CDLL(None, use_errno=True)
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A process of a jail."""
+class Watch:
+    """Looks at one jail again and again."""
 
-    pid: int
-    threads: tuple[int, ...]
-    trusted: bool  # a child of the warden: a reaper
+    def __init__(
+        self, look: Look, *, memory_bytes: int, counted: bool, clear: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.look = look
+        self._most_bytes = memory_bytes
+        self._idle_s = 2 * IDLE_LOOK_S if counted else IDLE_LOOK_S
+        self._clear = clear
+        self._busy = asyncio.Event()
+        self._waking: asyncio.Future[bool] | None = None
+        self._in_thread: asyncio.Future[Any] | None = None
+        self._has_begun = False  # whether it is known how large the workspace was at the start
+        self._task = asyncio.create_task(self._watch())
 
+    async def calm(self) -> None:
+        """Until a command may start: not before the workspace was measured, or what it makes would count as
+        having been there; and not while the jail is being cleared, or it would be hit for another's deeds."""
+        while not self._has_begun or self.look.is_clearing:  # noqa: ASYNC110 (set by a thread, and rare)
+            await asyncio.sleep(CALM_S)
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a jail's processes hold now."""
+    def busy(self, running: int) -> None:
+        """Tell how many commands run; with none there is nothing to watch."""
+        self.stir()
+        if running:
+            self._busy.set()
+        else:
+            self._busy.clear()
 
-    processes: int  # and threads, as the kernel counts them
-    memory_bytes: int
-    biggest: int  # pid of the one that holds most
-    biggest_bytes: int
-    descriptors: int
+    def stir(self) -> None:
+        """Something is about to run."""
+        if self._waking is not None:
+            _resolve(self._waking, True)
 
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._in_thread is None or self._in_thread.done():
+            self.look.close()
+        else:  # a walk may take a while, and needs its descriptors until then
+            self._in_thread.add_done_callback(lambda _: self.look.close())
 
-@dataclass(frozen=True, slots=True)
-class Nameless:
-    """Files without a name that a jail keeps on disk."""
-
-    bytes: int
-    maybe_more: bool  # something could not be looked into
-
-
-@dataclass(slots=True)
-class _Held:
-    member: Member
-    own_bytes: int  # its pages and page tables, those shared with a relative by fork included
-    mapped_bytes: int  # what could be shared memory
-
-
-def members(warden: int) -> list[Member]:
-    """The processes below the warden, who is not one of them: nobody gains by killing it."""
-    found: list[Member] = []
-    queue = [warden]
-    while queue:
-        parent = queue.pop()
-        for task in _tasks(parent):
-            for pid in map(int, _read(f"/proc/{parent}/task/{task}/children").split()):
-                queue.append(pid)
-                found.append(Member(pid, tuple(_tasks(pid)), trusted=parent == warden))
-    return found
-
-
-def below(root: int) -> list[int]:
-    """The descendants of a process."""
-    return [member.pid for member in members(root)]
-
-
-def usage(warden: int, jail: Sequence[Member], *, most_bytes: int, most_descriptors: int) -> Usage:
-    """Add up what they hold. Beyond the limits the sums are exact; below they are only low enough."""
-    every = [_held(member) for member in jail]
-    descriptors = sum(_descriptors(member) for member in jail)
-    if descriptors > most_descriptors:
-        descriptors = sum(_descriptors(member, shared=True) for member in jail)
-    unix, tcp = _sockets(warden)
-    known = descriptors * DESCRIPTOR_BYTES + unix * _unix_bytes() + tcp * TCP_SOCKET_BYTES
-    total = known + sum(held.own_bytes for held in every)
-    if total + sum(held.mapped_bytes for held in every) + tcp * TCP_BYTES > most_bytes:
-        known += _shared_bytes(every) + (_tcp_bytes(warden) if tcp else 0)
-        if known + sum(held.own_bytes for held in every) > most_bytes:
-            _look_closer(every)
-        total = known + sum(held.own_bytes for held in every)
-    biggest = max(every, key=lambda held: held.own_bytes, default=None)
-    return Usage(
-        processes=sum(max(1, len(member.threads)) for member in jail),
-        memory_bytes=total,
-        biggest=biggest.member.pid if biggest else 0,
-        biggest_bytes=biggest.own_bytes if biggest else 0,
-        descriptors=descriptors,
-    )
-
-
-def nameless(jail: Sequence[Member], *, skip: Collection[int]) -> Nameless:
-    """Files that were deleted, or never had a name, but are open; not those on the devices in `skip`."""
-    sizes: dict[tuple[int, int], int] = {}
-    maybe_more = False
-    for member in jail:
-        if member.trusted:
-            continue
-        for thread in _tables(member):
-            place = f"/proc/{member.pid}/task/{thread}"
-            try:
-                names = os.listdir(f"{place}/fd")  # noqa: PTH208
-                maps = _read(f"{place}/maps", strict=True)
-            except PermissionError:
-                maybe_more = True
-                continue
-            except OSError:
-                continue
-            for name in names:
-                try:
-                    about = os.stat(f"{place}/fd/{name}")  # noqa: PTH116
-                except OSError:
-                    continue
-                if stat.S_ISSOCK(about.st_mode):  # which may hold files in flight
-                    maybe_more |= re.search(rb"^scm_fds:\s+0$", _read(f"{place}/fdinfo/{name}"), re.M) is None
-                elif stat.S_ISREG(about.st_mode) and not about.st_nlink and about.st_dev not in skip:
-                    sizes[about.st_dev, about.st_ino] = about.st_blocks * 512
-            for _, _, _, device, inode in DELETED.findall(maps):
-                key = (os.makedev(*(int(part, 16) for part in device.split(b":"))), int(inode))
-                if key[0] not in skip and key not in sizes:  # it may be larger than what is mapped
-                    maybe_more = True
-    return Nameless(sum(sizes.values()), maybe_more)
-
-
-def kill_if_inside(pid: int, *, warden: int) -> bool:
-    """Kill a process, but only if it is below the warden: the number may be another's by now."""
-    try:
-        fd = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        if not _is_below(pid, warden):
-            return False
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-
-
-def tmpfs_use(directory: int) -> tuple[int, int]:
-    """Bytes and files in the tmpfs that a descriptor is on."""
-    about = os.fstatvfs(directory)
-    return (about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree
-
-
-def shared_memory_device() -> int:
-    """The kernel's own tmpfs, where shared memory without a name lives."""
-    fd = os.memfd_create("look", os.MFD_CLOEXEC)
-    try:
-        return os.fstat(fd).st_dev
-    finally:
-        os.close(fd)
-
-
-def _held(member: Member) -> _Held:
-    for thread in member.threads:  # the first may have exited and left the memory to the others
-        told = {
-            key: int(value)
-            for key, value in STATUS.findall(_read(f"/proc/{member.pid}/task/{thread}/status"))
-        }
-        if b"VmSize" in told:
-            own = told.get(b"RssAnon", 0) + told.get(b"VmPTE", 0) + told.get(b"VmSwap", 0)
-            mapped = max(0, told[b"VmSize"] - told.get(b"VmData", 0) - told.get(b"VmStk", 0))
-            return _Held(member, own * 1024, 0 if member.trusted else mapped * 1024)
-    return _Held(member, 0, 0)
-
-
-def _shared_bytes(every: Sequence[_Held]) -> int:
-    """Shared memory without a name, by what is mapped of it: its pages stay when no table shows them."""
-    device = shared_memory_device()
-    name = b"%02x:%02x" % (os.major(device), os.minor(device))
-    sizes: dict[bytes, int] = {}
-    unseen = 0
-    for held in every:
-        if not held.mapped_bytes:
-            continue
+    async def _watch(self) -> None:
         try:
-            maps = _maps(held.member)
-        except PermissionError:
-            unseen += held.mapped_bytes
-            continue
-        if name not in maps:
-            continue
-        for start, end, offset, where, inode in MAPPED.findall(maps):
-            if where == name:
-                size = int(offset, 16) + int(end, 16) - int(start, 16)
-                sizes[inode] = max(sizes.get(inode, 0), size)
-    return sum(sizes.values()) + unseen
-
-
-def _look_closer(every: Sequence[_Held]) -> None:
-    """Count pages once that processes share by fork, the biggest first. It may have to wait for one of them,
-    so this is done aside and for a short while; what is not known by then is left as it is."""
-    twice: dict[int, int] = {}
-    done = threading.Event()
-    deadline = time.monotonic() + CLOSER_S
-
-    def look() -> None:
-        for held in sorted(every, key=lambda held: held.own_bytes, reverse=True):
-            rollup = _read(f"/proc/{held.member.pid}/smaps_rollup")
-            told = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
-            twice[held.member.pid] = max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0))
-            if time.monotonic() > deadline:
-                return
-        done.set()
-
-    threading.Thread(target=look, daemon=True).start()
-    done.wait(CLOSER_S)
-    known = dict(twice)
-    for held in every:
-        held.own_bytes -= min(held.own_bytes, known.get(held.member.pid, 0))
-
-
-def _descriptors(member: Member, *, shared: bool = False) -> int:
-    """Of all its threads, which mostly share one table; `shared` finds out, and counts those once."""
-    count = 0
-    for thread in _tables(member) if shared else member.threads:
-        place = f"/proc/{member.pid}/task/{thread}"
-        with contextlib.suppress(OSError):
-            listed = os.stat(f"{place}/fd").st_size  # noqa: PTH116
-            if not listed:  # before Linux 6.2
+            await self._aside(self.look.look)
+        finally:
+            self._has_begun, self.look.is_clearing = True, False
+        pause_s, looked, before_bytes = CLOSE_LOOK_S, time.monotonic(), 0
+        while True:
+            if not self._busy.is_set():
+                await self._busy.wait()
+                pause_s = max(CLOSE_LOOK_S, LOOK_S - (time.monotonic() - looked))
+            await self._pause(pause_s)
+            since_s, looked = time.monotonic() - looked, time.monotonic()
+            moved_ns = self.look.pulse.moved_ns()
+            is_calm = moved_ns is not None and moved_ns < since_s * IDLE_SHARE * 1e9
+            pause_s = min(2 * pause_s, self._idle_s) if is_calm else LOOK_S
+            if moved_ns == 0 and not self.look.growth.owed:
+                continue
+            is_over, memory_bytes = await self._aside(self.look.look)
+            most = self._most_bytes
+            if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
+                pause_s = CLOSE_LOOK_S
+            before_bytes = memory_bytes
+            if is_over:
+                pause_s = CLOSE_LOOK_S
                 try:
-                    listed = len(os.listdir(f"{place}/fd"))  # noqa: PTH208
-                except PermissionError:
-                    listed = dict(STATUS.findall(_read(f"{place}/status"))).get(b"FDSize", 0)
-            count += int(listed)
-    return count
+                    await self._clear()
+                    await self._aside(self.look.settle)
+                except HutchError:
+                    return  # the jail is gone
+                finally:
+                    self.look.is_clearing = False
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        future = asyncio.ensure_future(asyncio.to_thread(work))
+        self._in_thread = future
+        return await asyncio.shield(future)
+
+    async def _pause(self, pause_s: float) -> None:
+        """Until the next look; a long one is cut short when a command is about to run."""
+        if pause_s > LOOK_S:
+            loop = asyncio.get_running_loop()
+            self._waking = loop.create_future()
+            timer = loop.call_later(pause_s, _resolve, self._waking, False)
+            try:
+                if not await self._waking:
+                    return
+            finally:
+                timer.cancel()
+            pause_s = CLOSE_LOOK_S
+        await asyncio.sleep(pause_s)
 
 
-def _tables(member: Member) -> Iterator[int]:
-    """A thread for each table of descriptors. Where the kernel does not compare, there is one."""
-    first, *others = member.threads or (member.pid,)
-    yield first
-    number = KCMP[this_machine()]
-    known = first
-    for thread in others:
-        if _libc.syscall(number, known, thread, KCMP_FILES, 0, 0) > 0:
-            known = thread
-            yield thread
-
-
-def _sockets(warden: int) -> tuple[int, int]:
-    """How many the jail's network has, in nobody's hands too: TCP, and all others."""
-    used = tcp = 0
-    for name in ("sockstat", "sockstat6"):
-        for line in _read(f"/proc/{warden}/net/{name}").splitlines():
-            key, _, rest = line.partition(b":")
-            if key == b"sockets":
-                used = int(rest.split()[1])
-            elif key in (b"TCP", b"TCP6"):
-                tcp += int(rest.split()[1])
-    return max(0, used - tcp), tcp
-
-
-def _tcp_bytes(warden: int) -> int:
-    """What waits in TCP connections. Twice: packets take more room than their content."""
-    total = 0
-    for name in ("tcp", "tcp6"):
-        for line in _read(f"/proc/{warden}/net/{name}").splitlines()[1:]:
-            waiting, _, come = line.split()[4].partition(b":")
-            total += 2 * (int(waiting, 16) + int(come, 16))
-    return total
-
-
-def _unix_bytes() -> int:
-    """What may wait in one socket: a sender's largest buffer, which the kernel doubles."""
-    return min(2 * int(_read("/proc/sys/net/core/wmem_max") or 212_992), 1024 * 1024)
-
-
-def _maps(member: Member) -> bytes:
-    for thread in member.threads:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if maps := _read(f"/proc/{member.pid}/task/{thread}/maps", strict=True):
-                return maps
-    return b""
-
-
-def _is_below(pid: int, root: int) -> bool:
-    """Follow the parents up: all may see them, whatever the process is."""
-    while pid > 1:
-        parent = re.search(rb"^PPid:\s+(\d+)", _read(f"/proc/{pid}/status"), re.MULTILINE)
-        pid = int(parent[1]) if parent else 0
-        if pid == root:
-            return True
-    return False
-
-
-def _tasks(pid: int) -> list[int]:
-    try:
-        return sorted(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208
-    except OSError:
-        return []
-
-
-def _read(path: str, *, strict: bool = False) -> bytes:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        if strict:
-            raise
-        return b""
-    parts = []
-    try:
-        while part := os.read(fd, 262_144):
-            parts.append(part)
-    except OSError:
-        if strict:
-            raise
-    finally:
-        os.close(fd)
-    return b"".join(parts)
+def _resolve(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)

@@ -1,0 +1,144 @@
+"""One look into a jail for limits that were hit and that no kernel keeps.
+
+Whatever stops something is noted with the limit's name, so that the command's
+result can tell. A look blocks, and so is made in a thread.
+"""
+
+import os
+from pathlib import Path
+
+from hutch.jail.cgroup import Cgroup
+from hutch.jail.growth import Growth
+from hutch.jail.hits import Hits, size
+from hutch.jail.members import Member, kill_if_inside, members
+from hutch.jail.nameless import Nameless, nameless
+from hutch.jail.oom import Raising
+from hutch.jail.policy import HOME, Limits
+from hutch.jail.pulse import Pulse
+from hutch.jail.seam import LimitHit
+from hutch.jail.usage import shared_memory_device, tmpfs_use, usage
+
+SLACK = 1.05  # after a hit, so that there is room to clean up in
+
+
+class Look:
+    """Looks at one jail, and remembers what was hit."""
+
+    def __init__(self, limits: Limits, group: Cgroup | None, *, warden: int, workspace: Path) -> None:
+        self.hits = Hits()
+        self.members: list[Member] = []
+        self.is_clearing = False  # set by a look before it kills; whoever clears takes it back
+        self.pulse = Pulse()
+        self._limits = limits
+        self._group = group
+        self._warden = warden
+        self._raising = Raising(warden, memory_bytes=limits.memory_bytes) if group is not None else None
+        self._ceilings: dict[LimitHit, float] = {}
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        self._tmpfs = {
+            path: os.open(f"/proc/{warden}/root{path}", flags) for path in ("/tmp", "/dev/shm", HOME)
+        }
+        self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
+        self._workspace = os.open(workspace, flags)
+        self.growth = Growth(
+            self._workspace,
+            most_bytes=limits.workspace_growth_bytes,
+            most_files=limits.workspace_growth_files,
+            nameless=self._nameless,
+        )
+
+    def look(self) -> tuple[bool, int]:
+        """Whether the jail must be cleared, and the memory it uses. Notes which limits were hit. Blocks."""
+        self.members = members(self._warden)
+        self.pulse.follow(
+            [
+                (self._warden, self._warden),
+                *((each.pid, thread) for each in self.members for thread in each.threads),
+            ]
+        )
+        if self._raising is not None:
+            self._raising.follow(each.pid for each in self.members if not each.trusted)
+        is_over, memory_bytes = (
+            self._watch_processes() if self._group is None else self._watch_group(self._group)
+        )
+        over = [hit for hit, used, most in self._kept(self.growth.grown()) if self._is_over(hit, used, most)]
+        over += self._over_in_terminals()
+        self.is_clearing = is_over or bool(over)
+        self.hits.note(over)
+        return self.is_clearing, memory_bytes
+
+    def settle(self) -> None:
+        """All have been killed. What they have left behind is nothing the next command is to blame for.
+        Blocks."""
+        for hit, used, most in self._kept(self.growth.measured()):
+            self._is_over(hit, used, most)
+
+    def close(self) -> None:
+        for fd in (*self._tmpfs.values(), self._workspace, self._terminals):
+            os.close(fd)
+        self.pulse.close()
+
+    def _watch_group(self, group: Cgroup) -> tuple[bool, int]:
+        used = group.uncounted_bytes()
+        if is_over := used > self._limits.memory_bytes // 2:
+            self.hits.note([LimitHit("memory_bytes", size(self._limits.memory_bytes))])
+        return is_over, used
+
+    def _watch_processes(self) -> tuple[bool, int]:
+        limits = self._limits
+        in_files = sum(tmpfs_use(fd)[0] for fd in self._tmpfs.values())
+        held = usage(
+            self._warden,
+            self.members,
+            most_bytes=limits.memory_bytes - in_files,
+            most_descriptors=limits.descriptors,
+        )
+        total = held.memory_bytes + in_files
+        if held.descriptors > limits.descriptors:
+            self.hits.note([LimitHit("descriptors", f"{limits.descriptors}")])
+            return True, total
+        if total > limits.memory_bytes:
+            self.hits.note([LimitHit("memory_bytes", size(limits.memory_bytes))])
+            # The biggest goes alone if that is enough; it may have gone already, to come back as another.
+            if total - held.biggest_bytes <= limits.memory_bytes:
+                return not kill_if_inside(held.biggest, warden=self._warden), total
+            self.is_clearing = True
+            for each in self.members:  # at once: the warden has to find its turn among them first
+                if not each.trusted:
+                    kill_if_inside(each.pid, warden=self._warden)
+            return True, total
+        if held.processes + 1 >= limits.processes:  # with the warden
+            self.hits.note_once(LimitHit("processes", f"{limits.processes}"))
+        return False, total
+
+    def _nameless(self) -> Nameless:
+        memory = {os.fstat(fd).st_dev for fd in self._tmpfs.values()} | {shared_memory_device()}
+        return nameless(members(self._warden), skip=memory)
+
+    def _kept(self, grown: tuple[int, int]) -> list[tuple[LimitHit, int, int]]:
+        """What stays when processes are killed: its limit, how much there is, and how much there may be."""
+        limits = self._limits
+        most_bytes, most_files = limits.workspace_growth_bytes, limits.workspace_growth_files
+        most = limits.tmpfs_files
+        return [
+            *(
+                (LimitHit("tmpfs_files", f"{most} in {path}"), tmpfs_use(fd)[1], most)
+                for path, fd in self._tmpfs.items()
+            ),
+            (LimitHit("workspace_growth_bytes", size(most_bytes)), grown[0], most_bytes),
+            (LimitHit("workspace_growth_files", f"{most_files}"), grown[1], most_files),
+        ]
+
+    def _over_in_terminals(self) -> list[LimitHit]:
+        most = self._limits.terminals
+        there = len(os.listdir(self._terminals)) - 1  # without ptmx  # noqa: PTH208
+        return [LimitHit("terminals", f"{most}")] if there > most else []
+
+    def _is_over(self, hit: LimitHit, used: int, most: int) -> bool:
+        """Whether it is, for the first time: a jail that is over its limit must still be able to delete."""
+        if used <= most:
+            self._ceilings.pop(hit, None)
+        elif used > self._ceilings.get(hit, most):
+            self._ceilings[hit] = used * SLACK
+            return True
+        return False

@@ -1,0 +1,113 @@
+"""Who is in a jail, as seen from outside.
+
+Only this jail's own processes, and never what they say of themselves. A process
+may leave its leading thread or give each thread descriptors of its own: whoever
+adds up what a jail holds goes by threads and by tables.
+"""
+
+import ctypes
+import os
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hutch.jail.seccomp import Machine, this_machine
+
+KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
+KCMP_FILES = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process of a jail."""
+
+    pid: int
+    threads: tuple[int, ...]
+    trusted: bool  # a child of the warden: a reaper
+
+
+def members(warden: int) -> list[Member]:
+    """The processes below the warden, who is not one of them: nobody gains by killing it."""
+    found: list[Member] = []
+    queue = [warden]
+    while queue:
+        parent = queue.pop()
+        for task in _tasks(parent):
+            for pid in map(int, read(f"/proc/{parent}/task/{task}/children").split()):
+                queue.append(pid)
+                found.append(Member(pid, tuple(_tasks(pid)), trusted=parent == warden))
+    return found
+
+
+def below(root: int) -> list[int]:
+    """The descendants of a process."""
+    return [member.pid for member in members(root)]
+
+
+def kill_if_inside(pid: int, *, warden: int) -> bool:
+    """Kill a process, but only if it is below the warden: the number may be another's by now."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not is_below(pid, warden):
+            return False
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def is_below(pid: int, root: int) -> bool:
+    """Follow the parents up: all may see them, whatever the process is."""
+    while pid > 1:
+        parent = re.search(rb"^PPid:\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
+        pid = int(parent[1]) if parent else 0
+        if pid == root:
+            return True
+    return False
+
+
+def tables(member: Member) -> Iterator[int]:
+    """A thread for each table of descriptors. Where the kernel does not compare, there is one."""
+    first, *others = member.threads or (member.pid,)
+    yield first
+    number = KCMP[this_machine()]
+    known = first
+    for thread in others:
+        if _libc.syscall(number, known, thread, KCMP_FILES, 0, 0) > 0:
+            known = thread
+            yield thread
+
+
+def _tasks(pid: int) -> list[int]:
+    try:
+        return sorted(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def read(path: str, *, strict: bool = False) -> bytes:
+    """A file of /proc, b"" when it cannot be read; `strict` tells why."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        if strict:
+            raise
+        return b""
+    parts = []
+    try:
+        while part := os.read(fd, 262_144):
+            parts.append(part)
+    except OSError:
+        if strict:
+            raise
+    finally:
+        os.close(fd)
+    return b"".join(parts)

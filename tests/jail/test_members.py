@@ -1,0 +1,42 @@
+"""Who is in a jail, and who is not."""
+
+import asyncio
+import os
+
+import pytest
+
+from hutch.jail.jail import Jailed
+from hutch.jail.members import is_below, kill_if_inside, members, tables
+
+pytestmark = pytest.mark.anyio
+
+THREADS = (
+    "import ctypes, threading, time\nready = threading.Barrier(4)\n"
+    "def plain():\n    ready.wait()\n    time.sleep(500)\n"
+    "def apart():\n    ctypes.CDLL(None).unshare(0x400)\n    plain()\n"
+    "for each in (plain, apart, apart): threading.Thread(target=each).start()\n"
+    "ready.wait()\nprint(1, flush=True)"
+)
+
+
+async def test_only_what_is_below_the_warden_is_killed(jail: Jailed) -> None:
+    process = await jail.spawn(["sleep", "60"])
+    while not process.has_begun:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    sleeping = [each for each in members(jail.warden_pid) if not each.trusted]
+    assert not kill_if_inside(os.getpid(), warden=jail.warden_pid)
+    assert not kill_if_inside(1, warden=jail.warden_pid)
+    assert kill_if_inside(sleeping[0].pid, warden=jail.warden_pid)
+    assert (await process.wait()).signal == 9
+    process.close()
+
+
+async def test_threads_are_listed_and_their_own_tables(jail: Jailed) -> None:
+    process = await jail.spawn(["python3", "-c", THREADS])
+    assert process.stdout is not None
+    assert await process.stdout.read() == b"1\n"
+    (member,) = [each for each in members(jail.warden_pid) if not each.trusted]
+    assert is_below(member.pid, jail.warden_pid)
+    assert (len(member.threads), len(list(tables(member)))) == (4, 3)  # one thread shares the first's
+    await process.kill()
+    process.close()

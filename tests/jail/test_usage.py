@@ -1,0 +1,69 @@
+"""What a jail holds is counted once, and wherever it is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.members import members
+from hutch.jail.policy import MIB, Limits, Policy
+from hutch.jail.seam import LimitHit
+from hutch.jail.usage import usage
+
+pytestmark = pytest.mark.anyio
+
+SMALL = Limits(
+    processes=60, memory_bytes=200 * MIB, tmp_bytes=60 * MIB, shm_bytes=20 * MIB, home_bytes=20 * MIB
+)
+FORKED = (
+    "import os, time\nx = b'x' * (60 << 20)\n"
+    "for _ in range(7):\n    if os.fork() == 0: break\ntime.sleep(1.5)\nprint('whole', flush=True)"
+)
+
+
+def python(script: str) -> list[str]:
+    return ["python3", "-c", script]
+
+
+async def test_memory_that_forks_share_counts_once(workspace: Path) -> None:
+    async with open_jail(workspace, Policy(limits=SMALL)) as jail:
+        ran = await jail.run(python(FORKED), timeout_s=120)
+        assert (ran.stdout.split(), ran.limit_hit) == ([b"whole"] * ran.stdout.count(b"whole"), None)
+
+
+async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -> None:
+    """Those of a thread with a table of its own too."""
+    script = (
+        "import ctypes, os, threading, time\n"
+        "def take():\n    ctypes.CDLL(None).unshare(0x400)\n"
+        "    [os.dup(0) for _ in range(200)]\n    time.sleep(500)\n"
+        "for _ in range(5): threading.Thread(target=take).start()"
+    )
+    async with open_jail(workspace, Policy(limits=replace(SMALL, descriptors=900))) as jail:
+        counted = jail._meter.counted
+        ran = await jail.run(python(script), timeout_s=3 if counted else 120)
+        assert ran.limit_hit == (
+            LimitHit("command_timeout_s", "3 s") if counted else LimitHit("descriptors", "900")
+        )
+        script = script.replace("ctypes.CDLL(None).unshare(0x400)", "pass").replace("200", "150")
+        shared = await jail.run(python(script), timeout_s=1.5)
+        assert shared.limit_hit == LimitHit("command_timeout_s", "1.5 s")
+
+
+async def test_sockets_count_by_what_they_could_hold(jail: Jailed) -> None:
+    def held() -> int:
+        pid = jail.warden_pid
+        return usage(pid, members(pid), most_bytes=1, most_descriptors=1).memory_bytes
+
+    before = held()
+    script = (
+        "import socket, time\nkept = [socket.socketpair() for _ in range(100)]\n"
+        "print(1, flush=True)\ntime.sleep(9)"
+    )
+    process = await jail.spawn(python(script))
+    assert process.stdout is not None
+    assert await process.stdout.read() == b"1\n"
+    assert held() - before > 200 * 200_000
+    await process.kill()
+    process.close()

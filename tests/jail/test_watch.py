@@ -1,0 +1,47 @@
+"""Looks are made when there is something to see."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.members import below
+from hutch.jail.policy import Limits, Policy
+from hutch.jail.seam import PIPE, LimitHit
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_idle_shell_is_looked_at_rarely_and_a_stir_wakes_the_watcher(jail: Jailed) -> None:
+    process = await jail.spawn(["sh", "-c", "read x; echo $x; sleep 60"], stdin=PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    assert jail._meter.watch is not None
+    look = jail._meter.watch.look
+    async with asyncio.timeout(60):
+        while True:  # it takes a few looks to grow calm
+            seen = look.members
+            await asyncio.sleep(2.5)
+            if look.members is seen:  # for longer than the longest pause, nobody has looked
+                break
+    assert len(below(jail.warden_pid)) == len(seen)
+    await process.stdin.write(b"hello\n")
+    jail.mark()
+    assert await process.stdout.read() == b"hello\n"
+    async with asyncio.timeout(60):
+        while look.members is seen:  # noqa: ASYNC110 (set by a thread)
+            await asyncio.sleep(0.01)
+    await process.kill()
+    process.close()
+
+
+async def test_a_jail_that_has_too_many_files_can_be_cleaned(workspace: Path) -> None:
+    """Nobody is killed for what was there before, however often it is seen."""
+    limits = replace(Limits(), workspace_growth_files=1000)
+    make = "import time\nfor n in range(3000): open(str(n), 'x').close()\ntime.sleep(500)"
+    async with open_jail(workspace, Policy(limits=limits)) as jail:
+        ran = await jail.run(["python3", "-c", make], timeout_s=120)
+        assert ran.limit_hit == LimitHit("workspace_growth_files", "1000")
+        cleaned = await jail.run(["sh", "-c", "sleep 3; ls | wc -l"])  # several looks
+        assert (int(cleaned.stdout) > 1000, cleaned.limit_hit) == (True, None)
