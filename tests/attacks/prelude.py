@@ -1,4 +1,4 @@
-# ruff: noqa: F401, PTH208
+# ruff: noqa: F401, PTH110, PTH208
 # What every attack's program begins with. It is text, run inside by any Python from 3.9 on.
 import ctypes
 import errno
@@ -125,6 +125,13 @@ def limit(kind, value):
         resource.setrlimit(kind, (value, value))
     except ValueError:
         raise OSError(errno.EPERM, "setrlimit") from None
+
+
+def until_told():
+    """Wait for the word that the host has seen it."""
+    end = time.time() + 60
+    while HOST.get("tight") and time.time() < end and not os.path.exists("/workspace/told"):
+        time.sleep(0.02)
 
 
 def touch(view, size, step=4096):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hutch.jail.policy import MIB, Limits
+from hutch.jail.policy import GIB, MIB, Limits
 
 PRELUDE = (Path(__file__).parent / "prelude.py").read_text()
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
@@ -12,7 +12,7 @@ SMALL = Limits(
     tmp_bytes=16 * MIB,
     shm_bytes=8 * MIB,
     home_bytes=8 * MIB,
-    workspace_growth_bytes=256 * MIB,
+    workspace_growth_bytes=64 * GIB,  # of a disk that others fill too
 )
 
 
