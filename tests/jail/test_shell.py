@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -81,9 +80,7 @@ async def test_directory_variables_functions_options_aliases_and_descriptors_sta
     ],
 )
 async def test_it_gets_along_with(shell: Shell, command: str, stdout: str | None) -> None:
-    began = time.monotonic()
     ran = await shell.run(command, timeout_s=10)
-    assert time.monotonic() - began < 2
     assert (ran.timed_out, ran.restarted) == (False, False), ran
     if stdout is not None:
         assert (ran.exit_code, ran.stdout) == (0, stdout), ran
@@ -152,9 +149,7 @@ async def test_late_output_of_a_job_is_part_of_a_later_command(shell: Shell) -> 
 
 @pytest.mark.parametrize("command", ["set -n", "exec 10>&- 11>&- 12>&-"])
 async def test_a_shell_that_lost_its_tongue_is_replaced(shell: Shell, command: str) -> None:
-    began = time.monotonic()
     ran = await shell.run(command, timeout_s=10)
-    assert time.monotonic() - began < 3
     assert b"\0" not in ran.stderr_bytes
     assert not ran.timed_out
     assert await works(shell)
@@ -256,9 +251,7 @@ async def test_a_flood_of_output_is_capped_in_memory_and_kept_in_a_file(shell: S
 async def test_a_timeout_kills_the_command_and_keeps_the_shell(shell: Shell, command: str) -> None:
     await shell.run("v=1; sleep 171 &")
     await asyncio.sleep(0.05)
-    began = time.monotonic()
     ran = await shell.run(f"echo before; {command}; echo after", timeout_s=0.3)
-    assert time.monotonic() - began < 1.5
     assert (ran.timed_out, ran.stdout, ran.exit_code) == (True, "before\n", None), ran
     assert ran.limit_hit == LimitHit("command_timeout_s", "0.3 s")
     assert not ran.restarted
@@ -267,9 +260,7 @@ async def test_a_timeout_kills_the_command_and_keeps_the_shell(shell: Shell, com
 
 
 async def test_a_timeout_ends_a_shell_that_ignores_it(shell: Shell) -> None:
-    began = time.monotonic()
     ran = await shell.run("trap '' INT TERM; while :; do sleep 0.01; done", timeout_s=0.3)
-    assert time.monotonic() - began < 3
     assert ran.timed_out and ran.restarted
     assert await works(shell)
 
@@ -304,12 +295,12 @@ async def test_callers_queue_in_order_and_shells_run_in_parallel(workspace: Path
         open_shell("test", name="other") as other,
     ):
         assert one is same and other is not one and other.jail is one.jail
-        began = time.monotonic()
+        meet = "touch {0}; until test -e {1}; do sleep 0.02; done; "  # neither could end alone
         await asyncio.gather(
-            *(shell.run(f"sleep 0.1; echo {n} >>order") for n, shell in enumerate((one, same, one))),
-            other.run("sleep 0.3; x=1"),
+            one.run(meet.format("here", "there") + "echo 0 >>order"),
+            *(shell.run(f"sleep 0.1; echo {n} >>order") for n, shell in enumerate((same, one), 1)),
+            other.run(meet.format("there", "here") + "x=1"),
         )
-        assert 0.3 <= time.monotonic() - began < 0.6
         assert (await one.run("cat order; echo $x")).stdout == "0\n1\n2\n\n"
 
 

@@ -194,8 +194,6 @@ async def test_closing_takes_daemons_that_ignore_everything(workspace: Path) -> 
         for _ in range(6):
             await jail.run(sh("setsid -f sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1; done'"))
         warden = jail.warden_pid
-        began = asyncio.get_running_loop().time()
-    assert asyncio.get_running_loop().time() - began < 1
     assert not Path(f"/proc/{warden}").exists()
     with pytest.raises(ProcessLookupError):
         os.kill(warden, signal.SIGCONT)
