@@ -31,7 +31,7 @@ test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, te
 	$(BIN)/python scripts/settings_reference.py --check
 	$(BIN)/python scripts/cli_reference.py --check
 	$(BIN)/python scripts/attack_table.py --check
-	$(BIN)/python -m pytest -n 2 --reruns 1 -rR
+	$(BIN)/python -m pytest -n 2
 
 bench: setup ## Measure, side by side with the bare thing
 	@$(BIN)/python bench/run.py
