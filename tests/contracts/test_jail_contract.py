@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +101,26 @@ async def test_what_cannot_start_says_why(
 ) -> None:
     with pytest.raises(error, match=message):
         await jail.run(argv, cwd=cwd)
+    assert (await jail.run(["true"])).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "more", "message"),
+    [
+        ("ls -la", {}, "The command is text, not a list"),
+        (b"ls", {}, "The command is of type bytes, not a list"),
+        ([b"ls"], {}, "is of type bytes. Give text"),
+        (["cat"], {"stdin": "text"}, r"stdin is text. Give bytes, as text.encode\(\) makes them"),
+        (["env"], {"env": {"N": 1}}, "is of type int. Give text"),
+        (["true"], {"cwd": b"/"}, "is of type bytes. Give text"),
+        (["true"], {"timeout_s": "5"}, "timeout_s is text"),
+    ],
+)
+async def test_what_has_the_wrong_type_is_told_at_the_door(
+    jail: Jail, argv: Any, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadRequest, match=message):
+        await jail.run(argv, **more)
     assert (await jail.run(["true"])).exit_code == 0
 
 

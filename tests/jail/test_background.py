@@ -102,3 +102,12 @@ async def test_its_end_is_announced_and_all_is_gone_with_the_jail(workspace: Pat
     assert CommandYielded("main", "sleep 0.1", "bg_1") in events
     found = await asyncio.create_subprocess_exec("pgrep", "-fx", "sleep 84", stdout=asyncio.subprocess.PIPE)
     assert (await found.communicate())[0] == b""
+
+
+async def test_the_commands_in_the_background_can_be_gone_through(shell: Shell) -> None:
+    first = await shell.run("sleep 60", yield_s=0.1)
+    second = await shell.run("sleep 60", yield_s=0.1)
+    assert [entry.id for entry in shell.background] == [first.id, second.id]
+    assert len(shell.background) == 2
+    for entry in shell.background:
+        await entry.kill()

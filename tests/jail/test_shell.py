@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -302,6 +303,29 @@ async def test_callers_queue_in_order_and_shells_run_in_parallel(workspace: Path
             other.run(meet.format("there", "here") + "x=1"),
         )
         assert (await one.run("cat order; echo $x")).stdout == "0\n1\n2\n\n"
+
+
+async def test_who_does_not_name_a_shell_gets_the_one_that_is_open(workspace: Path) -> None:
+    async with (
+        open_shell("test", workspace=str(workspace), shell="/bin/bash") as one,
+        open_shell("test", workspace=workspace) as same,
+        open_shell("test", name="other") as other,
+    ):
+        assert same is one
+        assert (one.program, other.program) == ("/bin/bash", "/bin/sh")
+
+
+async def test_what_has_the_wrong_type_is_told_at_the_door(workspace: Path) -> None:
+    wrong: Any = [(b"ls", None, "command is of type bytes"), ("cat", "text", "stdin is text. Give bytes")]
+    async with open_shell("test", workspace=workspace) as shell:
+        for command, stdin, message in wrong:
+            with pytest.raises(BadRequest, match=message):
+                await shell.run(command, stdin=stdin)
+        assert (await shell.run("echo on")).stdout == "on\n"
+    nowhere: Any = 5
+    with pytest.raises(BadRequest, match="workspace is of type int"):
+        async with open_shell("test", workspace=nowhere):
+            pass
 
 
 async def test_the_last_to_leave_closes_the_jail(workspace: Path) -> None:

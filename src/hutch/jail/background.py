@@ -7,7 +7,7 @@ of limited length, read from where the last reader stopped or from any place.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
@@ -173,6 +173,12 @@ class Background:
 
     def list(self) -> "list[Listed]":
         return [command.listed() for command in self._commands.values()]
+
+    def __iter__(self) -> Iterator[BackgroundCommand]:
+        return iter(tuple(self._commands.values()))
+
+    def __len__(self) -> int:
+        return len(self._commands)
 
     def get(self, id_: str) -> BackgroundCommand:
         try:

@@ -10,7 +10,6 @@ import contextlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from hutch.domain.errors import HutchError, NotFound, Unavailable
 from hutch.jail.egress import parse_allow_list
@@ -29,7 +28,7 @@ UNTOLD = Outside()
 
 @asynccontextmanager
 async def open_jail(
-    workspace: Path | Place,
+    workspace: str | os.PathLike[str] | Place,
     policy: Policy = AGENT,
     *,
     unsafe_no_jail: bool = False,
@@ -44,7 +43,7 @@ async def open_jail(
 
 
 async def start_jail(
-    workspace: Path | Place,
+    workspace: str | os.PathLike[str] | Place,
     policy: Policy = AGENT,
     *,
     unsafe_no_jail: bool = False,
@@ -64,7 +63,9 @@ async def _abandon(opening: asyncio.Future[Jailed]) -> None:
         await (await opening).close()
 
 
-async def _start(workspace: Path | Place, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
+async def _start(
+    workspace: str | os.PathLike[str] | Place, policy: Policy, unsafe_no_jail: bool, outside: Outside
+) -> Jailed:
     parse_allow_list(policy.network)
     place = await asyncio.to_thread(in_place, workspace)
     if not await asyncio.to_thread(place.written.is_dir):

@@ -29,7 +29,7 @@ from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
 from hutch.jail.process import Command
 from hutch.jail.pty import open_terminal
-from hutch.jail.request import check_port, check_timeout, check_words
+from hutch.jail.request import check_port, check_stdin, check_timeout, check_words
 from hutch.jail.scratch import make_directory
 from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
 
@@ -141,9 +141,10 @@ class Jailed:
         limits: Limits | None = None,
         terminal: Size | None = None,
     ) -> Command:
-        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
         full = {**self._environment(), **(env or {})}
-        check_words(argv, full, where)
+        check_words(argv, full, cwd or "")
+        check_stdin(stdin)
+        where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
         await self._meter.calm()
         command = Command(self._control, argv, where)
         await command.start(

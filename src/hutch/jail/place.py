@@ -5,9 +5,11 @@ exists only in namespaces of its own, which a descriptor keeps; bubblewrap is th
 started in there, and everything else is as it always is.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from hutch.domain.errors import BadRequest
 from hutch.jail.identity import Identity
 
 
@@ -29,9 +31,17 @@ class Place:
     identity: Identity | None = None  # who owns what is there; None lets the jail be whoever it likes
 
 
-def in_place(workspace: "Path | Place") -> Place:
+def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
     """A plain directory of the host, used where it is."""
     if isinstance(workspace, Place):
         return workspace
-    directory = workspace.resolve()
+    directory = as_path(workspace).resolve()
     return Place(directory, directory)
+
+
+def as_path(workspace: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(workspace)
+    except TypeError:
+        kind = type(workspace).__name__
+        raise BadRequest(f"The workspace is of type {kind}. Give the path of a directory.") from None

@@ -4,10 +4,20 @@ from collections.abc import Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.seam import Pipe
 
 
 def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
     """Refuse what no process can be given."""
+    if isinstance(argv, str | bytes):
+        raise BadRequest(
+            f"The command is {_kind(argv)}, not a list. Give its words, or: sh, -c and the text."
+        )
+    for word in (*argv, *env, *env.values(), cwd):
+        if not isinstance(word, str):
+            raise BadRequest(
+                f"Something in the command, its environment or its directory is {_kind(word)}. Give text."
+            )
     if not argv or not argv[0]:
         raise BadRequest("The command is empty. Give at least a program's name.")
     if any("\0" in word for word in (*argv, *env.values(), cwd)):
@@ -22,6 +32,17 @@ def check_port(port: int) -> None:
         raise BadRequest(f"{port} is not a TCP port. Give one from 1 to 65535.")
 
 
+def check_stdin(stdin: bytes | Pipe | None) -> None:
+    if not isinstance(stdin, bytes | Pipe | None):
+        raise BadRequest(f"stdin is {_kind(stdin)}. Give bytes, as text.encode() makes them, or PIPE.")
+
+
 def check_timeout(timeout_s: float, most_s: float = LONGEST_TIMEOUT_S) -> None:
+    if not isinstance(timeout_s, int | float):
+        raise BadRequest(f"timeout_s is {_kind(timeout_s)}. Give seconds, as a number.")
     if not 0 < timeout_s <= most_s:
         raise BadRequest(f"timeout_s is {timeout_s:g}; give a number above 0 and at most {most_s:g}.")
+
+
+def _kind(value: object) -> str:
+    return "text" if isinstance(value, str) else f"of type {type(value).__name__}"

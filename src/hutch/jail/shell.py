@@ -16,7 +16,7 @@ from hutch.domain.errors import BadRequest
 from hutch.jail.background import Background
 from hutch.jail.jailed import Jailed
 from hutch.jail.policy import LONGEST_TIMEOUT_S
-from hutch.jail.request import check_timeout
+from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
 from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Hits, Job
@@ -78,6 +78,7 @@ class Shell:
         background, from then on without a timeout unless one was given. `stdin` is empty if not given; a
         PIPE is written to through the background."""
         check_command(command, env)
+        check_stdin(stdin)
         timeout_s = self._timeout(timeout_s, yield_s)
         if isinstance(stdin, Pipe) and yield_s is None:
             raise BadRequest("stdin=PIPE is for commands with a yield_s. Give the bytes, or a yield_s.")

@@ -92,6 +92,10 @@ def dialect(program: str) -> Dialect:
 
 def check_command(command: str, env: Mapping[str, str] | None) -> None:
     """Refuse what cannot be said to a shell."""
+    if not isinstance(command, str):
+        raise BadRequest(
+            f"The command is of type {type(command).__name__}. Give the text that a shell reads."
+        )
     if "\0" in command:
         raise BadRequest("The command holds a NUL byte, which no shell can read. Remove it, or use a file.")
     for name, value in (env or {}).items():

@@ -5,6 +5,7 @@ the same name, the same shell. The last one to leave closes it.
 """
 
 import asyncio
+import os
 import re
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.jail.background import Background
 from hutch.jail.jail import start_jail
 from hutch.jail.jailed import Jailed
+from hutch.jail.place import as_path
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell import OnEvent, Shell
 from hutch.jail.shell_job import Hits
@@ -42,20 +44,20 @@ class Shells:
         self._directory: Path | None = None
         self._outputs = 0
 
-    def shell(self, name: str = "main", *, program: str = "/bin/sh") -> Shell:
-        """The shell of that name; its process starts with its first command."""
+    def shell(self, name: str = "main", *, program: str | None = None) -> Shell:
+        """The shell of that name, a /bin/sh unless told; its process starts with its first command."""
         found = self._shells.get(name)
         if found is None:
             found = self._shells[name] = Shell(
                 self.jail,
                 name=name,
-                program=program,
+                program=program or "/bin/sh",
                 background=self.background,
                 place=self._place,
                 hits=self._hits,
                 listeners=self.listeners,
             )
-        elif found.program != program:
+        elif program and found.program != program:
             raise Conflict(
                 f"The shell '{name}' is {found.program}, not {program}. Ask for that, or use another name."
             )
@@ -105,8 +107,8 @@ _sessions: dict[tuple[asyncio.AbstractEventLoop, str], _Session] = {}
 async def open_shell(
     session_id: str,
     *,
-    workspace: Path | None = None,
-    shell: str = "/bin/sh",
+    workspace: str | os.PathLike[str] | None = None,
+    shell: str | None = None,
     policy: Policy | None = None,
     name: str = "main",
     on_event: OnEvent | None = None,
@@ -116,7 +118,7 @@ async def open_shell(
     if not NAME.fullmatch(session_id):
         raise BadRequest(f"'{session_id}' cannot be a session id. Use up to 128 letters, digits and _.:-")
     place = (asyncio.get_running_loop(), session_id)
-    directory = await asyncio.to_thread((workspace or Path.cwd()).resolve)
+    directory = await asyncio.to_thread(as_path(workspace or ".").resolve)
     session = _sessions.get(place)
     if session is None:
         session = _sessions[place] = _Session(directory, policy or AGENT, unsafe=unsafe_no_jail)
