@@ -11,6 +11,7 @@ import pytest
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.limits import Mark
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
 from hutch.jail.process import Command
 from hutch.jail.seam import Exit, Finished, LimitHit
@@ -24,6 +25,7 @@ FILL = (
     "import os, time\nn = 0\ntry:\n    while os.fork(): n += 1\n    time.sleep(500)\n"
     "except OSError:\n    print(n, flush=True); time.sleep(500)"
 )
+BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 EAT = "x = []\nwhile True: x.append(b'x' * 1_000_000)"
 
 
@@ -69,10 +71,17 @@ async def fill(jail: Jailed) -> tuple[Command, int, LimitHit]:
     filling = await jail.spawn(["python3", "-c", FILL])
     assert filling.stdout is not None
     made = int(await filling.stdout.read())
-    while (hit := jail.limit_hit(mark, Exit(0, None))) is None:  # noqa: ASYNC110 (a watcher's to see)
-        await asyncio.sleep(0.01)
+    hit = await told(jail, mark)
     filling.close()
     return filling, made, hit
+
+
+async def told(jail: Jailed, mark: Mark) -> LimitHit:
+    """The limit that was hit since, as soon as a watcher has seen it."""
+    async with asyncio.timeout(60):
+        while (hit := jail.limit_hit(mark, Exit(0, None))) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return hit
 
 
 async def test_processes_are_limited(workspace: Path) -> None:
@@ -94,9 +103,8 @@ async def test_next_door_of_a_fork_bomb_commands_run(workspace: Path) -> None:
     limits = replace(AGENT, limits=SMALL)
     async with open_jail(workspace, limits) as jail, open_jail(workspace, limits) as neighbour:
         mark = jail.mark()
-        bomb = await jail.spawn(sh("f() { f | f & }; f; sleep 500"))
-        while jail.limit_hit(mark, Exit(0, None)) is None:  # noqa: ASYNC110 (a watcher's to see)
-            await asyncio.sleep(0.01)
+        bomb = await jail.spawn(["python3", "-c", BOMB])
+        assert await told(jail, mark) == LimitHit("processes", "60")
         for _ in range(3):
             assert (await neighbour.run(["echo", "on"])).stdout == b"on\n"
         assert not bomb.is_gone
