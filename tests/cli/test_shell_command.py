@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import http.server
 import os
 import pty
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -364,8 +366,59 @@ GET = "import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=10)"
 
 
 def test_there_is_no_network_unless_asked_for(place: Path) -> None:
-    ran = run(place, "--", "sh", "-c", "env | grep -ci proxy; wc -l < /proc/net/route")
-    assert ran.stdout.split() == [b"0", b"1"]
+    ran = run(place, "--", "sh", "-c", "wc -l < /proc/net/route; ls /sys/class/net 2>/dev/null")
+    assert ran.stdout.split() == [b"1"]
+
+
+@pytest.mark.parametrize(("url", "port"), [("http://b.example/", 80), ("https://b.example/", 443)])
+def test_without_a_network_every_attempt_fails_at_once_and_says_how_to_have_one(
+    place: Path, url: str, port: int
+) -> None:
+    ran = run(place, "--", "/usr/bin/python3", "-c", GET, url)
+    inner, _, told = ran.stderr.partition(b"hutch: ")
+    assert ran.returncode == 1
+    assert b"--net b.example" in inner
+    assert told.startswith(b"no way out to b.example:%d:" % port) and b"--net b.example" in told
+
+
+def test_a_server_inside_is_reached_past_the_proxy(place: Path) -> None:
+    serve = "python3 -m http.server 8123 >/dev/null 2>&1 & sleep 1; "
+    ran = run(place, "--", "bash", "-c", serve + f"/usr/bin/python3 -c '{GET}' http://localhost:8123/")
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost:8000", "127.0.0.1", "10.1.2.3:443", "169.254.169.254", "[::1]:80"]
+)
+def test_a_host_that_can_never_be_reached_is_refused_at_the_start(place: Path, host: str) -> None:
+    ran = run(place, "--net", host, "--", "touch", "started")
+    assert (ran.returncode, ran.stdout, list((place / "work").iterdir())) == (2, b"", [])
+    assert f"Allowed host '{host}' is a ".encode() in ran.stderr and b"jail.network_also" in ran.stderr
+
+
+def test_a_private_registry_is_reached_when_its_network_is_exempted(place: Path) -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.2", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        host = f"127.0.0.2:{server.server_port}"
+        get = ("--net", host, "--", "/usr/bin/python3", "-c", GET, f"http://{host}/")
+        ran = run(place, *get)
+        assert ran.returncode == 2
+        named = re.search(rb"set (jail\.network_also) to (127\.0\.0\.2/32) in your settings", ran.stderr)
+        assert named
+        ran = run(place, *get, env={"HUTCH_JAIL__NETWORK_ALSO": named[2].decode()})
+        assert (ran.returncode, ran.stderr) == (0, b"")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_repository_cannot_exempt_a_network(place: Path) -> None:
+    (place / "work" / ".hutch").mkdir()
+    (place / "work" / ".hutch" / "config.toml").write_text('jail.network_also = ["127.0.0.0/8"]\n')
+    ran = run(place, "--net", "127.0.0.2:80", "--", "true")
+    assert ran.returncode == 2
+    assert b"a repository may not set it" in ran.stderr and b"may not reach" in ran.stderr
 
 
 def test_a_refused_host_is_named_with_the_way_to_allow_it(place: Path) -> None:

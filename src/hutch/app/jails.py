@@ -10,7 +10,8 @@ from pathlib import Path
 from hutch.app.ground import check_ground
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
-from hutch.jail.egress import EgressAttempt
+from hutch.jail.egress import EgressAttempt, check_reachable
+from hutch.jail.egress.attempt import Report
 from hutch.jail.hits import size
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.network import Outside
@@ -41,6 +42,7 @@ __all__ = [
     "open_jail",
     "open_terminal",
     "size",
+    "way_out",
 ]
 
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
@@ -52,7 +54,7 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
     Files in /tmp, /dev/shm and home are memory: where they were allowed all of it, they are cut to a part.
     """
     known = profile(profile_name)
-    limits = {name: value for name, value in settings.jail if name != "network"}
+    limits = {name: value for name, value in settings.jail if not name.startswith("network")}
     if known.profile != "agent":
         limits = {name: min(value, getattr(known.limits, name)) for name, value in limits.items()}
     tmpfs = ("tmp_bytes", "shm_bytes", "home_bytes")
@@ -67,6 +69,11 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
     )
 
 
+def way_out(settings: Settings, on_egress: Report) -> Outside:
+    """What a jail finds behind its proxy; one is there even when no host is allowed, to say so at once."""
+    return Outside(on_egress=on_egress, also_allow_networks=settings.jail.network_also, always=True)
+
+
 @asynccontextmanager
 async def open_jail(
     workspace: Path,
@@ -79,10 +86,10 @@ async def open_jail(
     """A jail on a directory. Where none can be had, the error says how to mend that, as the doctor does."""
     if not unsafe_workspace and not unsafe_no_jail:
         await asyncio.to_thread(check_ground, workspace, find_paths())
+    outside = outside or Outside()
+    check_reachable(policy.network, outside.also_allow_networks)
     try:
-        jail = await start_jail(
-            workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside or Outside()
-        )
+        jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
     except Unavailable as error:
         raise Unavailable(f"No jail, so nothing was run. {await asyncio.to_thread(_mend, error)}") from error
     try:

@@ -91,11 +91,16 @@ def shell_command(
     elif own is not None:
         _say(_banner(workspace.resolve(), policy))
     unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
-    return asyncio.run(_run(wish, workspace, policy, own, unsafe))
+    return asyncio.run(_run(wish, workspace, policy, own, unsafe, loaded.settings))
 
 
 async def _run(
-    wish: Wish, workspace: Path, policy: jails.Policy, own: OwnTerminal | None, unsafe: Unsafe
+    wish: Wish,
+    workspace: Path,
+    policy: jails.Policy,
+    own: OwnTerminal | None,
+    unsafe: Unsafe,
+    chosen: settings.Settings,
 ) -> int:
     refused: Counter[str] = Counter()
 
@@ -103,13 +108,12 @@ async def _run(
         if not attempt.allowed and len(refused) < MOST_NOTED:
             refused[f"{attempt.host}:{attempt.port}: {attempt.reason}"] += 1
 
-    outside = jails.Outside(on_egress=note)
     with ended_by(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) as ended:
         try:
             async with jails.open_jail(
                 workspace,
                 policy,
-                outside=outside,
+                outside=jails.way_out(chosen, note),
                 unsafe_workspace=unsafe.workspace,
                 unsafe_no_jail=unsafe.no_jail,
             ) as jail:

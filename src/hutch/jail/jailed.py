@@ -81,7 +81,7 @@ class Jailed:
             self._warden = os.pidfd_open(pid)
             self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
             await self._prefer_commands(pid)
-            if self.policy.network:
+            if self.policy.network or outside.always:
                 self._way_out = await open_way_out(self, outside)
 
     @property

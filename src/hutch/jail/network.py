@@ -1,7 +1,7 @@
 """The only way out of a jail that has one: a socket inside, answered from out here.
 
 A jail has a network of its own with nothing on it but loopback. When its policy
-names hosts, the warden makes a listening socket in there before the first
+names hosts, or refusals are to be told, the warden makes a listening socket in there before the first
 command runs, and this process serves it as a proxy for as long as the jail lives.
 """
 
@@ -36,6 +36,7 @@ class Outside:
 
     on_egress: Report = log_attempt  # every attempt, allowed or not; called in the loop, returns at once
     also_allow_networks: tuple[str, ...] = ()  # the operator's: private networks that names may lead to
+    always: bool = False  # a proxy even when no host is allowed: it refuses at once, with a word why
     resolve: Resolve | None = None  # the host's own, when not given
     limits: EgressLimits | None = None
 

@@ -6,6 +6,7 @@ and times carry their unit in the name.
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
@@ -46,6 +47,13 @@ def _host(value: str) -> str:
     return value.lower()
 
 
+def _network(value: str) -> str:
+    try:
+        return str(ip_network(value))
+    except ValueError:
+        raise ValueError("It should be a network such as 10.1.2.0/24, or one address") from None
+
+
 def _persona(value: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", value):
         raise ValueError("It should be a persona's name: small letters, digits, - and _")
@@ -56,6 +64,7 @@ Count = Annotated[int, BeforeValidator(_not_bool)]
 Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
 
 
@@ -127,6 +136,10 @@ class Jail(Section):
     network: Annotated[Hosts, May.TIGHTEN] = Field(
         (),
         description="Hosts that the jail may reach: `docs.example.com`, or `*.example.org` for all under it.",
+    )
+    network_also: Annotated[Networks, May.NEVER] = Field(
+        (),
+        description="Private networks, or this machine's own, that allowed hosts may lead to: `10.1.2.0/24`.",
     )
 
 

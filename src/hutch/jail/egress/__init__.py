@@ -3,13 +3,14 @@
 from hutch.jail.egress.allow_list import parse_allow_list
 from hutch.jail.egress.attempt import EgressAttempt, EgressLimits
 from hutch.jail.egress.server import Egress, environment, serve_egress
-from hutch.jail.egress.upstream import Resolve
+from hutch.jail.egress.upstream import Resolve, check_reachable
 
 __all__ = [
     "Egress",
     "EgressAttempt",
     "EgressLimits",
     "Resolve",
+    "check_reachable",
     "environment",
     "parse_allow_list",
     "serve_egress",

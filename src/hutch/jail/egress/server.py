@@ -45,7 +45,7 @@ class Egress:
         return len(self._exchanges)
 
     def environment(self) -> dict[str, str]:
-        return environment(self.port)
+        return environment(self.port, hopeless=not self._guard.allow.patterns)
 
     async def close(self) -> None:
         """Stop at once: no new connections, and the ones at work are cut."""
@@ -109,8 +109,9 @@ async def serve_egress(
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def environment(port: int) -> dict[str, str]:
-    """What makes pip, npm, yarn, git, apt, curl, cargo and Go use the proxy."""
+def environment(port: int, *, hopeless: bool = False) -> dict[str, str]:
+    """What makes pip, npm, yarn, git, apt, curl, cargo and Go use the proxy; `hopeless` is one that refuses
+    everything, so that trying again is a waste of time."""
     proxy = f"http://127.0.0.1:{port}"
     local = "localhost,127.0.0.1,::1"
     both_cases = {"http_proxy": proxy, "https_proxy": proxy, "all_proxy": proxy, "no_proxy": local}
@@ -123,6 +124,7 @@ def environment(port: int) -> dict[str, str]:
         "YARN_HTTP_PROXY": proxy,
         "YARN_HTTPS_PROXY": proxy,
         "NODE_USE_ENV_PROXY": "1",
+        **({"PIP_RETRIES": "0", "npm_config_fetch_retries": "0", "CARGO_NET_RETRY": "0"} if hopeless else {}),
     }
 
 

@@ -9,17 +9,18 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
-from hutch.domain.errors import Denied, Unavailable
-from hutch.jail.egress.addresses import Address, Network, refusal
-from hutch.jail.egress.allow_list import AllowList, Pattern
+from hutch.domain.errors import BadRequest, Denied, Unavailable
+from hutch.jail.egress.addresses import Address, Network, parse_networks, refusal
+from hutch.jail.egress.allow_list import AllowList, Pattern, parse_allow_list
 from hutch.jail.egress.attempt import EgressLimits
 from hutch.jail.egress.hosts import as_address, join_authority
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, as text; OSError when there are none."""
 
+CHECK = "Check its spelling, or this machine's DNS."
 MAX_ADDRESSES = 8  # of a name; the rest is not tried
 
 
@@ -55,7 +56,7 @@ class Guard:
             address, reason = next(iter(refusals.items()))
             raise Denied(
                 f"{host!r} is allowed, but it leads to {address}, a {reason} address that jails may not "
-                f"reach. An operator can exempt it with also_allow_networks."
+                f"reach. {_exempt(address)}"
             )
         return Way(pattern, passed)
 
@@ -71,10 +72,27 @@ class Guard:
                 f"{host!r} was not resolved in {self.limits.resolve_timeout_s:g} s. Try again."
             ) from None
         except (OSError, UnicodeError) as error:
-            raise Unavailable(f"{host!r} cannot be resolved: {error}. Check its spelling.") from None
+            raise Unavailable(f"{host!r} cannot be resolved: {error}. {CHECK}") from None
         if not found:
-            raise Unavailable(f"{host!r} has no address. Check its spelling.")
+            raise Unavailable(f"{host!r} has no address. {CHECK}")
         return [ip_address(text) for text in found[:MAX_ADDRESSES]]
+
+
+def check_reachable(hosts: Sequence[str], also_allow_networks: Sequence[str] = ()) -> None:
+    """Refuse, before anything starts, hosts that no request could ever reach."""
+    networks = parse_networks(also_allow_networks)
+    for pattern in parse_allow_list(hosts).patterns:
+        is_local = pattern.host.rpartition(".")[2] == "localhost"
+        address = ip_address("127.0.0.1") if is_local else as_address(pattern.host)
+        reason = refusal(address, networks) if address else None
+        if address and reason:
+            raise BadRequest(
+                f"Allowed host '{pattern}' is a {reason} address that jails may not reach. {_exempt(address)}"
+            )
+
+
+def _exempt(address: Address) -> str:
+    return f"To exempt it, set jail.network_also to {ip_network(address)} in your settings."
 
 
 def resolver(threads: ThreadPoolExecutor) -> Resolve:
