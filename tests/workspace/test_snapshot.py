@@ -1,6 +1,7 @@
 """Snapshots: everything is kept, as git would keep it."""
 
 import os
+import resource
 import socket
 import tempfile
 import time
@@ -17,7 +18,6 @@ from hutch.workspace.layout import Absent, Leaf
 from hutch.workspace.reading import Limits
 from hutch.workspace.restore import restore
 from hutch.workspace.snapshot import Content, Snapshots
-from hutch.workspace.stat_cache import StatCache
 
 
 @pytest.fixture
@@ -238,22 +238,25 @@ def test_a_time_set_back_hides_nothing(snapshots: Snapshots, tree: Path) -> None
 
 
 def test_what_has_not_changed_is_not_read_again(snapshots: Snapshots, tree: Path) -> None:
-    (tree / "a").write_text("content")
+    (tree / "a").write_bytes(os.urandom(3 << 20))
     take(snapshots, tree)
     time.sleep(0.05)
     take(snapshots, tree)  # by now its time stamp is old enough to be relied on
-    os.utime(tree / "a", ns=(10**18, 10**18))
-    time.sleep(0.05)
-    take(snapshots, tree)
-    opened = (tree / "a").stat().st_atime_ns
     for again in (snapshots, Snapshots(snapshots.storage.git_dir.parent)):
+        before = bytes_read()
         take(again, tree)
-        assert (tree / "a").stat().st_atime_ns == opened
-    assert set(StatCache(snapshots.cache.path).listings) == set()
-    assert set(snapshots.cache.listings[""].keys) == {"a"}
+        assert bytes_read() - before < 1 << 20
+    before = bytes_read()
+    (tree / "a").touch()
+    take(snapshots, tree)
+    assert bytes_read() - before >= 3 << 20
 
 
-def test_very_deep_directories(snapshots: Snapshots, tree: Path) -> None:
+def bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+def test_very_deep_directories(snapshots: Snapshots, tree: Path, request: pytest.FixtureRequest) -> None:
     depth = 3200
     here = os.open(tree, os.O_RDONLY)
     for _ in range(depth):
@@ -264,7 +267,10 @@ def test_very_deep_directories(snapshots: Snapshots, tree: Path) -> None:
     with os.fdopen(os.open("bottom", os.O_WRONLY | os.O_CREAT, dir_fd=here), "w") as file:
         file.write("deep")
     os.close(here)
-    used = len(list(Path("/proc/self/fd").iterdir()))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 250, limits[1]))
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limits))
     taken = take(snapshots, tree)
     path = "/".join(["d"] * depth + ["bottom"])
     assert b"".join(snapshots.read(taken.id, path)) == b"deep"
@@ -275,7 +281,6 @@ def test_very_deep_directories(snapshots: Snapshots, tree: Path) -> None:
         assert restored.after.tree == taken.tree
         assert len(restored.changed) == depth + 1
         directory.remove("d")
-    assert len(list(Path("/proc/self/fd").iterdir())) == used
 
 
 def test_too_many_entries_are_an_error(tmp_path: Path, tree: Path) -> None:

@@ -79,6 +79,7 @@ def _begin(storage: Storage) -> _Before:
     """What there is; and away with what somebody left who was killed."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
+        storage.release()
         for path in packs.iterdir():
             if path.name.startswith("tmp_") or (
                 path.suffix in (".pack", ".keep") and not path.with_suffix(".idx").exists()

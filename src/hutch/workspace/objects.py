@@ -20,6 +20,7 @@ from hutch.domain.errors import Unavailable
 KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 OFFSET_DELTA, NAME_DELTA = 6, 7
 CHUNK = 1 << 18
+MAPPED_BYTES = 1 << 18
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 TREE, LINK, GITLINK = 0o040000, 0o120000, 0o160000
 
@@ -163,8 +164,12 @@ class _Index:
     """The table of a pack: names in order, and where each object begins."""
 
     def __init__(self, path: Path) -> None:
+        self.table: bytes | mmap.mmap
         with path.open("rb") as file:
-            self.table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if path.stat().st_size > MAPPED_BYTES:  # each holds a descriptor, and small ones are many
+                self.table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            else:
+                self.table = file.read()
         if self.table[:8] != b"\xfftOc\0\0\0\2":
             raise Unavailable(f"{path} is not a pack index of version 2.")
         self.count = int.from_bytes(self.table[1028:1032], "big")

@@ -142,7 +142,7 @@ class _Work:
         if isinstance(new, Branch):
             if old is None:
                 self._make_directory(descent, path, new.permissions)
-            else:
+            elif isinstance(old, Branch) and old.permissions != new.permissions:
                 self.modes.append((path, new.permissions))
         elif isinstance(new, Leaf):
             assert old is None or isinstance(old, Leaf)

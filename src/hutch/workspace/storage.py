@@ -136,10 +136,11 @@ class Storage:
                 self._write(self._last / str(number), there[number])
             (self._references / str(number)).unlink()
 
-    def release(self, commit: str) -> None:
-        """Let go of what was kept for the stat cache, unless that stands on this commit."""
+    def release(self) -> None:
+        """Let go of what was kept for the stat cache: there are newer ones that it stands on by now."""
+        newest = max([0, *_numbers(self._references)])
         for number in _numbers(self._last):
-            if number < max([0, *_numbers(self._references)]) and _commit(self._last / str(number)) != commit:
+            if number < newest:
                 (self._last / str(number)).unlink()
 
     def _write(self, path: Path, commit: str) -> None:
