@@ -20,12 +20,13 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.seam import SOCKET, Exit
+from hutch.jail.shell_answer import Hearing
 from hutch.jail.shell_end import Alarm, Ended, Ending
 from hutch.jail.shell_hunt import HUNT
 from hutch.jail.shell_input import ShellInput
 from hutch.jail.shell_lender import dismiss, lend
 from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
-from hutch.jail.shell_script import NULL, Dialect, Hearing, dialect, without_chatter
+from hutch.jail.shell_script import NULL, Dialect, dialect, without_chatter
 
 START_S = 10.0
 PROBE_S = 0.25
@@ -46,7 +47,7 @@ class ShellProcess:
         self._program = program
         self._dialect: Dialect = dialect(program)
         self._loop = asyncio.get_running_loop()
-        self._hearing = Hearing()
+        self._hearing = Hearing(self._dialect.mark)
         self._nonce = b""
         self._alarm = Alarm(self._loop)
         self._done = Ending(self._loop, self._alarm)

@@ -1,4 +1,4 @@
-r"""What is said to a shell, and how its answers are read. Text in, text out; nothing here runs.
+r"""What is said to a shell. Text in, text out; nothing here runs.
 
 The shell is interactive (`-i`) without a terminal, because only then do SIGINT
 and errors such as an unset variable bring it back to its prompt with all its
@@ -23,14 +23,6 @@ from hutch.domain.errors import BadRequest
 NULL = "/dev/null"
 TERMINAL_MISSED = re.compile(rb"^[\w./-]*bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SAID = re.compile(rb" (\d{1,3}) (\d{1,10}) ([^\0]*)\0")  # after a NUL and the nonce
-# Makes a shell tell what it exports, its last exit code, its last background process and its directory. The
-# exit code is put in before `unset` changes it, and without a variable, which somebody could make read-only.
-# The exports come first: by the time that the reader is awake, the rest is there as well.
-QUESTION = (
-    b"\\eval \"\\\\unset -f command printf; \\\\command \\\\export -p; \\\\command \\\\printf '\\\\000",
-    b' $? ${!:-0} %s\\\\0\' \\"\\${PWD-}\\"" >&2\n',
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +33,8 @@ class Dialect:
     aside: str  # moves the descriptors it was started with to where only we use them; ends in "2>"
     chatty: bool  # adds to a command's standard error
     redirections: bytes  # gives a command its standard output and error
+    mark: bytes  # comes before the nonce in an answer
+    asking: tuple[bytes, ...]  # comes around the nonce in the question
 
     def setup(self, *, answers: str, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
         """The first lines. `answers` is the path of the pipe on which it shall answer."""
@@ -55,33 +49,44 @@ class Dialect:
 
     def call(self, command: str, *, nonce: bytes, env: Mapping[str, str] | None, stdin: str) -> bytes:
         """The lines that run a command and tell its end."""
-        given = (
-            b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in env.items()) if env else b""
-        )
-        head, tail = QUESTION
-        return b"%s\\command \\eval %s %s <%s\n%s%s%s" % (
+        given = b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items())
+        return b"%s\\command \\eval %s %s <%s\n%s" % (
             given,
             _text(command),
             self.redirections,
             stdin.encode(),
-            head,
-            nonce,
-            tail,
+            nonce.join(self.asking),
         )
 
     def question(self, nonce: bytes) -> bytes:
-        """The line that makes a shell tell how it went."""
-        return nonce.join(QUESTION)
+        """A line that makes the shell tell what it exports, its last exit code, its last background process
+        and its directory; see `shell_answer`."""
+        return nonce.join(self.asking)
 
 
 # While a command runs, a shell keeps what was redirected beyond 9, closed on exec. Dash can name no
-# descriptor beyond 9, so one of those that scripts use the least is ours.
-DASH = Dialect(("-i", "+m"), "\\exec 7>&1 1>&2 2>", False, b"2>&1 >&7 7>&-")
+# descriptor beyond 9, so one of those that scripts use the least is ours. `export` and `unset` are special
+# builtins, which nobody can replace, and nobody can make a variable read-only whose name is not known.
+DASH = Dialect(
+    ("-i", "+m"),
+    "\\exec 7>&1 1>&2 2>",
+    False,
+    b"2>&1 >&7 7>&-",
+    b"zz",
+    (b"\\export zz", b'="$? ${!:-0} ${PWD-}"; \\export -p >&2; \\unset -f command; \\unset zz', b"\n"),
+)
+# In bash every builtin can be a function. The exit code is put in before `unset` changes it, and without a
+# variable. The exports come first: by the time that the reader is awake, the rest is there as well.
 BASH = Dialect(
     ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
     "\\exec 147>&1 148>&2 1>/dev/null 2>",
     True,
     b">&147 2>&148 147>&- 148>&-",
+    b"\0",
+    (
+        b"\\eval \"\\\\unset -f command printf; \\\\command \\\\export -p; \\\\command \\\\printf '\\\\000",
+        b' $? ${!:-0} %s\\\\0\' \\"\\${PWD-}\\"" >&2\n',
+    ),
 )
 
 
@@ -105,46 +110,6 @@ def check_command(command: str, env: Mapping[str, str] | None) -> None:
             raise BadRequest(f"The value of '{name}' holds a NUL byte. Remove it.")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a shell told at the end of a command."""
-
-    exit_code: int
-    background_pid: int  # of the last one started, 0 if none was
-    cwd: str
-
-
-class Hearing:
-    """Finds the answer among whatever else comes along the pipe. What comes before it is what the shell
-    exports, which is looked at only when somebody needs it."""
-
-    def __init__(self, most_bytes: int = 4 * 1024 * 1024) -> None:
-        self._heard = b""
-        self._before = b""
-        self._exports = b""
-        self._most = most_bytes
-
-    def hear(self, data: bytes, nonce: bytes) -> Answer | None:
-        """The answer with that nonce, if it has come."""
-        heard = self._heard + data if self._heard else data
-        mark = b"\0" + nonce
-        start = heard.find(mark)
-        while start >= 0:
-            said = SAID.match(heard, start + len(mark))
-            if said is not None:
-                self._before, self._heard = heard[:start], heard[said.end() :]
-                return Answer(int(said[1]), int(said[2]), said[3].decode(errors="surrogateescape"))
-            start = heard.find(mark, start + 1)
-        self._heard = heard[-self._most :]
-        return None
-
-    def exports(self) -> bytes:
-        """As of the last answer, or of the last one that came with any."""
-        # An earlier answer may have come twice: no variable holds a NUL, so the last one ends it.
-        self._exports = _exports(self._before.rpartition(b"\0")[2]) or self._exports
-        return self._exports
-
-
 def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
     """What a command wrote, without what bash adds because it is interactive: a line for each background
     job, the word "exit", a complaint that there is no terminal; and without an answer that went astray
@@ -165,11 +130,3 @@ def quoted(text: bytes) -> bytes:
 
 def _text(text: str) -> bytes:
     return quoted(text.encode(errors="surrogateescape"))
-
-
-def _exports(text: bytes) -> bytes:
-    """Whole lines, without what `set -x` wrote before them."""
-    start = 0 if text.startswith((b"export ", b"declare ")) else -1
-    if start < 0 and (found := re.search(rb"^(?:export|declare) ", text, re.MULTILINE)):
-        start = found.start()
-    return text[start : text.rfind(b"\n") + 1] if start >= 0 else b""
