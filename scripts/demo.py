@@ -3,7 +3,7 @@
 A sample with a failing test is worked on inside a jail: the test is run, the code
 is mended, the test is run again, and a few things are tried that a jail should
 stop. Every command is in the session's log, which is exported and verified; then
-one word in the database is changed, to show that it does not go unnoticed.
+one word in a copy of the database is changed, to show that it does not go unnoticed.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from hutch.domain.ids import SessionId, new_session_id
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else ROOT / ".demo"
 SAMPLE, COPY = ROOT / "samples" / "slugs", HOME / "slugs"
+FORGED = HOME / "forged"
 HUTCH = Path(sys.executable).with_name("hutch")
 TEST = "python3 -m unittest 2>&1 | tail -n 12; test ${PIPESTATUS[0]} = 0"
 MEND = """git apply - <<'END'
@@ -52,11 +53,13 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def hutch(*arguments: str, expect: int = 0) -> None:
+def hutch(*arguments: str, home: Path = HOME, expect: int = 0) -> None:
     """Run the real command, show it, and stop when it does not end as expected."""
-    sys.stdout.write(f"$ hutch {' '.join(arguments)}\n")
+    setting = "" if home == HOME else f"HUTCH_HOME={home.relative_to(HOME)} "
+    sys.stdout.write(f"$ {setting}hutch {' '.join(arguments)}\n")
     sys.stdout.flush()
-    done = subprocess.run([HUTCH, *arguments], cwd=HOME, stderr=subprocess.STDOUT)
+    env = os.environ | {"HUTCH_HOME": str(home)}
+    done = subprocess.run([HUTCH, *arguments], cwd=HOME, env=env, stderr=subprocess.STDOUT)
     if done.returncode != expect:
         raise SystemExit(f"demo: that ended with {done.returncode}, not {expect}")
 
@@ -86,8 +89,9 @@ async def work(session_id: SessionId) -> None:
 
 
 def forge() -> None:
-    """Change one word of what was recorded, as somebody with access to the database might."""
-    with closing(sqlite3.connect(HOME / "data" / "hutch.db", isolation_level=None)) as database:
+    """Change one word of what was recorded, as somebody with access to the database might; in a copy."""
+    shutil.copytree(HOME / "data", FORGED / "data")
+    with closing(sqlite3.connect(FORGED / "data" / "hutch.db", isolation_level=None)) as database:
         database.execute(
             "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'owned', 'found') AS BLOB)"
         )
@@ -107,17 +111,20 @@ def main() -> None:
     hutch("log", session_id)
     hutch("export", session_id, "-o", "record.zip")
     hutch("verify", "record.zip")
-    say("One word changed behind its back, and it shows:")
+    say("One word changed behind the back of a copy, and it shows:")
     forge()
-    hutch("export", session_id, "-o", "forged.zip")
+    hutch("export", session_id, "-o", "forged.zip", home=FORGED)
     hutch("verify", "forged.zip", expect=3)
     say("How to go on:")
+    here = Path.cwd()
+    copy, environment = (os.path.relpath(path, here) for path in (COPY, HUTCH.with_name("activate")))
     sys.stdout.write(
-        f"  . {ROOT / '.venv/bin/activate'}\n"
-        "  hutch shell                # a jailed terminal on the directory you are in\n"
-        "  hutch shell -- make test   # or one command\n"
+        f"  . {environment}\n"
+        f"  export HUTCH_HOME={HOME}\n"
+        f"  hutch shell -w {copy}  # a jailed terminal on what was mended\n"
+        f"  hutch shell -w {copy} -- python3 -m unittest  # or one command\n"
+        "  hutch log last             # what happened; hutch export last takes it along\n"
         "  hutch doctor               # what this machine can do\n"
-        f"  HUTCH_HOME={HOME} hutch log last\n"
     )
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
+HUTCH = Path(sys.executable).with_name("hutch")
+
+
 def run(home: Path) -> str:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "demo.py", home], capture_output=True, text=True, timeout=120
@@ -30,3 +33,18 @@ def test_the_demo_mends_the_sample_and_can_be_run_again(tmp_path: Path) -> None:
         assert places == sorted(places)
     mended = (tmp_path / "demo" / "slugs" / "slugs.py").read_text()
     assert mended != (ROOT / "samples" / "slugs" / "slugs.py").read_text()
+
+
+def test_what_the_demo_leaves_is_sound_and_what_it_names_is_there(tmp_path: Path) -> None:
+    home = tmp_path / "demo"
+    advice = run(home).partition("How to go on:\n")[2]
+    lines = [line.partition("#")[0].strip() for line in advice.splitlines()]
+    script = "\n".join(line for line in lines if line.startswith((". ", "export ")) or " -- " in line)
+    went_on = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, timeout=60)
+    assert went_on.returncode == 0, went_on.stderr
+    assert script.count("\n") == 2
+    for arguments in (("log", "last"), ("export", "last", "-o", "again.zip"), ("verify", "again.zip")):
+        done = subprocess.run(
+            [HUTCH, *arguments], cwd=home, env={"HUTCH_HOME": str(home)}, capture_output=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
