@@ -190,6 +190,20 @@ async def test_what_is_written_is_measured_where_it_takes_room(workspace: Path, 
         assert list(tmp_path.iterdir()) == []
 
 
+async def test_what_belongs_to_it_is_seen_where_it_is_and_only_read(workspace: Path) -> None:
+    private = workspace / "private"
+    (private / "shown").mkdir(parents=True)
+    (private / "shown/file").write_text("x\n")
+    (private / "shown/file").chmod(0o600)
+    private.chmod(0o700)
+    (workspace / "work").mkdir()
+    place = Place(workspace / "work", workspace / "work", beside=(private / "shown",))
+    async with open_jail(place) as jail:
+        ran = await jail.run(["sh", "-c", f"cd {private}/shown; cat file; echo y > file; touch new; ls .."])
+    assert ran.stdout == b"x\nshown\n" and ran.stderr.count(b"Read-only file system") == 2
+    assert (private / "shown/file").read_text() == "x\n"
+
+
 def test_a_lent_identity_is_the_same_without_the_duty() -> None:
     mine = Identity(1, 2)
     assert mine.lend() == Identity(1, 2, lent=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from hutch.domain.errors import Unavailable
 
 UIDS = range(200_000, 300_000)  # for the jails of a root Hutch; never a person's
+HOST_ON_DISK = UIDS.start - 1  # for what root makes where a jail's user is shown as the owner
 KERNEL_ROOT = 0
 
 

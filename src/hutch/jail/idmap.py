@@ -20,12 +20,11 @@ from hutch.domain.errors import Unavailable
 
 CLONE_NEWNS, CLONE_FS = 0x00020000, 0x00000200
 MS_REC, MS_SLAVE, MS_NOSUID, MS_NODEV = 16384, 1 << 19, 2, 4
-MNT_DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
 MOVE_MOUNT_F_EMPTY_PATH = 4
-MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, MOUNT_ATTR_IDMAP = 0x2, 0x4, 0x00100000
+MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, MOUNT_ATTR_IDMAP = 0x1, 0x2, 0x4, 0x00100000
 STAGE = Path("/run/hutch")  # a place to mount on; stays empty as others see it
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -41,21 +40,24 @@ class MountAttributes(ctypes.Structure):
 
 
 @contextmanager
-def mapped(directory: Path, *, uid: int, gid: int) -> Iterator[Path]:
-    """Show `directory` to this thread, and to what it starts, as owned by `uid` and `gid`.
+def mapped(directories: Sequence[Path], *, uid: int, gid: int) -> Iterator[list[Path]]:
+    """Show directories to this thread, and to what it starts, as owned by `uid` and `gid`.
 
-    Leaves the thread's mount namespace as it was. Only for a thread that is nobody else's.
+    All but the first are only to be read. Leaves the thread's mount namespace as it was. Only for a thread
+    that is nobody else's.
     """
-    owner = directory.stat()
     with own_mounts() as stage:
-        target = stage / "workspace"
-        target.mkdir()
-        ids = user_namespace([(owner.st_uid, uid)], [(owner.st_gid, gid)])
-        try:
-            attach(directory, target, ids)
-        finally:
-            os.close(ids)
-        yield target
+        names = ["workspace", *(f"beside-{number}" for number in range(1, len(directories)))]
+        targets = [stage / name for name in names]
+        for directory, target in zip(directories, targets, strict=True):
+            owner = directory.stat()
+            target.mkdir()
+            ids = user_namespace([(owner.st_uid, uid)], [(owner.st_gid, gid)])
+            try:
+                attach(directory, target, ids, writable=target is targets[0])
+            finally:
+                os.close(ids)
+        yield targets
 
 
 @contextmanager
@@ -97,19 +99,13 @@ def mount(kind: str, target: Path, options: str) -> None:
     _check(done, f"mount {kind}")
 
 
-def unmount(target: Path) -> None:
-    """Take a mount out of the tree; who uses it keeps it."""
-    _check(_libc.umount2(bytes(target), MNT_DETACH), f"unmount {target}")
-
-
-def attach(directory: Path, target: Path, ids: int) -> None:
+def attach(directory: Path, target: Path, ids: int, *, writable: bool = True) -> None:
     """Show `directory` at `target` as well, with owners as the user namespace says."""
     tree = _libc.syscall(OPEN_TREE, AT_FDCWD, bytes(directory), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
     _check(tree, f"open {directory} as a mount")
     try:
-        attributes = MountAttributes(
-            set=MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, userns_fd=ids
-        )
+        flags = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV
+        attributes = MountAttributes(set=flags | (0 if writable else MOUNT_ATTR_RDONLY), userns_fd=ids)
         size = ctypes.sizeof(attributes)
         done = _libc.syscall(MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH, ctypes.byref(attributes), size)
         if done != 0:

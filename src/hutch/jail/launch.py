@@ -82,7 +82,7 @@ def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, 
         )
     system = this_system()
     with ExitStack() as stack:
-        shown, prefix = place.directory, _way_in(place.namespaces)
+        shown, prefix = [place.directory, *place.beside], way_in(place.namespaces)
         if os.geteuid() == KERNEL_ROOT:
             if place.namespaces is None:
                 shown = stack.enter_context(mapped(shown, uid=identity.uid, gid=identity.gid))
@@ -94,11 +94,12 @@ def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, 
         options = arguments(
             policy,
             system,
-            workspace=str(shown),
+            workspace=str(shown[0]),
             uid=identity.uid,
             gid=identity.gid,
             files=fds,
             seccomp_fd=filter_fd,
+            beside=list(zip(map(str, shown[1:]), map(str, place.beside), strict=True)),
         )
         options_fd = _memory_file(stack, b"".join(word.encode() + b"\0" for word in options))
         return _start(
@@ -110,7 +111,7 @@ def _launch(place: Place, policy: Policy, identity: Identity, *, counted: bool, 
         )
 
 
-def _way_in(namespaces: Namespaces | None) -> list[str]:
+def way_in(namespaces: Namespaces | None) -> list[str]:
     """What to put before a program so that it starts in those namespaces, with no descriptor of them."""
     if namespaces is None or namespaces.user is None:
         return []

@@ -29,6 +29,7 @@ class Place:
     written: Path  # where, as the host sees it, what is written takes room
     namespaces: Namespaces | None = None
     identity: Identity | None = None  # who owns what is there; None lets the jail be whoever it likes
+    beside: tuple[Path, ...] = ()  # directories that belong to it: seen where they are, and only to be read
 
 
 def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:

@@ -5,7 +5,7 @@ options comes out, and tests compare lists. The order of the options matters,
 since bubblewrap performs them one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -160,8 +160,10 @@ def arguments(
     gid: int,
     files: Mapping[str, int],
     seccomp_fd: int,
+    beside: Sequence[tuple[str, str]] = (),
 ) -> list[str]:
-    """The options of bubblewrap. `files` names the descriptor that holds each file made for the jail."""
+    """The options of bubblewrap. `files` names the descriptor that holds each file made for the jail,
+    `beside` what belongs to the workspace and is only read: where it lies, and where it is to be seen."""
     limits = policy.limits
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
@@ -185,6 +187,7 @@ def arguments(
         *("--dir", "/home", *_tmpfs(HOME, limits.home_bytes, "0755")),
         *("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--dir", "/mnt", "--dir", "/sys"),
         *_flat(("--ro-bind", path, path) for path in policy.readonly),
+        *_flat(("--ro-bind", path, shown) for path, shown in beside),
         *("--bind" if policy.writable else "--ro-bind", workspace, WORKSPACE),
         *_flat(_link(path) for path in free_paths(policy, system)),
         *("--remount-ro", "/", "--chdir", WORKSPACE),
