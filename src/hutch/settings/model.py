@@ -143,6 +143,33 @@ class Jail(Section):
     )
 
 
+class Workspace(Section):
+    """How repositories are made ready for a session, and how much one may take."""
+
+    mode: Literal["auto", "copy", "reflink", "overlay"] = Field(
+        "auto",
+        description="How a repository becomes a workspace: a copy, one that shares blocks, or layers over a "
+        "shared base. `auto` takes layers for what is large and a copy else.",
+    )
+    storage: Literal["disk", "memory"] = Field(
+        "disk",
+        description="Where changes are kept. `memory` makes the quota a hard one and needs layers; what is "
+        "there is written to disk when the workspace is closed, and lost in a crash.",
+    )
+    quota_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(5 * GIB), ge=MIB, description="What a workspace may add to the disk."
+    )
+    quota_files: Annotated[Count, May.TIGHTEN] = Field(
+        1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."
+    )
+    bases_bytes: Size = Field(
+        ByteSize(20 * GIB), description="What is kept of repositories for the next session, at most."
+    )
+    bases_days: Count = Field(
+        30, ge=0, le=36_500, description="Days after which what nobody used of it is removed."
+    )
+
+
 class Settings(BaseSettings):
     """All settings. Made by `load`; made by hand it holds what it is given, and defaults."""
 
@@ -163,6 +190,7 @@ class Settings(BaseSettings):
     tests: Tests = Tests()
     retention: Retention = Retention()
     jail: Jail = Jail()
+    workspace: Workspace = Workspace()
 
     @classmethod
     def settings_customise_sources(
