@@ -34,7 +34,7 @@ CALLS = {  # name: (x86_64, aarch64)
     "modify_ldt": (154, None), "memfd_secret": (447, 447), "io_uring_setup": (425, 425),
     "personality": (135, 92), "io_setup": (206, 0), "ioprio_set": (251, 30), "fchmodat2": (452, 452),
     "fchmodat": (268, 53), "shmget": (29, 194), "shmat": (30, 196), "prctl": (157, 167),
-    "openat2": (437, 437),
+    "openat2": (437, 437), "sched_setattr": (314, 274),
 }  # fmt: skip
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long

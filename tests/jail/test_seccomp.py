@@ -112,12 +112,51 @@ def test_other_architectures_and_x32_are_killed() -> None:
         ("fcntl: a lease", 72, (0, 1024, 1), EPERM),
         ("fcntl: a lease with high bits", 72, (0, 1 << 32 | 1024, 1), EPERM),
         ("fcntl: a delegation", 72, (0, 1040), EPERM),
+        ("sched_setscheduler: batch for myself", 144, (0, 3), ALLOW),
+        ("sched_setscheduler: batch, not for children", 144, (0, 0x40000003), ALLOW),
+        ("sched_setscheduler: idle for myself", 144, (0, 5), EPERM),
+        ("sched_setscheduler: real time", 144, (0, 1), EPERM),
+        ("sched_setscheduler: the warden", 144, (1, 0), EPERM),
+        ("sched_setscheduler: the warden, with high bits", 144, (1 << 32 | 1, 0), EPERM),
+        ("sched_setparam: myself", 142, (0,), ALLOW),
+        ("sched_setparam: another", 142, (7,), EPERM),
+        ("sched_setaffinity: a thread", 203, (7,), ALLOW),
+        ("sched_setaffinity: the warden", 203, (1,), EPERM),
+        ("setpriority: myself", 141, (0, 0, 5), ALLOW),
+        ("setpriority: another", 141, (0, 7, 5), EPERM),
+        ("setpriority: all of the user", 141, (2, 0, 5), EPERM),
+        ("ioprio_set: myself", 251, (1, 0), ALLOW),
+        ("ioprio_set: another", 251, (1, 7), EPERM),
+        ("ioprio_set: all of the user", 251, (3, 0), EPERM),
+        ("prlimit64: my own", 302, (0, 7, 0x7FFF00000000), ALLOW),
+        ("prlimit64: a look at another's", 302, (7, 7, 0, 0x7FFF00000000), ALLOW),
+        ("prlimit64: another's", 302, (7, 7, 0x7FFF00000010), EPERM),
+        ("prlimit64: another's, from a round address", 302, (7, 7, 0x7FFF00000000), EPERM),
     ],
 )
 def test_calls_are_judged_by_their_arguments(
     name: str, number: int, arguments: tuple[int, ...], answer: int
 ) -> None:
     assert x86(number, *arguments) == answer
+
+
+@pytest.mark.parametrize(
+    ("number", "arguments", "answer"),
+    [
+        (119, (0, 0), ALLOW),  # sched_setscheduler
+        (119, (1, 0), EPERM),
+        (118, (1,), EPERM),  # sched_setparam
+        (122, (1,), EPERM),  # sched_setaffinity
+        (140, (0, 0), ALLOW),  # setpriority
+        (140, (0, 1), EPERM),
+        (30, (1, 1), EPERM),  # ioprio_set
+        (261, (1, 7, 1), EPERM),  # prlimit64
+    ],
+)
+def test_others_keep_their_turn_and_their_limits_on_aarch64(
+    number: int, arguments: tuple[int, ...], answer: int
+) -> None:
+    assert on("aarch64", number, *arguments) == answer
 
 
 def test_memory_that_nobody_counts_is_refused_only_where_no_cgroup_counts_it() -> None:

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
+from hutch.jail.burial import Burial
 from hutch.jail.control import Control, connected
 from hutch.jail.hits import hit_by_signal, size
 from hutch.jail.identity import Identity
@@ -34,6 +34,8 @@ from hutch.jail.scratch import make_directory
 from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
 
 CLOSE_S = 5.0
+
+_lingering: "dict[Jailed, asyncio.Task[None]]" = {}  # closed, but somebody inside does not die
 
 
 class Jailed:
@@ -219,14 +221,11 @@ class Jailed:
         await self._meter.stop()
         if self._way_out is not None:
             await self._way_out.close()
-        await self._reap()
-        for fd in (self._warden, self._pts):
-            if fd >= 0:
-                os.close(fd)
-        await self._meter.remove()
-        self._identity.release()
-        if self._scratch is not None:
-            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        burial = Burial(self._warden, self._launched.process)
+        if await burial.wait(CLOSE_S, warden_pid=self._inside()):
+            await self._give_back()
+        else:
+            _lingering[self] = self._loop.create_task(self._linger(burial))
 
     async def _prefer_commands(self, warden: int) -> None:
         scores = prefer_commands(warden, memory_bytes=self.policy.limits.memory_bytes)
@@ -238,35 +237,32 @@ class Jailed:
 
     def _end(self, reason: str) -> str:
         """Kill the first process of the pid namespace, and so every other. Tells why it came to that."""
-        try:
-            if self._warden >= 0:
-                signal.pidfd_send_signal(self._warden, signal.SIGKILL)
-            else:
-                self._launched.process.kill()
-        except ProcessLookupError:
-            pass
+        Burial(self._warden, self._launched.process).kill()
         kills = self._meter.mark().kills
         if kills:
             most = size(self.policy.limits.memory_bytes)
             reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it?"
         return reason
 
-    async def _reap(self) -> None:
-        process = self._launched.process
-        if process.poll() is not None:  # it never came up
-            return
-        outer = os.pidfd_open(process.pid)
-        gone = asyncio.Event()
-        self._loop.add_reader(outer, gone.set)
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await gone.wait()
-        except TimeoutError:
-            process.kill()
-        finally:
-            self._loop.remove_reader(outer)
-            os.close(outer)
-        await asyncio.to_thread(process.wait)
+    async def _give_back(self) -> None:
+        """All are gone; until then nobody else may have their user id, nor their cgroup."""
+        for fd in (self._warden, self._pts):
+            if fd >= 0:
+                os.close(fd)
+        self._warden = self._pts = -1
+        await self._meter.remove()
+        self._identity.release()
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    async def _linger(self, burial: Burial) -> None:
+        while not await burial.wait(CLOSE_S, warden_pid=self._inside()):
+            burial.kill()
+        await self._give_back()
+        _lingering.pop(self, None)
+
+    def _inside(self) -> int:
+        return 0 if self.unsafe else self.warden_pid
 
     def _own_rlimits(self, limits: Limits | None) -> str:
         if limits is None or limits == self.policy.limits:

@@ -7,11 +7,13 @@ through to the next, so no jump ever leaves its block.
 
 What is refused, and why: ways to reach the kernel's rarely used corners (keys,
 io_uring, userfaultfd, bpf, perf, odd socket families), ways to reach other
-processes (ptrace and its kin: the warden runs at the same uid), ways to make
-new walls to hide behind (namespaces, mounts), set-user-ID files, which would
-outlive the jail on the host's disk with the owner's rights, and what all users
-of the machine have one pool of, or wait for: aio requests, leases on files. A
-file that never had a name fills the disk where nobody finds it.
+processes (ptrace and its kin, and what takes the processor or limits from
+them: the warden runs at the same uid), ways to make new walls to hide behind
+(namespaces, mounts), set-user-ID files, which would outlive the jail on the
+host's disk with the owner's rights, and what all users of the machine have one
+pool of, or wait for: aio requests, leases on files. A file that never had a name
+fills the disk where nobody finds it, and who is in the idle class may never come
+to let go of what the host waits for.
 """
 
 import platform
@@ -54,6 +56,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18), "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None),
     "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None), "_sysctl": (156, None),
     "create_module": (174, None), "get_kernel_syms": (177, None), "query_module": (178, None),
+    "sched_setattr": (314, 274),  # its arguments lie in memory, where a filter cannot look
 }  # fmt: skip
 # Answered as if this kernel were older: callers then use a call whose arguments can be looked at.
 ABSENT: dict[str, tuple[int | None, int | None]] = {
@@ -72,6 +75,10 @@ CREATING = 0o100 | NAMELESS  # O_CREAT: without either the mode argument means n
 LEASES = (1024, 1040)  # F_SETLEASE, F_SETDELEG
 TERMINAL_INPUT = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 QUERY_PERSONALITY = 0xFFFFFFFF
+PLAIN_CLASSES = (0, 3)  # SCHED_OTHER and SCHED_BATCH
+RESET_ON_FORK = 0x40000000
+PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
+MYSELF, FIRST_PROCESS = 0, 1  # as a pid
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 STREAM, DATAGRAM = 1, 2
 PROTOCOLS = (0, 1, 6, 17, 58)  # any, ICMP, TCP, UDP, ICMPv6
@@ -143,6 +150,13 @@ def _looked_at(*, counted: bool) -> list[tuple[Call, list[Code]]]:
         (Call(259, 33), _refuse_bits(2, SET_ID_BITS)),  # mknodat
         (Call(85, None), _refuse_bits(1, SET_ID_BITS)),  # creat
         (Call(2, None), _created(1, 2)),  # open
+        (Call(302, 261), _prlimit()),
+        (Call(144, 119), [*_must_be(0, MYSELF), *_class(1)]),  # sched_setscheduler
+        (Call(142, 118), _must_be(0, MYSELF)),  # sched_setparam
+        # Threads have themselves bound to a processor by their number; only the warden may not be met.
+        (Call(203, 122), _none_of(0, (FIRST_PROCESS,))),  # sched_setaffinity
+        (Call(141, 140), [*_must_be(0, PRIO_PROCESS), *_must_be(1, MYSELF)]),  # setpriority
+        (Call(251, 30), [*_must_be(0, IOPRIO_WHO_PROCESS), *_must_be(1, MYSELF)]),  # ioprio_set
     ]
     if not counted:
         rules += [
@@ -193,6 +207,30 @@ def _only(argument: int, values: Sequence[int], error: int) -> list[Code]:
     for value in values:
         codes += [(EQUAL, 0, 1, value), (RETURN, 0, 0, ALLOW)]
     return [*codes, (RETURN, 0, 0, ERRNO | error)]
+
+
+def _must_be(argument: int, value: int) -> list[Code]:
+    return [_low(argument), (EQUAL, 1, 0, value), (RETURN, 0, 0, ERRNO | EPERM)]
+
+
+def _class(argument: int) -> list[Code]:
+    """A class of scheduling that waits for nobody's leisure and takes nobody's turn."""
+    policy, *rest = _only(argument, PLAIN_CLASSES, EPERM)
+    return [policy, (AND, 0, 0, ~RESET_ON_FORK & 0xFFFFFFFF), *rest]
+
+
+def _prlimit() -> list[Code]:
+    """One's own limits, or a look at another's: then there are no new ones."""
+    return [
+        _low(0),
+        (EQUAL, 4, 0, MYSELF),
+        _low(2),
+        (EQUAL, 0, 3, 0),
+        _high(2),
+        (EQUAL, 0, 1, 0),
+        (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, ERRNO | EPERM),
+    ]
 
 
 def _at_most(argument: int, value: int, error: int) -> list[Code]:

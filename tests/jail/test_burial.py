@@ -1,0 +1,45 @@
+"""The end of a jail whose first process does not get to end the others."""
+
+import asyncio
+import os
+import signal
+import subprocess
+
+import pytest
+
+from hutch.jail.burial import Burial
+from hutch.jail.jail import Jailed
+from hutch.jail.members import below
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_all_are_killed_while_the_first_process_lives_on(jail: Jailed) -> None:
+    """As if the kernel never came to it: nobody has killed the warden."""
+    sleeper = await jail.spawn(["sh", "-c", "sleep 600 & sleep 600"])
+    await sleeper.signal(signal.SIGCONT)  # once it has begun
+    burial = Burial(jail.warden_pidfd, jail._launched.process)
+    inside = set(below(jail.warden_pid))
+    assert not await burial.wait(0.5, warden_pid=jail.warden_pid)
+    assert not inside & set(below(jail.warden_pid))
+    assert (await sleeper.wait()).signal == signal.SIGKILL
+    sleeper.close()
+
+
+async def test_the_user_id_stays_claimed_until_all_are_gone() -> None:
+    """A process that stands in for a first one that cannot die yet."""
+    stubborn = subprocess.Popen(["sleep", "600"])  # noqa: ASYNC220
+    pidfd = os.pidfd_open(stubborn.pid)
+    burial = Burial(pidfd, stubborn)
+    try:
+        assert not await burial.wait(0.05, warden_pid=0)
+        burial.kill()
+        assert await burial.wait(60, warden_pid=0)
+        assert stubborn.returncode == -signal.SIGKILL
+    finally:
+        os.close(pidfd)
+
+
+async def test_closing_twice_is_harmless(jail: Jailed) -> None:
+    await asyncio.gather(jail.close(), jail.close())
+    await jail.close()
