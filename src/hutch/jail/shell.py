@@ -100,7 +100,10 @@ class Shell:
             try:
                 if self._late:
                     self._hand_over_late(job)
-                await job.begin(env=env, stdin=stdin)
+                if stdin is None:
+                    job.begin(env)
+                else:
+                    await job.begin_with(env, stdin)
                 ended = await job.wait(yield_s)
             except BaseException:
                 self._abandoning = asyncio.ensure_future(self._abandon(job))

@@ -14,6 +14,7 @@ from hutch.jail.shell_end import Ended, Ending
 from hutch.jail.shell_lender import dismiss, lend
 from hutch.jail.shell_process import ShellProcess
 from hutch.jail.shell_result import Result
+from hutch.jail.shell_script import NULL
 
 SIGKILL = 9
 
@@ -48,14 +49,15 @@ class Job:
             most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=place
         )
 
-    async def begin(self, *, env: Mapping[str, str] | None, stdin: bytes | Pipe | None) -> None:
+    def begin(self, env: Mapping[str, str] | None, stdin: str = NULL) -> None:
         """Give it to the shell."""
         self.process.output.sink = self.take
-        if stdin is None:
-            self._done = self.process.call(self.command, env=env)
-            return
+        self._done = self.process.call(self.command, env=env, stdin=stdin)
+
+    async def begin_with(self, env: Mapping[str, str] | None, stdin: bytes | Pipe) -> None:
+        """Give it to the shell, and something to read."""
         self.stdin, pid = await lend(self._jail, stdin)
-        self._done = self.process.call(self.command, env=env, stdin=f"/proc/{pid}/fd/0")
+        self.begin(env, f"/proc/{pid}/fd/0")
 
     def take(self, name: StreamName, data: bytes) -> None:
         self._capture.add(name, data)
