@@ -15,10 +15,11 @@ from subprocess import DEVNULL
 
 from hutch.domain.errors import HutchError
 from hutch.jail import seccomp
+from hutch.jail.members import members
 from hutch.jail.policy import MIB
 
 from .attack import NO_JAIL, NO_SECCOMP, ROOT, Off, Probe, Scenes
-from .patience import until
+from .patience import LONG_S, until
 from .program import SMALL
 
 scene = Scenes()
@@ -458,6 +459,46 @@ async def starved_outlives_close(bench) -> None:
     claim = jail._identity.claim  # nobody else may have the user id while one of them lives
     assert not survivors(mark) or (claim is not None and claim.fileno() >= 0)
     assert await gone(mark) == []
+
+
+STOP_REAPERS = """
+import os, signal, time
+me = os.getpid()
+while True:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parent = open("/proc/%s/stat" % name).read().rpartition(")")[2].split()[1]
+            if parent == "1" and int(name) != me:
+                os.kill(int(name), signal.SIGSTOP)
+        except OSError:
+            pass
+    time.sleep(0.002)
+"""
+
+
+@scene("tree", "outlive every timeout: stop whoever takes commands, until their socket is full",
+       control="the socket is full, and those who take commands stand still")  # fmt: skip
+async def stopped_reapers(bench) -> None:
+    async with bench.jail() as jail, bench.watched("stopped-reapers"):
+        process = await jail.spawn([*PYTHON_, STOP_REAPERS])
+        reapers = [member.pid for member in members(jail.warden_pid) if member.trusted]
+        await until(lambda: all(state(pid) in ("T", "") for pid in reapers))
+        lane = jail._control._commands
+        runs = [asyncio.create_task(jail.run(["true", "x" * 55_000], timeout_s=2)) for _ in range(12)]
+        await until(lambda: lane.turn.locked() or all(run.done() for run in runs))
+        assert lane.turn.locked(), "the socket was never full, so this shows nothing"
+        async with asyncio.timeout(LONG_S):
+            assert any(done.timed_out for done in await asyncio.gather(*runs))
+            await jail.clear()
+            assert (await process.wait()).signal == signal.SIGKILL
+            assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
+        process.close()
+
+
+def state(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
 
 
 @contextlib.contextmanager

@@ -220,6 +220,63 @@ async def test_a_late_answer_is_let_go(pair: tuple[Control, Enemy, list[str]]) -
     assert reasons == []
 
 
+async def fill(control: Control) -> list[asyncio.Task[None]]:
+    """Commands that nobody takes, until some have to wait."""
+    waiting: list[asyncio.Task[None]] = []
+    while not waiting:
+        put = asyncio.create_task(control.put(b"x" * 50_000, fds=[]))
+        await asyncio.sleep(0)
+        if not put.done():
+            waiting = [put, *(asyncio.create_task(control.put(b"more", fds=[])) for _ in range(3))]
+    return waiting
+
+
+async def test_requests_get_through_while_nobody_takes_commands(
+    pair: tuple[Control, Enemy, list[str]],
+) -> None:
+    control, enemy, _ = pair
+    enemy.say(b"ready")
+    await control.ready()
+    waiting = await fill(control)
+    async with asyncio.timeout(60):
+        await control.send(b"kill", b"one")
+        cleared = asyncio.create_task(control.clear())
+        assert await asyncio.to_thread(enemy.sock.recv, 100) == b"kill\0one"
+        assert await asyncio.to_thread(enemy.sock.recv, 100) == b"clear\x001"
+        enemy.say(b"done\x001\x000")
+        await cleared
+    assert not any(put.done() for put in waiting)
+    for put in waiting:
+        put.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_closing_wakes_whoever_waits_and_leaves_nothing_in_the_loop(
+    pair: tuple[Control, Enemy, list[str]],
+) -> None:
+    control, enemy, _ = pair
+    enemy.say(b"ready")
+    await control.ready()
+    waiting = await fill(control)
+    control.close()
+    async with asyncio.timeout(60):
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [str(each) for each in told] == ["The jail is closed."] * len(waiting)
+    watched: dict[int, Any] = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
+    assert {str(fd) for fd in watched} <= descriptors()
+
+
+async def test_a_broken_protocol_wakes_whoever_waits(pair: tuple[Control, Enemy, list[str]]) -> None:
+    control, enemy, _ = pair
+    enemy.say(b"ready")
+    await control.ready()
+    waiting = await fill(control)
+    enemy.say(b"nonsense")
+    async with asyncio.timeout(60):
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(each, Unavailable) for each in told)
+
+
 async def test_a_flood_does_not_hold_the_loop(pair: tuple[Control, Enemy, list[str]]) -> None:
     control, enemy, reasons = pair
     enemy.say(b"ready")

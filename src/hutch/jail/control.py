@@ -44,14 +44,15 @@ class Control:
         self.warden_pid = 0
         self.broken: str | None = None
         self._sock = sock
-        self._work = work  # for commands; nothing ever comes back on it
+        # What is said about the jail must get through while nobody takes commands: each has its own queue.
+        self._requests = Lane(sock)
+        self._commands = Lane(work)  # nothing ever comes back on it
         self._uid = uid
         self._on_broken = on_broken  # may know a better reason
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._asked: dict[int, tuple[bytes, asyncio.Future[Any]]] = {}  # number: (kind of answer, it)
         self._number = 0
-        self._sending = asyncio.Lock()
         self._loop.add_reader(sock.fileno(), self._readable)
 
     async def ready(self) -> int:
@@ -62,24 +63,24 @@ class Control:
 
     async def send(self, *fields: bytes) -> None:
         """One request about the jail."""
-        await self._send(self._sock, b"\0".join(fields), ())
+        await self._send(self._requests, b"\0".join(fields), ())
 
     async def give_scores(self, scores: Scores) -> None:
         """Tell the warden whom the kernel shall prefer to kill."""
         frame = b"score\0%d\0%d" % (scores.warden, scores.commands)
-        await self._send(self._sock, frame, [scores.fd])
+        await self._send(self._requests, frame, [scores.fd])
 
     async def put(self, *fields: bytes, fds: Sequence[int]) -> None:
         """One command. The descriptors are copied; the caller still owns them."""
         frame = b"\0".join(fields)
         if len(frame) <= INLINE_BYTES:
-            await self._send(self._work, frame, fds)
+            await self._send(self._commands, frame, fds)
             return
         fd = os.memfd_create("command", os.MFD_CLOEXEC)
         try:
             write_all(fd, frame)
             os.lseek(fd, 0, os.SEEK_SET)
-            await self._send(self._work, b"long", [fd, *fds])
+            await self._send(self._commands, b"long", [fd, *fds])
         finally:
             os.close(fd)
 
@@ -115,22 +116,22 @@ class Control:
     def close(self) -> None:
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock.fileno())
-            self._sock.close()
-        self._work.close()
         self._fail("The jail is closed.")
+        self._requests.close()
+        self._commands.close()
 
-    async def _send(self, sock: socket.socket, frame: bytes, fds: Sequence[int]) -> None:
+    async def _send(self, lane: "Lane", frame: bytes, fds: Sequence[int]) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         deadline = self._loop.time() + PASSING_S
         while True:
-            async with self._sending:
+            async with lane.turn:
                 if self.broken is not None:
                     raise Unavailable(self.broken)
                 try:
-                    sock.sendmsg([frame], rights)
+                    lane.sock.sendmsg([frame], rights)
                     return
                 except BlockingIOError:
-                    await ready_to_write(sock)
+                    await lane.room()
                     continue
                 except OSError as error:
                     if error.errno not in PASSING:
@@ -203,6 +204,39 @@ class Control:
             if not answer.done():
                 answer.set_exception(Unavailable(self.broken))
                 answer.exception()  # seen: nobody may be waiting
+        self._requests.wake()
+        self._commands.wake()
+
+
+class Lane:
+    """A socket that messages go out on, one at a time."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.turn = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None  # whose turn it is
+
+    async def room(self) -> None:
+        """Until the socket takes more, or there is no use in waiting."""
+        self._waiter = self._loop.create_future()
+        self._loop.add_writer(self.sock.fileno(), self.wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if self.sock.fileno() >= 0:
+                self._loop.remove_writer(self.sock.fileno())
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        if self.sock.fileno() >= 0:
+            self._loop.remove_writer(self.sock.fileno())
+            self.sock.close()
+        self.wake()
 
 
 class ForeignSocket(socket.socket):

@@ -27,7 +27,7 @@ from hutch.jail.outcome import run_to_end
 from hutch.jail.output import Capture
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
-from hutch.jail.process import Command
+from hutch.jail.process import SIGKILL, Command
 from hutch.jail.pty import open_terminal
 from hutch.jail.request import check_port, check_stdin, check_timeout, check_words
 from hutch.jail.scratch import make_directory
@@ -111,14 +111,28 @@ class Jailed:
         timeout_s = limits.command_timeout_s if timeout_s is None else timeout_s
         check_timeout(timeout_s)
         began = time.monotonic()
-        await self._meter.calm()  # before the mark: what was hit until then is another's
-        mark = self._meter.mark()
-        process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
+        overtime = LimitHit("command_timeout_s", f"{timeout_s:g} s")
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._meter.calm()  # before the mark: what was hit until then is another's
+                mark = self._meter.mark()
+                process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
+        except TimeoutError:  # nobody inside takes commands
+            return Finished(
+                exit_code=None,
+                signal=SIGKILL,
+                stdout=b"",
+                stderr=b"",
+                timed_out=True,
+                duration_s=time.monotonic() - began,
+                limit_hit=overtime,
+            )
         capture = Capture(
             most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=self._output_path
         )
-        exit_, timed_out = await run_to_end(process, capture, timeout_s=timeout_s, on_output=on_output)
-        hit = LimitHit("command_timeout_s", f"{timeout_s:g} s") if timed_out else None
+        left_s = max(0.0, began + timeout_s - time.monotonic())
+        exit_, timed_out = await run_to_end(process, capture, timeout_s=left_s, on_output=on_output)
+        hit = overtime if timed_out else None
         return Finished(
             exit_code=exit_.code,
             signal=exit_.signal,
@@ -200,9 +214,11 @@ class Jailed:
 
     async def clear(self) -> None:
         commands = list(self._commands)
-        for command in commands:
-            if not command.has_begun:  # no process yet that could be killed
-                await command.doom()
+        with contextlib.suppress(TimeoutError):  # if it takes no word, it will not answer either
+            async with asyncio.timeout(CLOSE_S):
+                for command in commands:
+                    if not command.has_begun:  # no process yet that could be killed
+                        await command.doom()
         await self._control.clear()
         # Who was sent SIGKILL takes room until it is buried, and the next command might find none.
         with contextlib.suppress(TimeoutError):

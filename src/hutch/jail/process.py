@@ -143,14 +143,16 @@ class Command:
     async def kill(self) -> None:
         if self._gone.done():
             return
-        await self.doom()
-        if self._request:
-            self._status_readable()
-        if self._request:  # nobody has taken it: it is withdrawn, and no reaper will touch it
-            self._finish()
-            return
         try:
             async with asyncio.timeout(GONE_S):
+                await self.doom()
+                if self._request:
+                    self._status_readable()
+                if self._request:  # nobody has taken it: it is withdrawn, and no reaper will touch it
+                    self._finish()
+                await asyncio.wait([self._gone], timeout=STUCK_S)
+                if not self._gone.done():  # somebody keeps its reaper from work: that goes, too
+                    await self._control.send(b"end", self._nonce)
                 await asyncio.shield(self._gone)
         except TimeoutError:
             raise Unavailable(

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-FRAME_BYTES, MOST_DESCRIPTORS = 65536, 8
-MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 0x40000000, 20
+FRAME_BYTES, MOST_DESCRIPTORS, MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 65536, 8, 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
@@ -136,8 +135,8 @@ class Warden:
         if not frame:
             return False
         operation, *fields = frame.split(b"\0")
-        if operation == b"kill":
-            self.kill(*fields)
+        if operation in (b"kill", b"end"):
+            self.kill(fields[0], end=operation == b"end")
         elif operation == b"signal":
             attempt(os.kill, -int(fields[0]), int(fields[1]))
         elif operation == b"clear":
@@ -156,9 +155,9 @@ class Warden:
         for pid in self.reapers:
             attempt(os.kill, pid, SIGCONT)
 
-    def kill(self, nonce: bytes) -> None:
+    def kill(self, nonce: bytes, end: bool = False) -> None:
         """End one command with all it started. Its reaper stands still meanwhile: it might be done with this
-        command, take the next, and the wrong one would be killed."""
+        command, take the next, and the wrong one would be killed. `end` is for one that is kept from work."""
         self.hear()
         for pid, name in list(self.reapers.items()):
             if name == nonce:
@@ -172,6 +171,7 @@ class Warden:
                         # At once: among hundreds, looking takes long.
                         attempt(os.kill, -self.leaders[pid], SIGKILL)
                     self.hunt(pid, spare=set())
+                    attempt(os.kill, pid, SIGKILL if end else SIGCONT)
                 attempt(os.kill, pid, SIGCONT)
         self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell
         if len(self.doomed) > MOST_DOOMED:
@@ -211,7 +211,7 @@ class Warden:
         except BlockingIOError:
             pass
         except OSError as error:
-            failed = error.errno or 1
+            failed = abs(error.errno or 1)
         fd = sock.fileno().to_bytes(4, sys.byteorder)
         rights = [] if failed else [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd)]
         self.control.sendmsg([b"socket\0%s\0%d" % (number, failed)], rights)
