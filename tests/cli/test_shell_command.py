@@ -67,10 +67,10 @@ def start(place: Path, *args: str) -> "subprocess.Popen[bytes]":
 class Person:
     """Somebody at a terminal of their own who has typed `hutch shell …`."""
 
-    def __init__(self, place: Path, *args: str, rows: int = 24, columns: int = 80) -> None:
+    def __init__(self, place: Path, *args: str, **env: str) -> None:
         self.master, slave = pty.openpty()
         self.slave = slave  # kept open, to look at its modes
-        self.resize(rows, columns, tell=False)
+        self.resize(24, 80, tell=False)
         self.modes = termios.tcgetattr(slave)
         self.shown = b""
         self._from = 0
@@ -78,7 +78,7 @@ class Person:
         self.process = subprocess.Popen(
             ["setsid", "-c", HUTCH, "shell", *args],
             cwd=place / "work",
-            env=environment(place),
+            env=environment(place, **env),
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -126,8 +126,8 @@ class Person:
 
 
 @contextlib.contextmanager
-def person(place: Path, *args: str) -> Iterator[Person]:
-    opened = Person(place, *args)
+def person(place: Path, *args: str, **env: str) -> Iterator[Person]:
+    opened = Person(place, *args, **env)
     try:
         yield opened
     finally:
@@ -306,7 +306,8 @@ def test_a_timeout_is_not_held_up_by_a_reader(place: Path) -> None:
 def test_memory_is_limited_and_said_so(place: Path) -> None:
     hog = "import time\nx = []\nwhile True: x.append(b'x' * (20 << 20)); time.sleep(0.1)"
     ran = run(place, "--profile", "test", "--", "/usr/bin/python3", "-c", hog)
-    assert b"jail.memory_bytes (512 MiB) was hit" in ran.stderr
+    told = b"hutch: The limit memory_bytes (512 MiB) was hit. It is that of --profile test; use less, or "
+    assert told in ran.stderr
     assert ran.returncode == 5
 
 
@@ -316,6 +317,37 @@ def test_growth_of_the_directory_is_limited_and_said_so(place: Path) -> None:
     ran = run(place, "--", "sh", "-c", grow, env=env)
     assert ran.returncode == 5
     assert b"jail.workspace_growth_bytes (10 MiB) was hit" in ran.stderr
+
+
+def test_every_limit_that_was_hit_is_told_though_the_command_went_on(place: Path) -> None:
+    fill = "head -c 5000000 /dev/zero > /tmp/full; head -c 5000000 /dev/zero > /dev/shm/full; true"
+    ran = run(place, "--", "sh", "-c", f"({fill}) 2>/dev/null", env={"HUTCH_JAIL__TMP_BYTES": "2MiB"} | SHM)
+    assert (ran.returncode, ran.stderr.decode().splitlines()) == (
+        0,
+        [
+            f"hutch: The limit jail.{name} (2 MiB) was hit. Use less, or raise jail.{name} in your settings."
+            for name in ("tmp_bytes", "shm_bytes")
+        ],
+    )
+
+
+SHM = {"HUTCH_JAIL__SHM_BYTES": "2MiB"}
+
+
+def test_a_file_that_is_too_large_is_told(place: Path) -> None:
+    ran = run(place, "--", "truncate", "-s", "3G", "large")
+    assert ran.returncode == 5
+    assert (
+        b"The limit file_bytes (2 GiB) was hit. Make smaller files, or raise jail.workspace_g" in ran.stderr
+    )
+    more = {"HUTCH_JAIL__WORKSPACE_GROWTH_BYTES": "4GiB"}
+    assert run(place, "--", "truncate", "-s", "3G", "large", env=more).returncode == 0
+
+
+def test_too_many_processes_are_told_however_soon_it_is_over(place: Path) -> None:
+    fork = "for i in $(seq 60); do sleep 9 & done 2>/dev/null"
+    ran = run(place, "--", "sh", "-c", fork, env={"HUTCH_JAIL__PROCESSES": "16"})
+    assert b"hutch: The limit jail.processes (16) was hit." in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -466,6 +498,40 @@ def test_the_window_size_is_passed_on(place: Path) -> None:
         someone.see("now 40 132\r\n")
         someone.type("exit\n")
         assert someone.leave() == 0
+
+
+def test_a_shell_that_a_limit_ends_is_followed_by_another_in_the_same_jail(place: Path) -> None:
+    with person(place, HUTCH_JAIL__WORKSPACE_GROWTH_BYTES="10MiB") as someone:
+        someone.see(r"\$ ")
+        someone.type("sleep 2; while :; do head -c 5000000 /dev/zero >> big; sleep 0.1; done\n")
+        someone.see(r"\nhutch: The limit jail.workspace_growth_bytes \(10 MiB\) was hit. Use less")
+        someone.see(
+            r"hutch: All that ran in the jail was ended. It is still the same jail, with a new shell."
+        )
+        someone.see(r"\$ ")
+        someone.type("rm big; echo still $((40 + 2)) $PWD\n")
+        someone.see("still 42 /workspace\r\n")
+        someone.type("exit 3\n")
+        assert someone.leave() == 3
+    assert not (place / "work" / "big").exists()
+
+
+def test_a_limit_is_told_while_the_shell_goes_on(place: Path) -> None:
+    with person(place, "--profile", "test") as someone:
+        someone.see(r"\$ ")
+        someone.type("head -c 300000000 /dev/zero > /tmp/full; sleep 3; echo then $((40 + 2))\n")
+        someone.see(r"\r\nhutch: The limit tmp_bytes \(192 MiB\) was hit. It is that of --profile test")
+        someone.see(r"then 42")
+        someone.type("exit 3\n")
+        assert someone.leave() == 3
+
+
+def test_who_is_thrown_out_is_told_where_they_are(place: Path) -> None:
+    with person(place) as someone:
+        someone.see(r"\$ ")
+        someone.type("kill -9 $$\n")
+        assert someone.leave() == 137
+        someone.see("hutch: The jail is closed; you are back on this machine.")
 
 
 @needs("vim")

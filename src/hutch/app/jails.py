@@ -17,7 +17,7 @@ from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.network import Outside
 from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
 from hutch.jail.probe import jail_checks
-from hutch.jail.seam import PIPE, Exit, Process, Reader, Size
+from hutch.jail.seam import PIPE, Exit, LimitHit, Process, Reader, Size
 from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded, ShellEvent
 from hutch.jail.shells import Shells
 from hutch.jail.terminal import Terminal, open_terminal
@@ -30,6 +30,7 @@ __all__ = [
     "EgressAttempt",
     "Exit",
     "Jailed",
+    "LimitHit",
     "Outside",
     "Policy",
     "Process",
@@ -57,6 +58,7 @@ def jail_policy(settings: Settings, *, profile_name: str = "agent", network: Seq
     limits = {name: value for name, value in settings.jail if not name.startswith("network")}
     if known.profile != "agent":
         limits = {name: min(value, getattr(known.limits, name)) for name, value in limits.items()}
+    limits["file_bytes"] = max(known.limits.file_bytes, limits["workspace_growth_bytes"])
     tmpfs = ("tmp_bytes", "shm_bytes", "home_bytes")
     wanted = sum(limits[name] for name in tmpfs)
     if wanted >= limits["memory_bytes"]:

@@ -48,13 +48,13 @@ class Wish:
         return self.argv or SHELL
 
 
-async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal) -> jails.Exit:
+async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: Inlet) -> jails.Exit:
     """The user's terminal becomes that of the program."""
     outlet, clean = Outlet(1), False
     async with jails.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
         signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
         with own.raw(), on_signals(signals):
-            typing = asyncio.create_task(_type(Inlet(0), terminal))
+            typing = asyncio.create_task(_type(keys, terminal))
             try:
                 async with _limit(wish.timeout_s):
                     reader = terminal.attach()

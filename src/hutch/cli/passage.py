@@ -50,13 +50,16 @@ class Inlet:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._thread = Waiting(f"inlet-{fd}")
+        self._coming: asyncio.Future[bytes] | None = None  # outlives a reader who leaves: the next gets it
 
     async def read(self) -> bytes:
         """The next bytes; b"" at the end, however it came."""
+        coming = self._coming = self._coming or asyncio.ensure_future(self._thread.do(self._read))
         try:
-            data: bytes = await self._thread.do(self._read)
+            data = await asyncio.shield(coming)
         except OSError:  # closed, or the terminal is gone
-            return b""
+            data = b""
+        self._coming = None
         return data
 
     def _read(self) -> bytes:

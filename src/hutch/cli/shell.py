@@ -7,6 +7,7 @@ output is passed through as it comes, standard output and error apart.
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,16 @@ import typer
 
 from hutch import app, settings
 from hutch.app import jails
+from hutch.cli import exits
 from hutch.cli.ends import Wish, on_terminal, plainly
+from hutch.cli.hits import Hits
 from hutch.cli.own_terminal import OwnTerminal, known_type
+from hutch.cli.passage import Inlet
 from hutch.cli.signals import ended_by
-from hutch.domain.errors import BadRequest, LimitReached
+from hutch.domain.errors import BadRequest
 
 DAY_S = 86_400
+SHORT_S = 1.0  # a shell that lived no longer is not tried again
 MOST_NOTED, MOST_REFUSALS = 1000, 10
 NO_JAIL = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
 UNSAFE_WORKSPACE = (
@@ -117,9 +122,9 @@ async def _run(
                 unsafe_workspace=unsafe.workspace,
                 unsafe_no_jail=unsafe.no_jail,
             ) as jail:
-                mark = jail.mark()
-                exit_ = await (on_terminal(jail, wish, own) if own else plainly(jail, wish))
-                hit = jail.limit_hit(mark, exit_)
+                hits = Hits(jail, chosen)
+                exit_ = await (_at_terminal(jail, wish, own, hits) if own else plainly(jail, wish))
+                sentences = hits.since_last(exit_)
         except asyncio.CancelledError:
             if not ended:
                 raise
@@ -128,13 +133,33 @@ async def _run(
             for reason, times in refused.most_common(MOST_REFUSALS):
                 _say(f"no way out to {reason}" + (f" ({times} times)" if times > 1 else ""))
     code = exit_.code if exit_.code is not None else 128 + (exit_.signal or 0)
-    if hit is None:
-        return code
-    sentence = f"The limit jail.{hit.limit} ({hit.value}) was hit. Use less, or raise it in the settings."
-    if code and (wish.argv or exit_.signal):
-        raise LimitReached(sentence, limit=hit.limit)
-    _say(sentence)  # the command has coped with it, and a shell outlives what it starts
-    return code
+    for sentence in sentences:
+        _say(sentence)
+    if own and not wish.argv and exit_.signal:
+        _say("The jail is closed; you are back on this machine.")
+    # A command may have coped with it, and a shell outlives what it starts.
+    return exits.LIMIT_REACHED if code and hits.any and (wish.argv or exit_.signal) else code
+
+
+async def _at_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, hits: Hits) -> jails.Exit:
+    """A program on the user's terminal. When a limit ends a shell with all that ran in the jail, there is a
+    new one: nobody shall type on for this machine what was meant for the jail."""
+    keys = Inlet(0)
+    while True:
+        began = time.monotonic()
+        telling = asyncio.create_task(hits.tell())
+        try:
+            exit_ = await on_terminal(jail, wish, own, keys)
+        finally:
+            telling.cancel()
+        sentences = hits.since_last(exit_)
+        for number, sentence in enumerate(sentences):
+            typer.echo(("\n" if not number else "") + f"hutch: {sentence}", err=True)
+        is_ended = exit_.signal == signal.SIGKILL and hits.any
+        if wish.argv or not is_ended or time.monotonic() - began < SHORT_S:
+            return exit_
+        _say("All that ran in the jail was ended. It is still the same jail, with a new shell.")
+        hits.begin_anew()
 
 
 def _fill_ends() -> None:

@@ -212,6 +212,12 @@ class Jailed:
         """The limit that was hit by what runs inside since the mark, or that ended a command of now."""
         return self._meter.hit_since(since) or hit_by_signal(ended, limits or self.policy.limits)
 
+    def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
+        """Every limit that was hit inside since the mark, each once; `ended` is a command of this moment."""
+        hits = self._meter.hits_since(since, closely=ended is not None)
+        own = hit_by_signal(ended, self.policy.limits) if ended else None
+        return [*hits, own] if own and own not in hits else hits
+
     async def clear(self) -> None:
         commands = list(self._commands)
         with contextlib.suppress(TimeoutError):  # if it takes no word, it will not answer either

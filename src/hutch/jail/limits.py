@@ -107,6 +107,18 @@ class Meter:
             return LimitHit("processes", f"{self.limits.processes}")
         return None
 
+    def hits_since(self, mark: Mark, *, closely: bool = False) -> list[LimitHit]:
+        """Every limit that was hit after the mark, each once; `closely` looks for what is used up now."""
+        now = self._now()
+        hits = self.watch.look.hits.noted[mark.hits :] if self.watch is not None else []
+        if now.kills > mark.kills:
+            hits.append(LimitHit("memory_bytes", size(self.limits.memory_bytes)))
+        if now.refused_forks > mark.refused_forks:
+            hits.append(LimitHit("processes", f"{self.limits.processes}"))
+        if closely and self.watch is not None:
+            hits += self.watch.look.used_up()
+        return list(dict.fromkeys(hits))
+
     async def stop(self) -> None:
         if self.watch is not None:
             await self.watch.stop()

@@ -18,6 +18,7 @@ from hutch.jail.pulse import Pulse
 from hutch.jail.seam import LimitHit
 from hutch.jail.usage import shared_memory_device, tmpfs_use, usage
 
+TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
 SLACK = 1.05  # after a hit, so that there is room to clean up in
 
 
@@ -35,9 +36,7 @@ class Look:
         self._raising = Raising(warden, memory_bytes=limits.memory_bytes) if group is not None else None
         self._ceilings: dict[LimitHit, float] = {}
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-        self._tmpfs = {
-            path: os.open(f"/proc/{warden}/root{path}", flags) for path in ("/tmp", "/dev/shm", HOME)
-        }
+        self._tmpfs = {path: os.open(f"/proc/{warden}/root{path}", flags) for path in TMPFS}
         self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
         self._workspace = os.open(workspace, flags)
         self.growth = Growth(
@@ -65,7 +64,17 @@ class Look:
         over += self._over_in_terminals()
         self.is_clearing = is_over or bool(over)
         self.hits.note(over)
+        self.hits.note(hit for hit, full in self._full() if self._is_over(hit, full, 0))
         return self.is_clearing, memory_bytes
+
+    def used_up(self) -> list[LimitHit]:
+        """The limits that leave no room at this moment, told by a look of its own. Blocks for a little."""
+        # With the warden, and the command that has just ended.
+        processes = sum(max(1, len(each.threads)) for each in members(self._warden)) + 2
+        used_up = [hit for hit, full in self._full() if full]
+        if self._group is None and processes >= self._limits.processes:  # a cgroup tells itself
+            used_up.append(LimitHit("processes", f"{self._limits.processes}"))
+        return used_up
 
     def settle(self) -> None:
         """All have been killed. What they have left behind is nothing the next command is to blame for.
@@ -127,6 +136,14 @@ class Look:
             ),
             (LimitHit("workspace_growth_bytes", size(most_bytes)), grown[0], most_bytes),
             (LimitHit("workspace_growth_files", f"{most_files}"), grown[1], most_files),
+        ]
+
+    def _full(self) -> list[tuple[LimitHit, bool]]:
+        """The limits of tmpfs, and whether no room is left: then writing fails, and nobody is stopped."""
+        sizes = {name: getattr(self._limits, name) for name in TMPFS.values()}
+        return [
+            (LimitHit(name, size(sizes[name])), os.fstatvfs(self._tmpfs[path]).f_bfree == 0)
+            for path, name in TMPFS.items()
         ]
 
     def _over_in_terminals(self) -> list[LimitHit]:
