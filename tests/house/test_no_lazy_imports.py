@@ -7,7 +7,6 @@ from collections.abc import Iterator
 LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
-    ("hutch.jail", "hutch.jail.shells"): "a shell from Python; most who import the room want something else",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
@@ -24,6 +23,7 @@ LATE = {
 }
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
+    "hutch.jail": "most who import the room want one of its modules, and not to wait for the others",
     "hutch.workspace.syntax": "loads a grammar when a file of its language is edited",
 }
 

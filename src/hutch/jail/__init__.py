@@ -1,17 +1,64 @@
-"""Where commands run, and what this machine must offer for that."""
+"""Where commands run, and what this machine must offer for that.
 
+What callers need is here by name; each name is imported when somebody wants it,
+since most of those who import this room want only one of its modules.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hutch.jail.shells import open_shell
+    from hutch.jail.egress import EgressAttempt
+    from hutch.jail.jail import open_jail
+    from hutch.jail.network import Outside
+    from hutch.jail.policy import Limits, Policy, profile
+    from hutch.jail.seam import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
+    from hutch.jail.shell import Shell
+    from hutch.jail.shell_result import Result
+    from hutch.jail.shells import Shells, open_shell
+    from hutch.jail.terminal import Terminal, open_terminal
 
-__all__ = ["open_shell"]
+__all__ = [
+    "PIPE",
+    "EgressAttempt",
+    "Exit",
+    "Finished",
+    "Jail",
+    "LimitHit",
+    "Limits",
+    "Outside",
+    "Policy",
+    "Process",
+    "Result",
+    "Shell",
+    "Shells",
+    "Size",
+    "Terminal",
+    "open_jail",
+    "open_shell",
+    "open_terminal",
+    "profile",
+]
+
+_MODULES = {
+    "egress": ("EgressAttempt",),
+    "jail": ("open_jail",),
+    "network": ("Outside",),
+    "policy": ("Limits", "Policy", "profile"),
+    "seam": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
+    "shell": ("Shell",),
+    "shell_result": ("Result",),
+    "shells": ("Shells", "open_shell"),
+    "terminal": ("Terminal", "open_terminal"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import `open_shell` when somebody wants it: most of those who import this room do not."""
-    if name == "open_shell":
-        from hutch.jail.shells import open_shell
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
 
-        return open_shell
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
