@@ -14,7 +14,7 @@ from tests.workspace.trees import apply, changes, describe, discard, git, makes
 
 from hutch.workspace.base_index import BaseIndex, index_base
 from hutch.workspace.directory import Directory
-from hutch.workspace.restore import restore
+from hutch.workspace.restore import fill, restore
 from hutch.workspace.snapshot import Content, Snapshots
 
 
@@ -230,8 +230,17 @@ def test_a_fork_shares_files_and_goes_its_own_way(base: Path, tmp_path: Path) ->
     ]
     shutil.rmtree(tmp_path / "place/snapshots.git")  # whatever becomes of the first
     with layered(tmp_path / "other", base) as (tree, content):
-        restored = restore(forked, content, 1)
+        assert fill(forked, content, 1) == forked.get(1)
         assert describe(tree) == before
-        assert forked.take(content, "nothing") == restored.after
-        assert restored.after.tree == taken.tree
+        assert forked.take(content, "nothing") == forked.get(1)
+    assert len(forked.list()) == 1
+    tree = tmp_path / "copied/tree"
+    tree.parent.mkdir()
+    second = forked.fork(1, tmp_path / "copied")
+    subprocess.run(["cp", "-a", base, tree], check=True)
+    with Directory.at(tree) as directory:
+        fill(second, Content(directory), 1)
+        assert describe(tree) == before
+        (tree / "src/main.py").write_text("after\n")
+        assert second.take(Content(directory), "something").id == 2
     git("fsck", "--full", "--strict", cwd=forked.storage.git_dir)

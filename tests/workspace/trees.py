@@ -113,11 +113,12 @@ def _is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def git(*words: str, cwd: Path, **environment: str) -> str:
+def git(*words: str, cwd: Path, stdin: bytes = b"", **environment: str) -> str:
     """Git as somebody would use it, without the settings of this machine."""
     ran = subprocess.run(
         ["git", *words],
         cwd=cwd,
+        input=stdin,
         env={
             "PATH": os.defpath,
             "HOME": "/nonexistent",

@@ -19,7 +19,7 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.workspace.compare import Difference, differences
 from hutch.workspace.directory import Directory, as_house_error
-from hutch.workspace.layout import PERMISSIONS, Absent, Branch, Item, Leaf, items_of
+from hutch.workspace.layout import NOTHING, PERMISSIONS, Absent, Branch, Item, Leaf, items_of
 from hutch.workspace.objects import Objects
 from hutch.workspace.reading import KINDS
 from hutch.workspace.snapshot import Content, Snapshots
@@ -55,7 +55,7 @@ def restore(snapshots: Snapshots, content: Content, number: int, path: str = "")
         touched: dict[str, None] = {}
         for left in reversed(range(ROUNDS)):
             there, old = _pick(storage.objects, storage.top(present), names)
-            if old is None and new is None:
+            if old is None and new is None and present is before:
                 raise NotFound(f"'{path}' is neither in the workspace nor in snapshot {number}.")
             work = _Work(snapshots, content.tree)
             work.run(_missing(names, there, above) if new else [], old, new, path)
@@ -70,6 +70,22 @@ def restore(snapshots: Snapshots, content: Content, number: int, path: str = "")
             reason = f"restored snapshot {number}" + (f": {path}" if path else "")
             present = snapshots.take_locked(content, reason, stored=frozenset(work.stored))
         return Restored(before, present, tuple(touched), tuple(work.untouched))
+
+
+def fill(snapshots: Snapshots, content: Content, number: int) -> Snapshot:
+    """Make a workspace that is as its base is, or empty, as a snapshot. Nobody else is in it yet."""
+    storage = snapshots.storage
+    with storage.locked():
+        target = storage.get(number)
+        work = _Work(snapshots, content.tree)
+        work.run([], snapshots.base.top if snapshots.base else NOTHING, storage.top(target), "")
+        stored = frozenset(work.stored)
+        taken = snapshots.take_locked(content, f"filled from snapshot {number}", adopting=True, stored=stored)
+    if taken.tree != target.tree:
+        raise Conflict(
+            f"The workspace was not as its base is, so it is not as snapshot {number} now. Remove it."
+        )
+    return taken
 
 
 def _pick(objects: Objects, top: Branch, names: Sequence[str]) -> tuple[list[Item | None], Item | None]:
@@ -125,6 +141,9 @@ class _Work:
         old, new, path = each.old, each.new, each.path
         if isinstance(new, Leaf):
             self.stored.add(new.name)
+        if isinstance(new, Absent) and new.why in EMPTY_KINDS and not isinstance(old, Absent):
+            self.untouched.append(path)  # nobody can bring that back; but what came in its place goes
+            new = None
         if isinstance(old, Absent) and old.why in EMPTY_KINDS and isinstance(new, Leaf | Branch):
             self._attempt(descent, path, os.unlink)
             old = None

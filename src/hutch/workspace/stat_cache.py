@@ -146,12 +146,11 @@ def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
     settled: dict[str, Flat] = {}
     waiting: dict[str, Flat | None] = {}
     anchor: Anchor | None = None
-    at = len(MAGIC)
+    at = good = len(MAGIC)
     while at < len(data):
         try:
             value, at = unframed(data, at)
         except ValueError:
-            os.truncate(path, at)  # what is added next must be found
             break
         if isinstance(value[0], int):
             for name, found in waiting.items():
@@ -159,9 +158,11 @@ def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
                     settled.pop(name, None)
                 else:
                     settled[name] = found
-            waiting, anchor = {}, value
+            waiting, anchor, good = {}, value, at
         else:
             waiting[value[0]] = value[1]
+    if good < len(data):
+        os.truncate(path, good)  # what is added next must not stand behind half of something
     return {name: unflat(found) for name, found in settled.items()}, anchor
 
 

@@ -1,0 +1,94 @@
+"""Snapshots of a large workspace, timed: functions for claims about the workspace.
+
+Each makes what it measures, does it several times and gives the median in
+milliseconds. A change is left to settle first, as it does while a model thinks:
+the time stamps of files that were written a moment ago say nothing yet.
+"""
+
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hutch.workspace.base_index import BaseIndex, index_base
+from hutch.workspace.directory import Directory
+from hutch.workspace.snapshot import Content, Snapshots
+
+TIMES = 15
+SETTLE_S = 0.03
+PER_DIRECTORY = 20
+
+
+def make_tree(tree: Path, *, files: int, total_bytes: int) -> None:
+    """Files of one size in directories of twenty, three levels deep; half of each compresses."""
+    half = total_bytes // files // 2
+    text = b"def answer() -> int:\n    return 42\n" * (half // 35 + 1)
+    for number in range(files):
+        group = number // PER_DIRECTORY
+        path = tree / f"package{group % 10}" / f"module{group}" / f"file{number % PER_DIRECTORY}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(half) + text[:half])
+
+
+def change(tree: Path, count: int) -> None:
+    for number in range(count):
+        path = tree / f"package{number}" / f"module{number}" / "file3.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(10_000) + b"text\n" * 2_000)
+
+
+def copy_ms(place: Path, tree: Path, *, changed: int) -> float:
+    """Taking a snapshot of a plain directory, with so many files changed since the last one."""
+    place.mkdir()
+    snapshots = Snapshots(place)
+    with Directory.at(tree) as directory:
+        return _take_ms(snapshots, Content(directory), lambda: change(tree, changed))
+
+
+def overlay_ms(place: Path, base: BaseIndex, *, changed: int) -> float:
+    """The same on an overlay, of which only the upper directory is looked at."""
+    upper = place / "upper"
+    upper.mkdir(parents=True)
+    snapshots = Snapshots(place, base=base)
+    with Directory.at(upper) as directory:
+        return _take_ms(snapshots, Content(directory, directory), lambda: change(upper, changed))
+
+
+def fork_ms(place: Path, base: BaseIndex) -> float:
+    """Forking the snapshots of a workspace with four changed files; mounting and filling it are not in it."""
+    upper = place / "upper"
+    upper.mkdir(parents=True)
+    snapshots = Snapshots(place, base=base)
+    change(upper, 4)
+    with Directory.at(upper) as directory:
+        snapshots.take(Content(directory, directory), "to be forked")
+    taken = []
+    for number in range(TIMES):
+        other = place / f"fork{number}"
+        other.mkdir()
+        started = time.perf_counter()
+        snapshots.fork(1, other)
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken) * 1000
+
+
+def indexed(place: Path, tree: Path) -> BaseIndex:
+    """The index of a base; made once for each base, so not part of any claim."""
+    shutil.rmtree(place, ignore_errors=True)
+    return index_base(tree, place)
+
+
+def _take_ms(snapshots: Snapshots, content: Content, prepare: Callable[[], None]) -> float:
+    snapshots.take(content, "first")
+    time.sleep(SETTLE_S)
+    snapshots.take(content, "settled")
+    taken = []
+    for _ in range(TIMES):
+        prepare()
+        time.sleep(SETTLE_S)
+        started = time.perf_counter()
+        snapshots.take(content, "timed")
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken) * 1000
