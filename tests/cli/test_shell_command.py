@@ -67,6 +67,8 @@ def start(place: Path, *args: str) -> "subprocess.Popen[bytes]":
 class Person:
     """Somebody at a terminal of their own who has typed `hutch shell …`."""
 
+    program: tuple[str, ...] = (HUTCH, "shell")
+
     def __init__(self, place: Path, *args: str, **env: str) -> None:
         self.master, slave = pty.openpty()
         self.slave = slave  # kept open, to look at its modes
@@ -76,7 +78,7 @@ class Person:
         self._from = 0
         # setsid -c makes the terminal its controlling one, and then is hutch.
         self.process = subprocess.Popen(
-            ["setsid", "-c", HUTCH, "shell", *args],
+            ["setsid", "-c", *self.program, *args],
             cwd=place / "work",
             env=environment(place, **env),
             stdin=slave,
@@ -532,6 +534,46 @@ def test_who_is_thrown_out_is_told_where_they_are(place: Path) -> None:
         someone.type("kill -9 $$\n")
         assert someone.leave() == 137
         someone.see("hutch: The jail is closed; you are back on this machine.")
+
+
+class Typist(Person):
+    """Somebody at a terminal, with a shell of this machine."""
+
+    program = ("bash", "--norc", "-i")
+
+
+@pytest.mark.parametrize("command", ["sleep 50", "sh -c 'sleep 50; true'"])
+def test_ctrl_z_suspends_a_command_and_fg_lets_it_go_on(place: Path, command: str) -> None:
+    someone = Typist(place, PS1="host> ")
+    try:
+        someone.see("host> ")
+        someone.type(f"{HUTCH} shell -- {command}\n")
+        someone.see(r"shell -- .*\r\n")
+        time.sleep(2)  # until it runs
+        someone.type("\x1a")
+        someone.see(r"Stopped.*host> ")
+        someone.type("echo here $((40 + 2)); fg\n")
+        someone.see("here 42.*shell -- ")
+        time.sleep(0.5)
+        someone.type("\x03")
+        someone.see("host> ")
+        someone.type("echo code $?; exit 0\n")
+        someone.see("code 130")
+        assert someone.leave() == 0
+    finally:
+        someone.close()
+
+
+def test_ctrl_z_is_a_shells_own_inside(place: Path) -> None:
+    with person(place, "--", "bash", "--norc") as someone:
+        someone.see(r"\$ ")
+        someone.type("sleep 50\n")
+        someone.see("sleep 50\r\n")
+        time.sleep(0.3)
+        someone.type("\x1a")
+        someone.see("Stopped +sleep 50")
+        someone.type("exit 3\nexit 3\n")
+        assert someone.leave() == 3
 
 
 @needs("vim")

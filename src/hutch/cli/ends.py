@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from hutch.app import jails
-from hutch.cli import exits
+from hutch.cli import exits, suspension
 from hutch.cli.own_terminal import OwnTerminal
 from hutch.cli.passage import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
@@ -54,7 +54,7 @@ async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: In
     async with jails.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
         signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
         with own.raw(), on_signals(signals):
-            typing = asyncio.create_task(_type(keys, terminal))
+            typing = asyncio.create_task(_type(keys, terminal, own, wish))
             try:
                 async with _limit(wish.timeout_s):
                     reader = terminal.attach()
@@ -75,9 +75,14 @@ async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: In
                             await outlet.write(own.tidy())
 
 
-async def _type(inlet: Inlet, terminal: jails.Terminal) -> None:
+async def _type(keys: Inlet, terminal: jails.Terminal, own: OwnTerminal, wish: Wish) -> None:
     with suppress(HutchError):  # the program has ended
-        while data := await inlet.read():
+        while data := await keys.read():
+            before, key, after = data.partition(suspension.KEY)
+            if key and wish.argv and suspension.is_ours(terminal.fd):
+                await terminal.write(before)
+                await suspension.suspend(terminal, own)
+                data = after
             await terminal.write(data)
 
 

@@ -8,6 +8,7 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from hutch.app.jails import Size
 
@@ -23,6 +24,7 @@ class OwnTerminal:
 
     def __init__(self) -> None:
         self._on_other_screen = False
+        self._saved: list[Any] = []
 
     @staticmethod
     def is_there() -> bool:
@@ -35,13 +37,25 @@ class OwnTerminal:
     @contextmanager
     def raw(self) -> Iterator[None]:
         """Every key goes through as it is, until the block is left."""
-        saved = termios.tcgetattr(0)
+        self._saved = termios.tcgetattr(0)
         try:
             self.make_raw()
             yield
         finally:
-            with suppress(termios.error):  # it may be gone
-                termios.tcsetattr(0, termios.TCSANOW, saved)
+            self._restore()
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[None]:
+        """Within `raw`, for a while."""
+        self._restore()
+        try:
+            yield
+        finally:
+            self.make_raw()
+
+    def _restore(self) -> None:
+        with suppress(termios.error):  # it may be gone
+            termios.tcsetattr(0, termios.TCSANOW, self._saved)
 
     def make_raw(self) -> None:
         """Again, after somebody stopped and continued us."""

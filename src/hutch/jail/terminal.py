@@ -157,6 +157,15 @@ class Terminal:
         if not self._closed:
             set_size(self._fd, size)
 
+    @property
+    def fd(self) -> int:
+        """The master's descriptor, to ask about its modes."""
+        return self._fd
+
+    async def signal(self, number: int) -> None:
+        """To the program's process group."""
+        await self._process.signal(number)
+
     async def wait(self) -> Exit:
         """How the program ended; what it printed last may still be on its way to readers."""
         return await asyncio.shield(self._exit)
