@@ -612,3 +612,66 @@ async def forged_marker(bench) -> None:
             assert (after.stdout, after.exit_code) == ("on\n", 0), after
             await shell.close()
             await shells.close()
+
+
+FORGE_ANSWER = """
+import os, re
+shell, found = os.getppid(), set()
+memory = open("/proc/%d/mem" % shell, "rb", 0)
+for line in open("/proc/%d/maps" % shell):
+    start, end = (int(part, 16) for part in line.split()[0].split("-"))
+    try:
+        memory.seek(start)
+        found.update(re.findall(rb"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", memory.read(end - start)))
+    except (OSError, ValueError, OverflowError):
+        pass
+opened = set()
+for name in os.listdir("/proc/%d/fd" % shell):
+    path = "/proc/%d/fd/%s" % (shell, name)
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        continue
+    opened.add(os.readlink(path).partition(":")[0])
+    for nonce in found:
+        os.write(fd, b"\\0%s 0 0\\0export zz%s='0 0'\\n" % (nonce, nonce))
+print("\\n", len(found) > 0, *sorted(opened))
+raise SystemExit(7)
+"""
+
+
+@scene("protocol", "read the nonce from the shell's memory, and tell the end of the command in its place",
+       control="the nonce is found, and a pipe of the same shell can be written to")  # fmt: skip
+async def forged_answer(bench) -> None:
+    from hutch.jail.shells import Shells
+
+    async with bench.jail() as jail:
+        (jail._directory / "forge.py").write_text(FORGE_ANSWER)
+        (jail._directory / "forge.py").chmod(0o644)
+        for program in ("/bin/sh", "/bin/bash"):
+            shell = Shells(jail).shell(program=program)
+            await shell.run("cd /tmp")
+            done = await shell.run("/usr/bin/python3 /workspace/forge.py; code=$?; sleep 0.2; (exit $code)")
+            assert (done.exit_code, done.cwd, done.restarted) == (7, "/tmp", False), done
+            assert "True pipe" in done.stdout.replace(" /dev/null", ""), (
+                "nothing was found: this shows nothing"
+            )
+            assert (await shell.run("echo on")).stdout == "on\n"
+
+
+@scene("output", "speak without end where only the shell answers, a little at a time",
+       control="up to what an answer can be, it is let through")  # fmt: skip
+async def flooded_answers(bench) -> None:
+    from hutch.jail.shells import Shells
+
+    flood = (
+        "for at in /proc/$$/fd/*; do fd=${at##*/}; case $(readlink $at) in socket:*) break;; esac; done; "
+        "printf -v much '%65536s'; for ((n = 0; n < COUNT; n++)); do printf %s \"$much\" >&$fd; done; echo on"
+    )
+    async with bench.jail() as jail, bench.watched("flooded-answers"):
+        shell = Shells(jail).shell(program="/bin/bash")
+        done = await shell.run(flood, env={"COUNT": "16"}, timeout_s=60)
+        assert (done.exit_code, done.stdout, done.restarted) == (0, "on\n", False), done
+        done = await shell.run(flood, env={"COUNT": "1000000000"}, timeout_s=60)
+        assert (done.restarted, done.timed_out) == (True, False), done
+        assert (await shell.run("echo alive")).stdout == "alive\n"

@@ -1,6 +1,8 @@
 """A shell that outlives its commands, whatever they do to it."""
 
 import asyncio
+import contextlib
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.jail import open_shell
+from hutch.jail.members import below
 from hutch.jail.policy import AGENT, Limits, Policy
 from hutch.jail.seam import LimitHit
 from hutch.jail.shell import Shell
@@ -169,12 +172,12 @@ async def test_a_stopped_shell_is_woken(shell: Shell) -> None:
 
 
 async def test_nobody_else_can_speak_to_the_shell(shell: Shell) -> None:
-    """Its commands come on a socket, which cannot be opened by /proc."""
+    """Its commands come, and its answers go, on a socket, which cannot be opened by /proc."""
     forge = (
         "for fd in /proc/$$/fd/*; do case $(readlink $fd) in socket:*) echo there;"
         " (echo 'echo forged' >$fd) 2>/dev/null && echo opened;; esac; done"
     )
-    assert (await shell.run(forge)).stdout == "there\n"
+    assert set((await shell.run(forge)).stdout.splitlines()) == {"there"}
     assert (await shell.run("echo mine")).stdout == "mine\n"
     assert await works(shell)
 
@@ -195,6 +198,36 @@ async def test_a_deleted_directory_and_one_with_a_newline(shell: Shell) -> None:
     assert await works(shell)
     await shell.run("exit")
     assert (await shell.run("pwd")).stdout == "/workspace\n"
+
+
+async def test_nothing_is_left_of_a_command_that_is_cancelled_while_its_input_is_made(shell: Shell) -> None:
+    await shell.run("true")
+    pipes, lenders = pipes_open(), lenders_alive(shell)
+    for rounds in range(60):
+        running = asyncio.ensure_future(shell.run("true", stdin=b"z"))
+        await asyncio.sleep(rounds % 15 * 0.0003)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert await works(shell)
+    async with asyncio.timeout(60):
+        while pipes_open() > pipes or lenders_alive(shell) > lenders:  # noqa: ASYNC110 (nobody tells)
+            await asyncio.sleep(0.02)
+
+
+def pipes_open() -> int:
+    found = 0
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found += os.readlink(link).startswith("pipe:")  # noqa: PTH115 (what is open may be no path)
+    return found
+
+
+def lenders_alive(shell: Shell) -> int:
+    found = 0
+    for pid in below(shell.jail.warden_pid):
+        with contextlib.suppress(OSError):
+            found += b"2147483647" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return found
 
 
 async def test_standard_input_and_environment_of_one_command(shell: Shell) -> None:

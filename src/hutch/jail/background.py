@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.seam import StreamName
+from hutch.jail.shell_cwd import shown
 from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Job
 from hutch.jail.shell_output import nobody
@@ -117,7 +118,7 @@ class BackgroundCommand:
             self.id,
             self.shell,
             job.command,
-            job.cwd,
+            shown(job.cwd),
             self.running,
             result.exit_code,
             duration_s if self.running else result.duration_s,

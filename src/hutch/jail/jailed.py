@@ -63,7 +63,7 @@ class Jailed:
         self._way_out: WayOut | None = None
         self._outputs = 0
         self._commands: set[Command] = set()  # of which something is left
-        self._pts = -1
+        self._pts = self._proc = -1
         self._warden = -1
         self._closed = False
         self._control = Control(launched.control, launched.work, uid=identity.uid, on_broken=self._end)
@@ -78,7 +78,8 @@ class Jailed:
         finally:
             os.close(self._launched.complaints)
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root" + "/dev/pts", flags)
+        self._pts = os.open("/dev" if self.unsafe else f"/proc/{pid}/root/dev/pts", flags)
+        self._proc = os.open("/proc" if self.unsafe else f"/proc/{pid}/root/proc", flags)
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
             self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
@@ -204,6 +205,13 @@ class Jailed:
         sock.setblocking(False)
         return sock
 
+    def proc(self, pid: int) -> int:
+        """A descriptor of what the kernel tells of a process inside; -1 when it is gone."""
+        try:
+            return os.open(str(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._proc)
+        except OSError:
+            return -1
+
     def mark(self) -> Mark:
         """This moment, for `limit_hit`."""
         return self._meter.mark()
@@ -268,10 +276,10 @@ class Jailed:
 
     async def _give_back(self) -> None:
         """All are gone; until then nobody else may have their user id, nor their cgroup."""
-        for fd in (self._warden, self._pts):
+        for fd in (self._warden, self._pts, self._proc):
             if fd >= 0:
                 os.close(fd)
-        self._warden = self._pts = -1
+        self._warden = self._pts = self._proc = -1
         await self._meter.remove()
         self._identity.release()
         if self._scratch is not None:

@@ -130,9 +130,14 @@ class Command:
         assert self._exit is not None
         return self._exit
 
-    async def signal(self, number: int) -> None:
+    async def begun(self) -> int:
+        """Its pid inside, once it has begun; 0 when it never did."""
         if not self._started.done():
             await asyncio.shield(self._started)
+        return self.pid or 0
+
+    async def signal(self, number: int) -> None:
+        await self.begun()
         if self.pid is not None and self._exit is None:
             await self._control.send(b"signal", b"%d" % self.pid, b"%d" % number)
 
@@ -295,7 +300,6 @@ def _pipe(uid: int | None) -> tuple[int, int]:
 
 def _socket() -> tuple[int, int]:
     theirs, ours = socket.socketpair()
-    ours.shutdown(socket.SHUT_RD)  # nobody would ever read what they write
     return theirs.detach(), ours.detach()
 
 

@@ -19,7 +19,7 @@ class Pipe(Enum):
     """The wish for a standard input that is written to while the command runs."""
 
     PIPE = "pipe"
-    SOCKET = "socket"  # nobody else inside can open it by /proc and write there
+    SOCKET = "socket"  # both ways, and nobody else inside can open it by /proc
 
 
 PIPE: Final = Pipe.PIPE

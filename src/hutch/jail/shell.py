@@ -18,6 +18,7 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
+from hutch.jail.shell_cwd import shown
 from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Hits, Job
 from hutch.jail.shell_process import ShellProcess
@@ -96,7 +97,7 @@ class Shell:
                 on_output=on_output,
             )
             if self._listeners:
-                self._tell(CommandStarted(self.name, command, job.cwd))
+                self._tell(CommandStarted(self.name, command, shown(job.cwd)))
             try:
                 if self._late:
                     self._hand_over_late(job)
@@ -238,7 +239,7 @@ class Shell:
                 CommandEnded(
                     self.name,
                     job.command,
-                    job.cwd,
+                    shown(job.cwd),
                     result.exit_code,
                     result.signal,
                     result.timed_out,

@@ -1,28 +1,20 @@
 r"""What a shell answers at the end of a command, found among whatever else comes along.
 
 Some tell it in the list of what they export, under a name that nobody can guess
-and that comes last in the list; there it is quoted as the shell would read it:
-`'it'"'"'s'` by dash, `"it's"` or `$'it\'s'` by a bash that is called sh. Others
-print it between two NUL bytes. Nothing here runs.
+and that comes last in the list: `export zz…='0 0'`. Others print it between two
+NUL bytes. Nothing here runs.
+
+What comes along may be hostile: each byte is looked at about once, however few
+come at a time, and when there are too many the shell counts as lost.
 """
 
 import re
 from dataclasses import dataclass
 
-PLAIN = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10}) ([^'"\\$`\n]*)\1\n""")
-WORD = rb"""=('[^']*'(?:"'+"|'[^']*')*|"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*')\n"""
-QUOTED = re.compile(WORD, re.DOTALL)
-ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
-ESCAPED = dict(
-    zip(
-        (b"a", b"b", b"t", b"n", b"v", b"f", b"r", b"E"),
-        (b"%c" % n for n in (*range(7, 14), 27)),
-        strict=True,
-    )
-)
-VALUE = re.compile(rb"(\d{1,3}) (\d{1,10}) (.*)", re.DOTALL)
-PRINTED = re.compile(rb" (\d{1,3}) (\d{1,10}) ([^\0]*)\0")
-EARLIER = re.compile(rb"zz[0-9a-f]{32}" + WORD + rb"|\0[0-9a-f]{32} [^\0]*\0", re.DOTALL)
+TOLD = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
+LONGEST_TOLD = 24
+EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % TOLD.pattern)
+MOST_BYTES = 4 * 1024 * 1024  # more than any program could be given as its environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +23,45 @@ class Answer:
 
     exit_code: int
     background_pid: int  # of the last one started, 0 if none was
-    cwd: str
 
 
 class Hearing:
     """Waits for the answer with a nonce. What comes before it is what the shell exports, which is looked at
     only when somebody needs it."""
 
-    def __init__(self, mark: bytes, most_bytes: int = 4 * 1024 * 1024) -> None:
+    def __init__(self, mark: bytes, most_bytes: int = MOST_BYTES) -> None:
+        self.flooded = False  # more has come than an answer can be
         self._mark = mark  # comes before the nonce
-        self._heard = b""
+        self._heard = bytearray()
+        self._looked = 0  # up to where no answer has begun
         self._before = b""
         self._exports = b""
         self._most = most_bytes
 
     def hear(self, data: bytes, nonce: bytes) -> Answer | None:
-        heard = self._heard + data if self._heard else data
+        heard: bytes | bytearray = data
+        if self._heard:
+            self._heard += data
+            heard = self._heard
         mark = self._mark + nonce
-        start = heard.find(mark)
-        while start >= 0:
-            told = _told(heard, start + len(mark))
+        unsure = -1
+        at = heard.find(mark, self._looked)
+        while at >= 0:
+            end = at + len(mark)
+            told = TOLD.match(heard, end)
             if told is not None:
-                self._before, self._heard = heard[:start], heard[told[1] :]
-                return told[0]
-            start = heard.find(mark, start + 1)  # what `set -x` and `set -v` show of our own lines
-        self._heard = heard[-self._most :]
+                self._before = bytes(heard[:at])
+                self._heard, self._looked = bytearray(heard[told.end() :]), 0
+                return Answer(int(told[2] or told[4]), int(told[3] or told[5]))
+            if unsure < 0 and len(heard) - end < LONGEST_TOLD:
+                unsure = at  # the rest may be on its way
+            at = heard.find(mark, at + 1)  # what `set -x` and `set -v` show of our own lines
+        self._looked = unsure if unsure >= 0 else max(0, len(heard) - len(mark) + 1)
+        if len(heard) > self._most:
+            self.flooded = True
+            self._heard, self._looked = bytearray(), 0
+        elif heard is data:
+            self._heard = bytearray(data)
         return None
 
     def exports(self) -> bytes:
@@ -65,37 +71,6 @@ class Hearing:
             past = earlier.end()
         self._exports = _exports(self._before[past:]) or self._exports
         return self._exports
-
-
-def _told(heard: bytes, at: int) -> tuple[Answer, int] | None:
-    """The answer of which the nonce ends there, and where it ends itself."""
-    said = PLAIN.match(heard, at)
-    if said is not None:
-        _, code, pid, cwd = said.groups()
-        return Answer(int(code), int(pid), cwd.decode(errors="surrogateescape")), said.end()
-    said = PRINTED.match(heard, at)
-    if said is not None:
-        code, pid, cwd = said.groups()
-        return Answer(int(code), int(pid), cwd.decode(errors="surrogateescape")), said.end()
-    said = QUOTED.match(heard, at)
-    value = VALUE.fullmatch(_unquoted(said[1])) if said is not None else None
-    if said is None or value is None:
-        return None
-    code, pid, cwd = value.groups()
-    return Answer(int(code), int(pid), cwd.decode(errors="surrogateescape")), said.end()
-
-
-def _unquoted(word: bytes) -> bytes:
-    if word.startswith(b'"'):
-        return re.sub(rb"\\(.)", rb"\1", word[1:-1], flags=re.DOTALL)
-    if word.startswith(b"$"):
-        return ESCAPE.sub(_unescaped, word[2:-1])
-    return b"".join(part[1:-1] for part in re.findall(rb"""'[^']*'|"'+\"""", word))
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    name = escape[1]
-    return bytes([int(name, 8) & 0xFF]) if len(name) == 3 else ESCAPED.get(name, name)
 
 
 def _exports(text: bytes) -> bytes:

@@ -10,6 +10,7 @@ from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
 from hutch.jail.seam import Exit, LimitHit, OnOutput, Pipe, StreamName
+from hutch.jail.shell_cwd import shown
 from hutch.jail.shell_end import Ended, Ending
 from hutch.jail.shell_lender import dismiss, lend
 from hutch.jail.shell_process import ShellProcess
@@ -97,7 +98,7 @@ class Job:
             stdout_bytes=self._capture.text("stdout"),
             stderr_bytes=self.process.clean(stderr, ended) if ended else stderr,
             timed_out=self.timed_out,
-            cwd=self.process.cwd,
+            cwd=shown(self.process.cwd),
             duration_s=time.monotonic() - self._began,
             truncated=self._capture.truncated,
             output_path=self._capture.path,
@@ -112,7 +113,7 @@ class Job:
         self._capture.close()
         if self.stdin is not None:
             lender, self.stdin = self.stdin, None
-            self._ending = asyncio.get_running_loop().create_task(_part_with(lender))
+            self._ending = asyncio.get_running_loop().create_task(dismiss(lender))
 
 
 class Hits:
@@ -128,11 +129,6 @@ class Hits:
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal))
         self._mark = self._jail.mark()
         return hit
-
-
-async def _part_with(lender: Command) -> None:
-    await dismiss(lender)
-    lender.close()
 
 
 def _note(lost: str) -> str:

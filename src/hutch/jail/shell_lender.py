@@ -1,6 +1,6 @@
-"""A process in the jail that does nothing but hold pipes.
+"""A process in the jail that does nothing but hold a pipe, from which a command is to read.
 
-A shell opens them through /proc, the only way to give a running process another
+A shell opens it through /proc, the only way to give a running process another
 descriptor.
 """
 
@@ -19,19 +19,24 @@ START_S = 10.0
 
 async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
     """The process, and its pid inside."""
-    lender = await jail.spawn(LENDER, stdin=stdin, cwd="/")
-    assert lender.stdout is not None
+    lender: Command | None = None
     try:
         async with asyncio.timeout(START_S):
-            said = await lender.stdout.read(32)
-        return lender, int(said)
-    except (TimeoutError, ValueError):
-        await lender.kill()
-        lender.close()
-        raise Unavailable("No room for another process in the jail. End some that run there.") from None
+            lender = await jail.spawn(LENDER, stdin=stdin, cwd="/")
+            assert lender.stdout is not None
+            return lender, int(await lender.stdout.read(32))
+    except BaseException as error:
+        if lender is not None:  # be it that nobody waits for it any more
+            await asyncio.shield(asyncio.ensure_future(dismiss(lender)))
+        if not isinstance(error, TimeoutError | ValueError):
+            raise
+    raise Unavailable("No room for another process in the jail. End some that run there.")
 
 
 async def dismiss(lender: Command) -> None:
     """Its pipes are open where they are needed, or not needed any more."""
-    with contextlib.suppress(HutchError):  # of a jail that is gone, so is the lender
-        await lender.kill()
+    try:
+        with contextlib.suppress(HutchError):  # of a jail that is gone, so is the lender
+            await lender.kill()
+    finally:
+        lender.close()

@@ -21,10 +21,10 @@ from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.seam import SOCKET, Exit
 from hutch.jail.shell_answer import Hearing
+from hutch.jail.shell_cwd import ShellCwd
 from hutch.jail.shell_end import Alarm, Ended, Ending
 from hutch.jail.shell_hunt import HUNT
 from hutch.jail.shell_input import ShellInput
-from hutch.jail.shell_lender import dismiss, lend
 from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
 from hutch.jail.shell_script import NULL, Dialect, dialect, without_chatter
 
@@ -58,45 +58,50 @@ class ShellProcess:
         self._looks = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers = -1
+        self._cwd = ShellCwd(-1)
         self.output: ShellOutput
         self._input: ShellInput
         self._process: Command
-        self._lender: Command
 
     async def start(self, *, cwd: str, exports: bytes, sink: Sink) -> None:
         """Start it in a directory, or in the workspace if that is gone. What it says before it is ready is
         no output."""
-        (self._lender, lender_pid), self._process = await asyncio.gather(
-            lend(self._jail, None),
-            self._jail.spawn([self._program, *self._dialect.arguments], stdin=SOCKET, cwd="/"),
-        )
-        process, answers = self._process, self._lender.stdout
-        assert process.stdout and process.stderr and process.stdin and answers
+        words = [self._program, *self._dialect.arguments]
+        try:
+            async with asyncio.timeout(START_S):
+                self._process = await self._jail.spawn(words, stdin=SOCKET, cwd="/")
+        except TimeoutError:
+            raise Unavailable("No shell could be started: the jail takes no commands. Clear it.") from None
+        try:
+            await self._set_up(cwd=cwd, exports=exports)
+        except BaseException:
+            await asyncio.shield(asyncio.ensure_future(self.kill()))
+            raise
+        self.output.drain()
+        self.output.sink = sink
+
+    async def _set_up(self, *, cwd: str, exports: bytes) -> None:
+        process = self._process
+        assert process.stdout and process.stderr and process.stdin
         self.output = ShellOutput(process.stdout.fd, process.stderr.fd)
         self._input = ShellInput(process.stdin)
-        self._answers = answers.fd
-        self._loop.add_reader(answers.fd, self._answered)
+        self._answers = process.stdin.fd  # a socket, on which it answers as well
+        self._loop.add_reader(self._answers, self._answered)
         self._spawn_task(self._await_end())
         process.on_gone(self.close)
         nonce = self._begin()
-        self._input.say(
-            self._dialect.setup(
-                answers=f"/proc/{lender_pid}/fd/1",
-                cwd=cwd,
-                fallback=self._jail.workspace,
-                exports=exports,
-                nonce=nonce,
-            )
-        )
+        fallback = self._jail.workspace
+        self._input.say(self._dialect.setup(cwd=cwd, fallback=fallback, exports=exports, nonce=nonce))
         ended = await self._done.until(START_S) or Ended(None, lost=f"no answer in {START_S:g} s")
-        if ended.lost:
-            await self.kill()
-            raise Unavailable(
-                f"'{self._program}' does not work in the jail: {ended.lost}. Use /bin/sh or /bin/bash."
-            )
-        self.output.drain()
-        self.output.sink = sink
-        self._spawn_task(dismiss(self._lender))
+        if not ended.lost:
+            self._cwd = ShellCwd(self._jail.proc(await process.begun()))
+            self.cwd = self._cwd.read() or self.cwd
+            if process.is_gone:  # and so we were closed
+                self._cwd.close()
+            return
+        raise Unavailable(
+            f"'{self._program}' does not work in the jail: {ended.lost}. Use /bin/sh or /bin/bash."
+        )
 
     def call(self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL) -> Ending:
         """Run a command; one at a time."""
@@ -132,6 +137,7 @@ class ShellProcess:
 
     def retire(self) -> None:
         """No more commands: the shell goes when it reads on, its background jobs stay."""
+        self._stop_hearing()
         self._input.close()
 
     def clean(self, stderr: bytes, ended: Ended) -> bytes:
@@ -145,13 +151,11 @@ class ShellProcess:
         """Give the pipes back: nothing is left that could write there."""
         self.output.close()
         self._lose(Exit(None, 9))
-        if self._answers >= 0:
-            self._loop.remove_reader(self._answers)
-            self._answers = -1
+        self._stop_hearing()
         if self._probe is not None:
             self._probe.cancel()
         self._alarm.close()
-        self._lender.close()
+        self._cwd.close()
         self._process.close()
 
     def _begin(self) -> bytes:
@@ -171,13 +175,25 @@ class ShellProcess:
             data = os.read(self._answers, CHUNK_BYTES)
         except BlockingIOError:
             return
+        except ConnectionResetError:  # it ended with something left unread
+            data = b""
         if not data:
-            self._loop.remove_reader(self._answers)
+            self._stop_hearing()
+            return
         answer = self._hearing.hear(data, self._nonce)
         if answer is not None and self._done.ended is None:
-            self.cwd = answer.cwd or self.cwd
+            self.cwd = self._cwd.read() or self.cwd
             self._background_pid = answer.background_pid
             self._done.set(Ended(answer.exit_code))
+        elif self._hearing.flooded:
+            self._stop_hearing()
+            self.lost = self.lost or "somebody spoke without end where it alone answers"
+            self._spawn_task(self.kill())
+
+    def _stop_hearing(self) -> None:
+        if self._answers >= 0:
+            self._loop.remove_reader(self._answers)
+            self._answers = -1
 
     @property
     def exports(self) -> bytes:

@@ -5,7 +5,7 @@ and errors such as an unset variable bring it back to its prompt with all its
 variables. It reads commands from a socket on its standard input, which its
 children do not inherit and, unlike a pipe, cannot open by /proc.
 
-Outside of commands, standard error is a pipe of its own, where it tells that a
+Outside of commands, standard error is the same socket, where it tells that a
 command is done; prompts, `set -x` and `set -v` of our own lines vanish there
 too. Each command gets 0, 1 and 2 by redirection, so what `exec >file` did is
 undone after it, and the shell keeps the other descriptors out of its reach.
@@ -30,17 +30,17 @@ class Dialect:
     """How one kind of shell is started and spoken to."""
 
     arguments: tuple[str, ...]
-    aside: str  # moves the descriptors it was started with to where only we use them; ends in "2>"
+    aside: str  # moves the descriptors it was started with to where only we use them
     chatty: bool  # adds to a command's standard error
     redirections: bytes  # gives a command its standard output and error
     mark: bytes  # comes before the nonce in an answer
     asking: tuple[bytes, ...]  # comes around the nonce in the question
 
-    def setup(self, *, answers: str, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
-        """The first lines. `answers` is the path of the pipe on which it shall answer."""
+    def setup(self, *, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
+        """The first lines."""
         return b"".join(
             (
-                f"PS1= PS2= PS4='+ '\n{self.aside}{answers}\n".encode(),
+                f"PS1= PS2= PS4='+ '\n{self.aside}\n".encode(),
                 b"\\command \\eval %s\n" % quoted(exports) if exports else b"",
                 b"\\cd -- %s || \\cd -- %s; \\unset OLDPWD\n" % (_text(cwd), _text(fallback)),
                 self.question(nonce),
@@ -59,8 +59,8 @@ class Dialect:
         )
 
     def question(self, nonce: bytes) -> bytes:
-        """A line that makes the shell tell what it exports, its last exit code, its last background process
-        and its directory; see `shell_answer`."""
+        """A line that makes the shell tell what it exports, its last exit code and its last background
+        process; see `shell_answer`."""
         return nonce.join(self.asking)
 
 
@@ -69,23 +69,23 @@ class Dialect:
 # builtins, which nobody can replace, and nobody can make a variable read-only whose name is not known.
 DASH = Dialect(
     ("-i", "+m"),
-    "\\exec 7>&1 1>&2 2>",
+    "\\exec 7>&1 1>&2 2>&0",
     False,
     b"2>&1 >&7 7>&-",
     b"zz",
-    (b"\\export zz", b'="$? ${!:-0} ${PWD-}"; \\export -p >&2; \\unset -f command; \\unset zz', b"\n"),
+    (b"\\export zz", b'="$? ${!:-0}"; \\export -p >&2; \\unset -f command; \\unset zz', b"\n"),
 )
 # In bash every builtin can be a function. The exit code is put in before `unset` changes it, and without a
 # variable. The exports come first: by the time that the reader is awake, the rest is there as well.
 BASH = Dialect(
     ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
-    "\\exec 147>&1 148>&2 1>/dev/null 2>",
+    "\\exec 147>&1 148>&2 1>/dev/null 2>&0",
     True,
     b">&147 2>&148 147>&- 148>&-",
     b"\0",
     (
         b"\\eval \"\\\\unset -f command printf; \\\\command \\\\export -p; \\\\command \\\\printf '\\\\000",
-        b' $? ${!:-0} %s\\\\0\' \\"\\${PWD-}\\"" >&2\n',
+        b" $? ${!:-0}\\\\0'\" >&2\n",
     ),
 )
 
