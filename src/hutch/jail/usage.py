@@ -18,7 +18,7 @@ from hutch.jail.members import Member, read, tables
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways
 TCP_SOCKET_BYTES = 4096
-CLOSER_S = 0.1  # for a closer look at who shares memory with whom
+CLOSER_S, LONGEST_S = 0.1, 2.0  # for a closer look at who shares memory with whom
 STATUS = re.compile(rb"^(FDSize|VmSize|VmData|VmStk|VmPTE|VmSwap|RssAnon):\s+(\d+)", re.MULTILINE)
 ROLLUP = re.compile(rb"^(Anonymous|Pss_Anon):\s+(\d+)", re.MULTILINE)
 MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
@@ -54,7 +54,7 @@ def usage(warden: int, jail: Sequence[Member], *, most_bytes: int, most_descript
     if total + sum(held.mapped_bytes for held in every) + tcp * TCP_BYTES > most_bytes:
         known += _shared_bytes(every) + (_tcp_bytes(warden) if tcp else 0)
         if known + sum(held.own_bytes for held in every) > most_bytes:
-            _look_closer(every)
+            _look_closer(every, most_bytes=most_bytes - known)
         total = known + sum(held.own_bytes for held in every)
     biggest = max(every, key=lambda held: held.own_bytes, default=None)
     return Usage(
@@ -116,27 +116,34 @@ def _shared_bytes(every: Sequence[_Held]) -> int:
     return sum(sizes.values()) + unseen
 
 
-def _look_closer(every: Sequence[_Held]) -> None:
+def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
     """Count pages once that processes share by fork, the biggest first. It may have to wait for one of them,
-    so this is done aside and for a short while; what is not known by then is left as it is."""
+    so this is done aside, and for a short while. On a busy machine it may take longer, as long as it gets on
+    and what is known by then is not too much already. What is not known in the end is left as it is."""
     twice: dict[int, int] = {}
+    own = {held.member.pid: held.own_bytes for held in every}
     done = threading.Event()
-    deadline = time.monotonic() + CLOSER_S
+    began = time.monotonic()
 
     def look() -> None:
-        for held in sorted(every, key=lambda held: held.own_bytes, reverse=True):
-            rollup = read(f"/proc/{held.member.pid}/smaps_rollup")
+        for pid in sorted(own, key=own.__getitem__, reverse=True):
+            rollup = read(f"/proc/{pid}/smaps_rollup")
             told = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
-            twice[held.member.pid] = max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0))
-            if time.monotonic() > deadline:
+            twice[pid] = min(own[pid], max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0)))
+            if time.monotonic() - began > LONGEST_S:
                 return
         done.set()
 
     threading.Thread(target=look, daemon=True).start()
-    done.wait(CLOSER_S)
+    before: dict[int, int] = {}
+    while not done.wait(CLOSER_S) and time.monotonic() - began < LONGEST_S:
+        known = dict(twice)
+        if len(known) == len(before) or sum(own[pid] - shared for pid, shared in known.items()) > most_bytes:
+            break
+        before = known
     known = dict(twice)
     for held in every:
-        held.own_bytes -= min(held.own_bytes, known.get(held.member.pid, 0))
+        held.own_bytes -= known.get(held.member.pid, 0)
 
 
 def _descriptors(member: Member, *, shared: bool = False) -> int:
