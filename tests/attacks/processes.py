@@ -65,7 +65,7 @@ PROBES = [
         guard="namespaces",
         text="change the limits of a host process",
         program='resource.prlimit(HOST["victim_pid"], resource.RLIMIT_CORE, (0, 0))',
-        held="ESRCH",
+        held="EPERM|ESRCH",
         off=NO_JAIL,
     ),
     Probe(
