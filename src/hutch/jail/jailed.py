@@ -29,7 +29,7 @@ from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
 from hutch.jail.process import SIGKILL, Command
 from hutch.jail.pty import open_terminal
-from hutch.jail.request import check_port, check_stdin, check_timeout, check_words
+from hutch.jail.request import check_address, check_size, check_stdin, check_timeout, check_words
 from hutch.jail.scratch import make_directory
 from hutch.jail.seam import Exit, Finished, LimitHit, OnOutput, Pipe, Size
 
@@ -161,8 +161,12 @@ class Jailed:
         full = {**self._environment(), **(env or {})}
         check_words(argv, full, cwd or "")
         check_stdin(stdin)
+        if terminal is not None:
+            check_size(terminal)
         where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
         await self._meter.calm()
+        if self._closed:
+            raise Unavailable("The jail is closed.")
         command = Command(self._control, argv, where)
         await command.start(
             argv,
@@ -178,7 +182,7 @@ class Jailed:
         return command
 
     async def connect(self, port: int, *, host: str = "127.0.0.1") -> socket.socket:
-        check_port(port)
+        check_address(host, port)
         sock: socket.socket | None = None
         try:
             sock = await self._control.tcp(b"connect", host, port)
@@ -193,6 +197,7 @@ class Jailed:
         return sock
 
     async def listen(self, port: int = 0, *, host: str = "127.0.0.1") -> socket.socket:
+        check_address(host, port, least_port=0)
         try:
             sock = await self._control.tcp(b"listen", host, port)
         except OSError as error:

@@ -69,34 +69,18 @@ class Command:
         uid: int | None,
     ) -> None:
         """Open the pipes and ask for a reaper. `uid` is who must own the pipes, if not us."""
-        kinds, terminal = "", b""
-        if pty is not None:
-            self.terminal, name = pty
-            terminal = name.encode()
-            self.stdout, self.stdin = PipeReader(self.terminal), PipeWriter(os.dup(self.terminal))
-        else:
-            kinds = "oe" if stdin is None else "ioe"
-            if stdin is not None:
-                end, ours = _socket() if stdin is SOCKET else _pipe(uid)
-                self._theirs.append(end)
-                self.stdin = PipeWriter(ours)
-            ours, end = _pipe(uid)
-            self._theirs.append(end)
-            self.stdout = PipeReader(ours)
-            ours, end = _pipe(uid)
-            self._theirs.append(end)
-            self.stderr = PipeReader(ours)
-        self._request = (
-            self._nonce,
-            rlimits.encode(),
-            kinds.encode(),
-            terminal,
-            os.fsencode(self._cwd),
-            b"%d" % len(argv),
-            *map(os.fsencode, argv),
-            *(os.fsencode(f"{name}={value}") for name, value in env.items()),
-        )
         try:
+            kinds, terminal = self._open(stdin, pty, uid)
+            self._request = (
+                self._nonce,
+                rlimits.encode(),
+                kinds,
+                terminal,
+                os.fsencode(self._cwd),
+                b"%d" % len(argv),
+                *map(os.fsencode, argv),
+                *(os.fsencode(f"{name}={value}") for name, value in env.items()),
+            )
             await self._give()
         except BaseException:
             self.close()
@@ -105,6 +89,27 @@ class Command:
         self._watchdog = self._loop.call_later(STUCK_S, self._unstick)
         if self.stdin is not None and isinstance(stdin, bytes):
             self._feed(self.stdin, stdin)
+
+    def _open(
+        self, stdin: bytes | Pipe | None, pty: tuple[int, str] | None, uid: int | None
+    ) -> tuple[bytes, bytes]:
+        """Make the pipes. Tells which of them the command gets, or the terminal that it gets instead."""
+        if pty is not None:
+            self.terminal, name = pty
+            self.stdout = PipeReader(self.terminal)
+            self.stdin = PipeWriter(os.dup(self.terminal))
+            return b"", name.encode()
+        if stdin is not None:
+            end, ours = _socket() if stdin is SOCKET else _pipe(uid)
+            self._theirs.append(end)
+            self.stdin = PipeWriter(ours)
+        ours, end = _pipe(uid)
+        self._theirs.append(end)
+        self.stdout = PipeReader(ours)
+        ours, end = _pipe(uid)
+        self._theirs.append(end)
+        self.stderr = PipeReader(ours)
+        return b"oe" if stdin is None else b"ioe", b""
 
     async def _give(self) -> None:
         """Put the command where the next free reaper takes it."""

@@ -1,10 +1,12 @@
 """What callers may ask of a jail, checked at the door."""
 
+import ipaddress
+import os
 from collections.abc import Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.policy import LONGEST_TIMEOUT_S
-from hutch.jail.seam import Pipe
+from hutch.jail.seam import Pipe, Size
 
 
 def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
@@ -18,6 +20,8 @@ def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
             raise BadRequest(
                 f"Something in the command, its environment or its directory is {_kind(word)}. Give text."
             )
+        if not word.isascii():
+            check_text(word)
     if not argv or not argv[0]:
         raise BadRequest("The command is empty. Give at least a program's name.")
     if any("\0" in word for word in (*argv, *env.values(), cwd)):
@@ -27,14 +31,34 @@ def check_words(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
             raise BadRequest(f"'{name}' cannot be the name of an environment variable.")
 
 
-def check_port(port: int) -> None:
-    if not 0 < port < 65536:
-        raise BadRequest(f"{port} is not a TCP port. Give one from 1 to 65535.")
+def check_text(text: str) -> None:
+    """Refuse what no file name or argument can be, unless it came from one that is no UTF-8."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise BadRequest(f"{text!a:.80} holds half a character, which nothing inside can be given.") from None
+
+
+def check_address(host: str, port: int, *, least_port: int = 1) -> None:
+    """Refuse what is no place to connect to or listen on: the warden knows no names."""
+    if not isinstance(port, int) or not least_port <= port < 65536:
+        raise BadRequest(f"{port!r:.80} is not a TCP port. Give one from {least_port} to 65535.")
+    try:
+        if not isinstance(host, str) or "%" in host:  # a number would be taken for an address
+            raise ValueError
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise BadRequest(f"{host!r:.80} is not an IP address. Give one, as 127.0.0.1.") from None
 
 
 def check_stdin(stdin: bytes | Pipe | None) -> None:
     if not isinstance(stdin, bytes | Pipe | None):
         raise BadRequest(f"stdin is {_kind(stdin)}. Give bytes, as text.encode() makes them, or PIPE.")
+
+
+def check_size(size: Size) -> None:
+    if not all(isinstance(side, int) and 0 < side < 65536 for side in (size.rows, size.columns)):
+        raise BadRequest(f"A terminal cannot have {size.rows!r:.40} rows and {size.columns!r:.40} columns.")
 
 
 def check_timeout(timeout_s: float, most_s: float = LONGEST_TIMEOUT_S) -> None:

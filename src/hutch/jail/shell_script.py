@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
+from hutch.jail.request import check_text
 
 NULL = "/dev/null"
 TERMINAL_MISSED = re.compile(rb"^[\w./-]*bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n", re.MULTILINE)
@@ -103,11 +104,14 @@ def check_command(command: str, env: Mapping[str, str] | None) -> None:
         )
     if "\0" in command:
         raise BadRequest("The command holds a NUL byte, which no shell can read. Remove it, or use a file.")
+    if not command.isascii():
+        check_text(command)
     for name, value in (env or {}).items():
         if not NAME.fullmatch(name):
             raise BadRequest(f"'{name}' cannot be a variable of a shell. Use letters, digits and _.")
         if "\0" in value:
             raise BadRequest(f"The value of '{name}' holds a NUL byte. Remove it.")
+        check_text(value)
 
 
 def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
