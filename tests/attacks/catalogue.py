@@ -1,6 +1,6 @@
 """All attacks, by name."""
 
-from . import bombs, files, kernel, networks, processes, wardens
+from . import bombs, evasions, files, kernel, networks, processes, wardens
 from .attack import GUARDS, Attack
 
 _ALL: list[Attack] = [
@@ -14,6 +14,8 @@ _ALL: list[Attack] = [
     *wardens.scene,
     *bombs.BOMBS,
     *bombs.scene,
+    *evasions.BOMBS,
+    *evasions.scene,
 ]
 ATTACKS: dict[str, Attack] = {attack.name: attack for attack in _ALL}
 assert len(ATTACKS) == len(_ALL), "two attacks of one name"

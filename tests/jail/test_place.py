@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC240 (a look at the host's /proc blocks nobody here)
 
+import contextlib
 import os
 import re
 import signal
@@ -14,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import NotFound, Unavailable
+from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.jail.identity import Identity, claim_identity
 from hutch.jail.idmap import mount, own_mounts
 from hutch.jail.jail import open_jail
-from hutch.jail.place import Namespaces, Place, in_place
+from hutch.jail.place import Held, Namespaces, Place, in_place
 
 pytestmark = pytest.mark.anyio
 
@@ -65,9 +66,39 @@ def hidden_place(directory: Path) -> Place:
 
 def test_a_path_is_a_place_as_it_lies_there(workspace: Path) -> None:
     (workspace / "link").symlink_to(workspace)
-    assert in_place(workspace / "link") == Place(workspace.resolve(), workspace.resolve())
+    there = workspace.resolve()
+    assert in_place(workspace / "link") == Place(there, there, is_resolved=True)
     place = Place(workspace, workspace)
     assert in_place(place) is place
+
+
+def swap_for_link(directory: Path, *, to: Path) -> None:
+    directory.rename(directory.with_name("away"))
+    directory.symlink_to(to)
+
+
+async def test_a_directory_that_was_swapped_for_a_link_is_refused(workspace: Path) -> None:
+    for name in ("sub", "outside"):
+        (workspace / name).mkdir()
+    place = in_place(workspace / "sub")
+    swap_for_link(workspace / "sub", to=workspace / "outside")
+    with pytest.raises(Conflict, match="became another directory"):
+        async with open_jail(place):
+            pass
+
+
+def test_what_a_jail_got_must_be_what_was_opened(workspace: Path) -> None:
+    for name in ("sub", "outside"):
+        (workspace / name).mkdir()
+    (workspace / "sub" / "own").touch()
+    with contextlib.closing(Held(in_place(workspace / "sub"))) as held:
+        held.check(workspace / "sub")
+        swap_for_link(workspace / "sub", to=workspace / "outside")
+        with pytest.raises(Conflict, match="became another directory"):
+            held.check(workspace / "sub")
+        fd = held.written()  # wherever the name leads now
+    assert os.listdir(fd) == ["own"]  # noqa: PTH208
+    os.close(fd)
 
 
 async def test_the_jail_sees_what_is_there_and_the_host_does_not(hidden: Place) -> None:

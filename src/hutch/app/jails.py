@@ -15,6 +15,7 @@ from hutch.jail.egress.attempt import Report
 from hutch.jail.hits import size
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.network import Outside
+from hutch.jail.place import Place, in_place
 from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
 from hutch.jail.probe import jail_checks
 from hutch.jail.seam import PIPE, Exit, LimitHit, Process, Reader, Size
@@ -78,7 +79,7 @@ def way_out(settings: Settings, on_egress: Report) -> Outside:
 
 @asynccontextmanager
 async def open_jail(
-    workspace: Path,
+    workspace: Path | Place,
     policy: Policy,
     *,
     outside: Outside | None = None,
@@ -86,12 +87,13 @@ async def open_jail(
     unsafe_no_jail: bool = False,
 ) -> AsyncIterator[Jailed]:
     """A jail on a directory. Where none can be had, the error says how to mend that, as the doctor does."""
+    place = await asyncio.to_thread(in_place, workspace)  # once: what is checked is what is opened
     if not unsafe_workspace and not unsafe_no_jail:
-        await asyncio.to_thread(check_ground, workspace, find_paths())
+        await asyncio.to_thread(check_ground, place.directory, find_paths())
     outside = outside or Outside()
     check_reachable(policy.network, outside.also_allow_networks)
     try:
-        jail = await start_jail(workspace, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
+        jail = await start_jail(place, policy, unsafe_no_jail=unsafe_no_jail, outside=outside)
     except Unavailable as error:
         raise Unavailable(f"No jail, so nothing was run. {await asyncio.to_thread(_mend, error)}") from error
     try:

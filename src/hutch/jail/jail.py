@@ -11,14 +11,14 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hutch.domain.errors import HutchError, NotFound, Unavailable
+from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.egress import parse_allow_list
 from hutch.jail.identity import Identity, claim_identity
 from hutch.jail.jailed import Jailed
 from hutch.jail.launch import launch, launch_unsafe
 from hutch.jail.limits import Meter, make_group
 from hutch.jail.network import Outside
-from hutch.jail.place import Place, in_place
+from hutch.jail.place import Held, Place, in_place
 from hutch.jail.policy import AGENT, Policy
 
 __all__ = ["Jailed", "open_jail", "start_jail"]
@@ -68,16 +68,21 @@ async def _start(
 ) -> Jailed:
     parse_allow_list(policy.network)
     place = await asyncio.to_thread(in_place, workspace)
-    if not await asyncio.to_thread(place.written.is_dir):
-        raise NotFound(f"There is no directory '{place.written}' to open a jail on. Create it first.")
     if unsafe_no_jail and place.namespaces is not None:
         raise Unavailable(f"'{place.directory}' is made of layers, and there only for jails. Use a copy.")
+    held = await asyncio.to_thread(Held, place)
+    with contextlib.closing(held):
+        return await _start_on(held, policy, unsafe_no_jail, outside)
+
+
+async def _start_on(held: Held, policy: Policy, unsafe_no_jail: bool, outside: Outside) -> Jailed:
+    place = held.place
     if unsafe_no_jail:
         identity, group = Identity(os.geteuid(), os.getegid()), None
     else:
         identity = place.identity.lend() if place.identity else claim_identity()
         group = await asyncio.to_thread(make_group, policy.limits)
-    meter = Meter(policy.limits, group)
+    meter = Meter(policy.limits, group, held)
     rlimits = meter.rlimits(policy.limits, unsafe=unsafe_no_jail)
     try:
         if unsafe_no_jail:

@@ -82,7 +82,7 @@ class Jailed:
         self._proc = os.open("/proc" if self.unsafe else f"/proc/{pid}/root/proc", flags)
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
-            self._meter.start((self._launched.process.pid, pid), workspace=self._directory, clear=self.clear)
+            self._meter.start((self._launched.process.pid, pid), clear=self.clear)
             await self._prefer_commands(pid)
             if self.policy.network or outside.always:
                 self._way_out = await open_way_out(self, outside)

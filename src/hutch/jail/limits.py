@@ -16,7 +16,8 @@ from hutch.jail import cgroup
 from hutch.jail.hits import size
 from hutch.jail.look import Look
 from hutch.jail.members import below
-from hutch.jail.policy import Limits
+from hutch.jail.place import Held
+from hutch.jail.policy import WORKSPACE, Limits
 from hutch.jail.seam import LimitHit
 from hutch.jail.watch import Watch
 
@@ -39,8 +40,9 @@ class Mark:
 class Meter:
     """Sets one jail's limits and notes which were hit."""
 
-    def __init__(self, limits: Limits, group: cgroup.Cgroup | None) -> None:
+    def __init__(self, limits: Limits, group: cgroup.Cgroup | None, held: Held) -> None:
         self.limits = limits
+        self._held = held  # until it has started
         self.counted = group is not None
         self.watch: Watch | None = None  # once it has started
         self._group = group
@@ -64,10 +66,11 @@ class Meter:
             values[resource.RLIMIT_DATA] = (limits.memory_bytes, limits.memory_bytes)
         return " ".join(f"{kind}:{soft}:{hard}" for kind, (soft, hard) in values.items())
 
-    def start(self, pids: tuple[int, int], *, workspace: Path, clear: Callable[[], Awaitable[None]]) -> None:
+    def start(self, pids: tuple[int, int], *, clear: Callable[[], Awaitable[None]]) -> None:
         """Take the jail's first processes (outer, warden) in, while they are still trusted."""
         _, warden = pids
-        look = Look(self.limits, self._group, warden=warden, workspace=workspace)
+        self._held.check(Path(f"/proc/{warden}/root{WORKSPACE}"))
+        look = Look(self.limits, self._group, warden=warden, workspace=self._held.written())
         if self._group is not None:
             self._group.add(pids)
             for pid in below(warden):  # the reaper that waits for the first command was there before

@@ -5,7 +5,6 @@ result can tell. A look blocks, and so is made in a thread.
 """
 
 import os
-from pathlib import Path
 
 from hutch.jail.cgroup import Cgroup
 from hutch.jail.growth import Growth
@@ -25,7 +24,7 @@ SLACK = 1.05  # after a hit, so that there is room to clean up in
 class Look:
     """Looks at one jail, and remembers what was hit."""
 
-    def __init__(self, limits: Limits, group: Cgroup | None, *, warden: int, workspace: Path) -> None:
+    def __init__(self, limits: Limits, group: Cgroup | None, *, warden: int, workspace: int) -> None:
         self.hits = Hits()
         self.members: list[Member] = []
         self.is_clearing = False  # set by a look before it kills; whoever clears takes it back
@@ -38,7 +37,7 @@ class Look:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         self._tmpfs = {path: os.open(f"/proc/{warden}/root{path}", flags) for path in TMPFS}
         self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
-        self._workspace = os.open(workspace, flags)
+        self._workspace = workspace  # ours to close from here on
         self.growth = Growth(
             self._workspace,
             most_bytes=limits.workspace_growth_bytes,

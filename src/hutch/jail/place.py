@@ -3,13 +3,18 @@
 Most are plain directories of the host. One that is put together from layers
 exists only in namespaces of its own, which a descriptor keeps; bubblewrap is then
 started in there, and everything else is as it always is.
+
+A name may lead elsewhere a moment later: whoever works on a directory further up
+can put a link in its place. So a place is opened once, and what the jail got is
+compared with that before anything runs in it.
 """
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.identity import Identity
 
 
@@ -30,6 +35,7 @@ class Place:
     namespaces: Namespaces | None = None
     identity: Identity | None = None  # who owns what is there; None lets the jail be whoever it likes
     beside: tuple[Path, ...] = ()  # directories that belong to it: seen where they are, and only to be read
+    is_resolved: bool = False  # there was no link on the way to it, and there must be none
 
 
 def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
@@ -37,7 +43,50 @@ def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
     if isinstance(workspace, Place):
         return workspace
     directory = as_path(workspace).resolve()
-    return Place(directory, directory)
+    return Place(directory, directory, is_resolved=True)
+
+
+class Held:
+    """The directories of a place, by descriptor."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._stack = ExitStack()
+        with self._stack:  # unless both can be opened
+            self._written = self._open(place.written)
+            self._directory = self._open(place.directory) if place.namespaces is None else None
+            self._stack = self._stack.pop_all()
+
+    def written(self) -> int:
+        """A new descriptor of where what is written takes room, to read there."""
+        return os.open(f"/proc/self/fd/{self._written}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def check(self, shown: Path) -> None:
+        """That a path leads to the same directory, as one in the root of a jail must."""
+        if self._directory is not None and not os.path.samestat(os.fstat(self._directory), shown.stat()):
+            raise _swapped(self.place.directory)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _open(self, directory: Path) -> int:
+        try:
+            fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(
+                f"There is no directory '{directory}' to open a jail on. Create it first."
+            ) from None
+        self._stack.callback(os.close, fd)
+        if self.place.is_resolved and str(Path(f"/proc/self/fd/{fd}").readlink()) != str(directory):
+            raise _swapped(directory)
+        return fd
+
+
+def _swapped(directory: Path) -> Conflict:
+    return Conflict(
+        f"'{directory}' became another directory while a jail was opened on it. "
+        "End what works on the directories above, and try again."
+    )
 
 
 def as_path(workspace: str | os.PathLike[str]) -> Path:
