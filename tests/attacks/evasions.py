@@ -4,6 +4,7 @@ from hutch.domain.errors import HutchError
 from hutch.jail.jail import start_jail
 
 from .attack import Bomb, Scenes
+from .bombs import HOLD
 from .patience import until
 from .program import PYTHON
 
@@ -17,7 +18,45 @@ while True:
     time.sleep(random.random() * 0.004)
 """
 
-BOMBS: list[Bomb] = []
+# 6,000 locks, each in a place of its own so that they are not joined; from the end, which is faster.
+LOCK = """
+def lock(command):
+    kept = []
+    for number in range(12):
+        kept.append(os.open("%s/locked-%d" % (at, number), os.O_CREAT | os.O_RDWR))
+        for place in range(1000, 0, -2):
+            fcntl.fcntl(kept[-1], command, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, place, 1, 0))
+    return kept
+"""
+
+
+def locking(name: str, text: str, program: str) -> Bomb:
+    return Bomb(
+        name=name,
+        guard="memory",
+        text=text,
+        program=LOCK + program + HOLD,
+        tight={"locks": 2000},
+        loose={"locks": 100_000},
+        limit="locks",
+    )
+
+
+BOMBS = [
+    locking("locks", "lock files, which is memory that no cgroup counts",
+            'at = "/tmp"\nkept = lock(fcntl.F_SETLK)'),
+    locking("locks-of-nobody", "lock files in a way that tells no process",
+            'at = "."\nkept = lock(37)'),
+    locking("locks-of-the-dead", "lock files by a process that shares the descriptors, and is gone", """
+at = "."
+files = [os.open("locked-%d" % number, os.O_CREAT | os.O_RDWR) for number in range(12)]
+pid = call("clone", 0x400 | 17, 0, 0, 0, 0)
+if pid == 0:
+    lock(fcntl.F_SETLK)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""),
+]  # fmt: skip
 
 
 @scene(

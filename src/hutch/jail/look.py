@@ -9,6 +9,7 @@ import os
 from hutch.jail.cgroup import Cgroup
 from hutch.jail.growth import Growth
 from hutch.jail.hits import Hits, size
+from hutch.jail.locks import listed, locks
 from hutch.jail.members import Member, kill_if_inside, members
 from hutch.jail.nameless import Nameless, nameless
 from hutch.jail.oom import Raising
@@ -60,7 +61,7 @@ class Look:
             self._watch_processes() if self._group is None else self._watch_group(self._group)
         )
         over = [hit for hit, used, most in self._kept(self.growth.grown()) if self._is_over(hit, used, most)]
-        over += self._over_in_terminals()
+        over += self._over_in_terminals() + self._over_in_locks()
         self.is_clearing = is_over or bool(over)
         self.hits.note(over)
         self.hits.note(hit for hit, full in self._full() if self._is_over(hit, full, 0))
@@ -149,6 +150,13 @@ class Look:
         most = self._limits.terminals
         there = len(os.listdir(self._terminals)) - 1  # without ptmx  # noqa: PTH208
         return [LimitHit("terminals", f"{most}")] if there > most else []
+
+    def _over_in_locks(self) -> list[LimitHit]:
+        most = self._limits.locks
+        own = {os.fstat(fd).st_dev for fd in self._tmpfs.values()}
+        hides = lambda: self._nameless().maybe_more  # noqa: E731
+        there = locks(self.members, listed(), most=most, devices=own, hides=hides)
+        return [LimitHit("locks", f"{most}")] if there > most else []
 
     def _is_over(self, hit: LimitHit, used: int, most: int) -> bool:
         """Whether it is, for the first time: a jail that is over its limit must still be able to delete."""

@@ -1,0 +1,50 @@
+"""Whose locks they are."""
+
+import fcntl
+import os
+import struct
+import time
+from collections import Counter
+from pathlib import Path
+
+from hutch.jail import locks as module
+from hutch.jail.locks import Locked, listed, locks
+from hutch.jail.members import Member
+
+OF_THE_FILE = 37  # F_OFD_SETLK: no process is told
+ME = Member(os.getpid(), (os.getpid(),), trusted=False)
+
+
+def lock(file: int, count: int, *, command: int = fcntl.F_SETLK) -> None:
+    for place in range(2 * count, 0, -2):
+        fcntl.fcntl(file, command, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, place, 1, 0))
+
+
+def now() -> Counter[Locked]:
+    time.sleep(2 * module.FRESH_S)
+    return listed()
+
+
+def test_locks_count_for_the_process_that_took_them(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        lock(file.fileno(), 50)
+        there = now()
+        inode = os.fstat(file.fileno()).st_ino
+        assert {key.pid: number for key, number in there.items() if key.inode == inode} == {os.getpid(): 50}
+        assert locks([ME], there, most=10, devices=()) >= 50
+        assert locks([], there, most=10, devices=()) == 0
+
+
+def test_locks_that_tell_no_process_count_for_whoever_has_the_file_open(tmp_path: Path) -> None:
+    before = locks([ME], now(), most=0, devices=())
+    with (tmp_path / "file").open("wb") as file:
+        lock(file.fileno(), 50, command=OF_THE_FILE)
+        there = now()
+        assert locks([ME], there, most=before + 10, devices=()) == before + 50
+        assert locks([], there, most=10, devices=()) == 0
+        assert locks([], there, most=10, devices=(), hides=lambda: True) >= 50
+
+
+def test_locks_on_a_device_of_its_own_are_the_jails() -> None:
+    there = Counter({Locked(-1, 77, 5): 30, Locked(1, 78, 5): 40})
+    assert locks([], there, most=10, devices={77}) == 30
