@@ -106,6 +106,11 @@ def test_a_file_is_for_the_shell_to_offer(name: str, args: list[str]) -> None:
     assert candidates(BY_NAME[name], args, "some") == FILES
 
 
+def test_a_value_that_is_one_of_few_words_is_offered() -> None:
+    assert candidates(BY_NAME["shell"], ["--profile"], "") == [("agent", ""), ("test", ""), ("tool", "")]
+    assert candidates(BY_NAME["shell"], ["--profile"], "te") == [("test", "")]
+
+
 def test_help_is_offered_for_every_command() -> None:
     assert [word for word, _ in candidates(BY_NAME["help"], [], "ver")] == ["verify", "version"]
 

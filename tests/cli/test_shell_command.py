@@ -188,6 +188,24 @@ def test_scripts_that_were_installed_on_this_machine_run(place: Path) -> None:
     assert (ran.returncode, ran.stdout.decode(), ran.stderr) == (0, f"{environment}\n", b"")
 
 
+def test_commits_are_by_the_person_and_not_by_whom_a_repository_names(place: Path) -> None:
+    (place / "me").mkdir()
+    (place / "me" / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    subprocess.run(["git", "init", "-q", place / "work"], check=True)
+    subprocess.run(["git", "-C", place / "work", "config", "user.name", "Mallory"], check=True)
+    env = {"HOME": str(place / "me")}
+    ran = run(
+        place, "--", "sh", "-c", "git commit -q --allow-empty -m x && git log --format='%an %cn %ae'", env=env
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (
+        0,
+        b"Ada Lovelace Ada Lovelace ada@example.org\n",
+        b"",
+    )
+    ran = run(place, "--", "sh", "-c", "env | grep -c ^GIT_", env={"HOME": str(place / "nobody")})
+    assert ran.stdout == b"0\n"
+
+
 def test_much_output_is_whole(place: Path) -> None:
     ran = run(place, "--", "seq", "3000000")
     assert ran.stdout == b"".join(b"%d\n" % number for number in range(1, 3_000_001))
@@ -359,7 +377,9 @@ def test_too_many_processes_are_told_however_soon_it_is_over(place: Path) -> Non
         (("--timeout", "86401", "--", "true"), b"at most 86400"),
         (("--profile", "none", "--", "true"), b"There is no jail profile 'none'"),
         (("--net", "http://x/", "--", "true"), b"is a URL"),
-        (("-w", "nowhere", "--", "true"), b"'nowhere' cannot be opened"),
+        (("-w", "nowhere", "--", "true"), b"The workspace 'nowhere' is not there. Make it first"),
+        (("-w", "/etc/passwd", "--", "true"), b"The workspace '/etc/passwd' is not a directory."),
+        (("ls", "-la"), b"A command goes after --, as in: hutch shell -- ls -la."),
     ],
 )
 def test_a_mistake_is_explained(place: Path, args: tuple[str, ...], message: bytes) -> None:
@@ -487,6 +507,12 @@ def test_a_shell_on_a_terminal(place: Path) -> None:
         someone.see(r"\$ ")
         someone.type("exit 3\n")
         assert someone.leave() == 3
+
+
+def test_a_command_on_a_terminal_begins_without_a_word_of_ours(place: Path) -> None:
+    with person(place, "--", "echo", "hi") as someone:
+        assert someone.leave() == 0
+        assert someone.shown == b"hi\r\n"
 
 
 def test_the_window_size_is_passed_on(place: Path) -> None:

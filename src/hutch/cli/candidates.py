@@ -38,6 +38,8 @@ def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
         asked = _next_argument(loaded, given)
     if asked is None:
         return []
+    if not isinstance(asked, Loaded) and asked.metavar and "|" in asked.metavar:  # one of these words
+        return [(value, "") for value in asked.metavar.split("|") if value.startswith(word)]
     if not isinstance(asked, Loaded) and asked.metavar in VALUES:
         return _values(asked.metavar, word)
     items = asked.shell_complete(context, word)

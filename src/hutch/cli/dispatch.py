@@ -66,7 +66,12 @@ def _usage_message(error: typer.TyperException, command: Command) -> str:
     message = " ".join(error.format_message().split())
     for theirs, ours in LIBRARY_WORDS:
         message = message.replace(theirs, ours)
-    return f"{message}{'' if message.endswith(('.', '?')) else '.'} '{path} --help' tells more."
+    message += "" if message.endswith((".", "?")) else "."
+    if command.name == "shell" and hasattr(
+        error, "option_name"
+    ):  # it is of the command that was meant to run
+        message += " A command goes after --, as in: hutch shell -- ls -la."
+    return f"{message} '{path} --help' tells more."
 
 
 def _show_help(context: typer.Context, wanted: bool) -> None:

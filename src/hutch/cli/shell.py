@@ -18,12 +18,13 @@ import typer
 from hutch import app, settings
 from hutch.app import jails
 from hutch.cli import exits
+from hutch.cli.author import author
 from hutch.cli.ends import Wish, on_terminal, plainly
 from hutch.cli.hits import Hits
 from hutch.cli.own_terminal import OwnTerminal, known_type
 from hutch.cli.passage import Inlet
 from hutch.cli.signals import ended_by
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, NotFound
 
 DAY_S = 86_400
 SHORT_S = 1.0  # a shell that lived no longer is not tried again
@@ -79,6 +80,9 @@ def shell_command(
     if timeout is not None and not 0 < timeout <= DAY_S:
         raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {DAY_S}, which is a day.")
     _fill_ends()
+    if not workspace.is_dir():
+        wrong = "is not a directory" if workspace.exists() else "is not there"
+        raise NotFound(f"The workspace '{workspace}' {wrong}. Make it first, or name another: -w DIR.")
     loaded = settings.load(repo=workspace)
     app.configure_logs(loaded)
     for sentence in loaded.refused:
@@ -87,13 +91,13 @@ def shell_command(
     # Scripts name their interpreter by the path that they were installed under.
     policy = replace(policy, also_at=(os.path.abspath(workspace), str(workspace.resolve())))  # noqa: PTH100
     own = OwnTerminal() if OwnTerminal.is_there() else None
-    env = {"TERM": known_type(settings.terminal_type())}
+    env = {"TERM": known_type(settings.terminal_type()), **author()}
     wish = Wish(tuple(command or ()), env, timeout)
     if unsafe_workspace:
         _warn(UNSAFE_WORKSPACE)
     if unsafe_no_jail:
         _warn(NO_JAIL)
-    elif own is not None:
+    elif own is not None and not command:
         _say(_banner(workspace.resolve(), policy))
     unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
     return asyncio.run(_run(wish, workspace, policy, own, unsafe, loaded.settings))
