@@ -675,3 +675,21 @@ async def flooded_answers(bench) -> None:
         done = await shell.run(flood, env={"COUNT": "1000000000"}, timeout_s=60)
         assert (done.restarted, done.timed_out) == (True, False), done
         assert (await shell.run("echo alive")).stdout == "alive\n"
+
+
+@scene("output", "fill the host's disk by printing much in many commands",
+       control="the newest of them is kept whole")  # fmt: skip
+async def output_files(bench) -> None:
+    from hutch.jail.shells import Shells
+
+    limits = replace(SMALL, output_bytes=64 * 1024, output_file_bytes=4 * MIB)
+    async with bench.jail(limits) as jail:
+        shell = Shells(jail).shell()
+        for _ in range(8):
+            told = await shell.run(f"head -c {8 * MIB} /dev/zero", timeout_s=60)
+            done = await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"], timeout_s=60)
+        assert told.output_path and done.output_path
+        kept = [path.stat().st_size for path in done.output_path.parent.iterdir()]
+        assert sum(kept) <= 16 * MIB
+        assert (told.output_cut, done.output_cut) == (True, False)
+        assert done.output_path.stat().st_size == 4 * MIB

@@ -112,3 +112,26 @@ async def test_the_commands_in_the_background_can_be_gone_through(shell: Shell) 
     assert len(shell.background) == 2
     for entry in shell.background:
         await entry.kill()
+
+
+async def test_of_those_that_ended_long_ago_only_the_ends_are_kept(shell: Shell) -> None:
+    for number in range(7):
+        ran = await shell.run(
+            f"until test -e go; do sleep 0.1; done; echo {number}; head -c 400000 /dev/zero; echo; echo last",
+            yield_s=0.05,
+        )
+        assert ran.running
+    await shell.run("touch go")
+    commands = list(shell.background)
+    for command in commands:
+        await command.wait(60)
+    await shell.run("true")
+    kept = [len(command.result().stdout_bytes) + len(command.read(offset=0).data) for command in commands]
+    assert sum(size > 700_000 for size in kept) == 4
+    assert sum(size < 50_000 for size in kept) == 3
+    for number, command in enumerate(commands):
+        told, tape = command.result(), command.read(offset=0)
+        assert told.stdout_bytes.startswith(b"%d\n" % number) and told.stdout_bytes.endswith(b"\nlast\n")
+        assert told.truncated == (len(told.stdout_bytes) < 400_000)
+        assert (tape.end, tape.end - tape.start) == (400_008, len(tape.data))
+        assert (told.exit_code, command.listed().running) == (0, False)

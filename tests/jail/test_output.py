@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.jail.output import Capture, Kept
+from hutch.jail.output_files import OutputFiles
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 60))
@@ -22,19 +23,20 @@ def test_head_and_tail_are_the_ends_of_what_came(chunks: list[bytes], most_bytes
 
 
 def test_the_file_has_both_streams_in_order_and_an_end(tmp_path: Path) -> None:
-    capture = Capture(most_bytes=10, file_bytes=20, place=lambda: tmp_path / "output")
+    capture = Capture(most_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
     capture.add("stdout", b"12345")
     capture.add("stderr", b"e!")
     assert capture.path is None
     capture.add("stdout", b"678901")
     capture.add("stderr", b"more and more and more")
     capture.close()
-    assert capture.path == tmp_path / "output"
+    assert capture.path == tmp_path / "output-1"
     assert capture.path.read_bytes() == b"12345e!678901more and more"[:20]
+    assert capture.cut
 
 
 def test_what_fits_needs_no_file(tmp_path: Path) -> None:
-    capture = Capture(most_bytes=10, file_bytes=20, place=lambda: tmp_path / "output")
+    capture = Capture(most_bytes=10, file_bytes=20, files=OutputFiles(lambda: tmp_path, 100))
     capture.add("stdout", b"1234567890")
     capture.close()
     assert capture.path is None

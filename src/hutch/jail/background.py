@@ -7,10 +7,12 @@ of limited length, read from where the last reader stopped or from any place.
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.jail.output import Kept
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.seam import StreamName
 from hutch.jail.shell_cwd import shown
@@ -20,6 +22,8 @@ from hutch.jail.shell_output import nobody
 from hutch.jail.shell_result import Result
 
 KEPT_ENDED = 100  # that can still be asked about
+KEPT_WHOLE = 4  # of these, the last to end
+KEPT_BYTES = 16 * 1024  # of the others' output, head and tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ class BackgroundCommand:
     def __init__(self, id_: str, job: Job, *, shell: str, most_bytes: int) -> None:
         self.id = id_
         self.shell = shell
-        self._job = job
+        self._job: Job | None = job  # until it has ended
+        self._command, self._cwd = job.command, shown(job.cwd)
         self._most = most_bytes
         self._result: Result | None = None
         self._began = time.monotonic()
@@ -101,24 +106,24 @@ class BackgroundCommand:
     async def signal(self, number: int) -> None:
         if number == 9:
             await self.kill()
-        elif self.running:
+        elif self._job is not None:
             await self._job.process.interrupt(number)
 
     async def kill(self) -> None:
         """With all it started."""
-        if self.running:
+        if self._job is not None:
             with contextlib.suppress(HutchError):
                 await self._job.stop()
             await self._ended.wait()
 
     def listed(self) -> Listed:
-        job, result = self._job, self.result()
+        result = self.result()
         duration_s = self._first.duration_s + time.monotonic() - self._began
         return Listed(
             self.id,
             self.shell,
-            job.command,
-            shown(job.cwd),
+            self._command,
+            self._cwd,
             self.running,
             result.exit_code,
             duration_s if self.running else result.duration_s,
@@ -126,17 +131,31 @@ class BackgroundCommand:
 
     async def follow(self) -> Result:
         """Wait for its end, its timeout included; then its shell process is not needed any more."""
+        job = self._job
+        assert job is not None
         ended: Ended | None = None
         while ended is None:
-            ended = await self._job.wait(None)
-        process = self._job.process
-        result = replace(self._job.finish(ended), id=self.id, restarted=False, note="")
+            ended = await job.wait(None)
+        process = job.process
+        result = replace(job.finish(ended), id=self.id, restarted=False, note="")
         process.output.sink = nobody
         process.output.resume()
         process.retire()
         self._result = result
+        self._first = replace(self._first, stdout_bytes=b"", stderr_bytes=b"")
+        self._job = None
         self._ended.set()
         return result
+
+    def shrink(self) -> None:
+        """Others have ended since; of this one, keep the ends of what it printed."""
+        if self._result is not None:
+            stdout, stderr = _ends(self._result.stdout_bytes), _ends(self._result.stderr_bytes)
+            cut = self._result.truncated or len(stdout) < len(self._result.stdout_bytes)
+            cut = cut or len(stderr) < len(self._result.stderr_bytes)
+            self._result = replace(self._result, stdout_bytes=stdout, stderr_bytes=stderr, truncated=cut)
+            self._most = KEPT_BYTES
+            self._take("stdout", b"")
 
     def _take(self, name: StreamName, data: bytes) -> None:
         self._kept += data
@@ -146,7 +165,7 @@ class BackgroundCommand:
             self._start += over
 
     def _writer(self) -> PipeWriter:
-        lender = self._job.stdin
+        lender = self._job.stdin if self._job is not None else None
         if lender is None or lender.stdin is None:
             raise BadRequest(f"{self.id} has no standard input to write to. Start it with stdin=PIPE.")
         return lender.stdin
@@ -160,6 +179,7 @@ class Background:
         self._most = most_bytes
         self._commands: dict[str, BackgroundCommand] = {}
         self._following: set[asyncio.Task[None]] = set()
+        self._whole: deque[BackgroundCommand] = deque()  # have ended, the last of all
         self._number = 0
 
     def add(self, job: Job, *, shell: str, on_end: Callable[[Result], None]) -> BackgroundCommand:
@@ -197,6 +217,9 @@ class Background:
 
     async def _follow(self, command: BackgroundCommand, on_end: Callable[[Result], None]) -> None:
         result = await command.follow()
+        self._whole.append(command)
+        if len(self._whole) > KEPT_WHOLE:
+            self._whole.popleft().shrink()
         on_end(result)
         if self.on_end is not None:
             self.on_end(command.id, result)
@@ -205,3 +228,9 @@ class Background:
         ended = [id_ for id_, command in self._commands.items() if not command.running]
         for id_ in ended[:-KEPT_ENDED]:
             del self._commands[id_]
+
+
+def _ends(text: bytes) -> bytes:
+    kept = Kept(KEPT_BYTES)
+    kept.add(text)
+    return kept.text()

@@ -25,6 +25,7 @@ from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.oom import prefer_commands
 from hutch.jail.outcome import run_to_end
 from hutch.jail.output import Capture
+from hutch.jail.output_files import COMMANDS, OutputFiles
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
 from hutch.jail.process import SIGKILL, Command
@@ -61,7 +62,7 @@ class Jailed:
         self._loop = asyncio.get_running_loop()
         self._scratch: Path | None = None
         self._way_out: WayOut | None = None
-        self._outputs = 0
+        self.outputs = OutputFiles(self._own_directory, COMMANDS * policy.limits.output_file_bytes)
         self._commands: set[Command] = set()  # of which something is left
         self._pts = self._proc = -1
         self._warden = -1
@@ -129,7 +130,7 @@ class Jailed:
                 limit_hit=overtime,
             )
         capture = Capture(
-            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=self._output_path
+            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=self.outputs
         )
         left_s = max(0.0, began + timeout_s - time.monotonic())
         exit_, timed_out = await run_to_end(process, capture, timeout_s=left_s, on_output=on_output)
@@ -142,6 +143,7 @@ class Jailed:
             timed_out=timed_out,
             truncated=capture.truncated,
             output_path=capture.path,
+            output_cut=capture.cut,
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,
             peak_bytes=exit_.peak_bytes,
@@ -312,10 +314,6 @@ class Jailed:
         if not self.unsafe:
             return {**(self._way_out.environment if self._way_out else {}), **environment(self.policy)}
         return environment(self.policy, workspace=self.workspace, home=str(self._own_directory()))
-
-    def _output_path(self) -> Path:
-        self._outputs += 1
-        return self._own_directory() / f"output-{self._outputs}"
 
     def _own_directory(self) -> Path:
         if self._scratch is None:

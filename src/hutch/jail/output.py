@@ -8,9 +8,9 @@ import asyncio
 import fcntl
 import os
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 
+from hutch.jail.output_files import OutputFile, OutputFiles
 from hutch.jail.pipes import USUAL_BYTES, widen
 from hutch.jail.seam import OnOutput, StreamName
 
@@ -57,23 +57,24 @@ class Kept:
 class Capture:
     """Both streams of one command."""
 
-    def __init__(self, *, most_bytes: int, file_bytes: int, place: Callable[[], Path]) -> None:
+    def __init__(self, *, most_bytes: int, file_bytes: int, files: OutputFiles) -> None:
         self.path: Path | None = None
+        self.cut = False  # the file is not whole
         self._streams: dict[StreamName, Kept] = {}  # that something was printed on
         self._most = most_bytes
         self._room = file_bytes
-        self._place = place
-        self._fd = -1
+        self._files = files
+        self._file: OutputFile | None = None
 
     def add(self, name: StreamName, data: bytes) -> None:
         kept = self._streams.get(name)
         if kept is None:
             kept = self._streams[name] = Kept(self._most)
-        if self._fd < 0 and kept.total_bytes + len(data) > self._most:
+        if self._file is None and kept.total_bytes + len(data) > self._most:
             self._begin()
         kept.add(data)
-        if self._fd >= 0:
-            self._save(data)
+        if self._file is not None:
+            self._save(self._file, data)
 
     def text(self, name: StreamName) -> bytes:
         """One stream: head and tail, with a line between that tells what was left out."""
@@ -84,22 +85,24 @@ class Capture:
         return any(kept.left_out_bytes for kept in self._streams.values())
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _begin(self) -> None:
         if self.path is None:
-            self.path = self._place()
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._file = file = self._files.begin()
+            self.path = file.path
             for kept in self._streams.values():  # nothing is left out of them yet
-                self._save(kept.text())
+                self._save(file, kept.text())
 
-    def _save(self, data: bytes) -> None:
+    def _save(self, file: OutputFile, data: bytes) -> None:
         part = data[: self._room]
         self._room -= len(part)
-        if part:
-            os.write(self._fd, part)
+        if part and not file.write(part):
+            self._room = 0
+            self.cut = True
+        self.cut = self.cut or len(part) < len(data)
 
 
 class Pump:

@@ -77,6 +77,7 @@ class Finished:
     timed_out: bool = False
     truncated: bool = False
     output_path: Path | None = None  # both streams as they came, when memory was not enough
+    output_cut: bool = False  # there was not enough room for all of it there either
     duration_s: float = 0.0
     cpu_s: float = 0.0
     peak_bytes: int = 0

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from pathlib import Path
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.background import Background
@@ -40,7 +39,6 @@ class Shell:
         name: str,
         program: str,
         background: Background,
-        place: Callable[[], Path],
         hits: Hits,
         listeners: Sequence[OnEvent],
     ) -> None:
@@ -48,7 +46,6 @@ class Shell:
         self.name = name
         self.program = program
         self.background = background
-        self._place = place
         self._hits = hits
         self._listeners = listeners
         self._turn = asyncio.Lock()
@@ -92,7 +89,6 @@ class Shell:
                 process,
                 command,
                 timeout_s=timeout_s,
-                place=self._place,
                 hits=self._hits,
                 on_output=on_output,
             )

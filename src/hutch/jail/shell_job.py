@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from hutch.jail.jailed import Jailed
 from hutch.jail.output import Capture
@@ -30,7 +29,6 @@ class Job:
         command: str,
         *,
         timeout_s: float | None,
-        place: Callable[[], Path],
         hits: "Hits",
         on_output: OnOutput | None,
     ) -> None:
@@ -47,7 +45,7 @@ class Job:
         self._began = time.monotonic()
         self._done: Ending | None = None
         self._capture = Capture(
-            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, place=place
+            most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=jail.outputs
         )
 
     def begin(self, env: Mapping[str, str] | None, stdin: str = NULL) -> None:
@@ -102,6 +100,7 @@ class Job:
             duration_s=time.monotonic() - self._began,
             truncated=self._capture.truncated,
             output_path=self._capture.path,
+            output_cut=self._capture.cut,
             limit_hit=hit or (self._hits.check(ended) if ended else None),
             restarted=bool(ended and ended.lost),
             note=_note(ended.lost) if ended and ended.lost else "",

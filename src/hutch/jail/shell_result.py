@@ -20,6 +20,7 @@ class Result:
     duration_s: float = 0.0
     truncated: bool = False
     output_path: Path | None = None  # both streams as they came, when memory was not enough
+    output_cut: bool = False  # there was not enough room for all of it there either
     limit_hit: LimitHit | None = None
     restarted: bool = False  # the next command gets a new shell: same directory and exported variables
     note: str = ""  # why, for people and models

@@ -7,8 +7,6 @@ the same name, the same shell. The last one to leave closes it.
 import asyncio
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,8 +39,6 @@ class Shells:
         self.listeners: list[OnEvent] = [on_event] if on_event else []
         self._shells: dict[str, Shell] = {}
         self._hits = Hits(jail)
-        self._directory: Path | None = None
-        self._outputs = 0
 
     def shell(self, name: str = "main", *, program: str | None = None) -> Shell:
         """The shell of that name, a /bin/sh unless told; its process starts with its first command."""
@@ -53,7 +49,6 @@ class Shells:
                 name=name,
                 program=program or "/bin/sh",
                 background=self.background,
-                place=self._place,
                 hits=self._hits,
                 listeners=self.listeners,
             )
@@ -64,16 +59,8 @@ class Shells:
         return found
 
     async def close(self) -> None:
-        """After the jail was closed: give back what belongs to its shells."""
+        """After the jail was closed: wait until everybody was told of what ran in the background."""
         await self.background.close()
-        if self._directory is not None:
-            await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
-
-    def _place(self) -> Path:
-        if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="hutch-shell-"))
-        self._outputs += 1
-        return self._directory / f"output-{self._outputs}"
 
 
 class _Session:
