@@ -163,3 +163,5 @@ def test_errors_name_the_path_and_the_way_out(tree: Path) -> None:
                 directory.open(path, os.O_RDONLY)
         with pytest.raises(BadRequest, match="names no file"):
             directory.remove("")
+        with pytest.raises(BadRequest, match="names no file"):
+            directory.remove("a\0b")

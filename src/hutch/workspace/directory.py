@@ -79,7 +79,7 @@ class Directory:
     def parent(self, path: str) -> Iterator[tuple[int, str]]:
         """The directory that holds what `path` names, and its name there, for calls that act on names."""
         above, slash, name = path.rstrip("/").rpartition("/")
-        if name in ("", ".", ".."):
+        if name in ("", ".", "..") or "\0" in name:
             raise BadRequest(
                 f"'{path}' names no file inside the workspace. Give a path such as 'src/main.py'."
             )
