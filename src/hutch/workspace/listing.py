@@ -259,7 +259,7 @@ def _gitignore(fd: int) -> bytes | None:
         os.close(file)
 
 
-_KINDS: dict[int, Literal["file", "directory", "link", "other"]] = {
+KINDS: dict[int, Literal["file", "directory", "link", "other"]] = {
     stat.S_IFREG: "file",
     stat.S_IFDIR: "directory",
     stat.S_IFLNK: "link",
@@ -269,7 +269,7 @@ _KINDS: dict[int, Literal["file", "directory", "link", "other"]] = {
 def _entry(fd: int, name: str, path: str) -> Entry | None:
     try:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        kind = _KINDS.get(found.st_mode & 0o170000, "other")
+        kind = KINDS.get(found.st_mode & 0o170000, "other")
         target = os.readlink(name, dir_fd=fd) if kind == "link" else None
     except OSError:  # gone by now
         return None
