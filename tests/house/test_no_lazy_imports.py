@@ -7,6 +7,8 @@ from collections.abc import Iterator
 LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
+    ("hutch.app", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
+    ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

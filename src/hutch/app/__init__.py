@@ -8,11 +8,14 @@ waits only for those it uses.
 from hutch import logs
 from hutch.domain.redaction import Redactor
 from hutch.settings import Loaded
-from hutch.store.vault import Vault
 
 
 def configure_logs(loaded: Loaded) -> None:
     """Log as the settings say, with every stored secret kept out of the lines."""
-    vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
-    secrets = [vault.get(name) or "" for name in vault.names()]
+    secrets: list[str] = []
+    if loaded.paths.vault.exists():
+        from hutch.store.vault import Vault
+
+        vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
+        secrets = [vault.get(name) or "" for name in vault.names()]
     logs.configure(loaded.settings.log.level, loaded.settings.log.format, redactor=Redactor(secrets))

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hutch.app.ground import check_ground
-from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import EgressAttempt, check_reachable
 from hutch.jail.egress.attempt import Report
@@ -23,6 +23,9 @@ from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded
 from hutch.jail.shells import Shells
 from hutch.jail.terminal import Terminal, open_terminal
 from hutch.settings import Settings, find_paths
+
+if TYPE_CHECKING:
+    from hutch.domain import events
 
 __all__ = [
     "LONGEST_TIMEOUT_S",
@@ -102,8 +105,10 @@ async def open_jail(
         await asyncio.shield(asyncio.ensure_future(jail.close()))
 
 
-def as_event(told: ShellEvent | EgressAttempt) -> events.Event:
+def as_event(told: ShellEvent | EgressAttempt) -> "events.Event":
     """What a jail tells of its commands and its network, as the log keeps it."""
+    from hutch.domain import events
+
     match told:
         case CommandStarted():
             return events.CommandStarted(shell=told.shell, command=told.command, cwd=told.cwd)
