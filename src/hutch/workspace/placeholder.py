@@ -1,0 +1,77 @@
+"""Lines that stand for code instead of being it.
+
+`# ... existing code ...` in an edit would delete the code that it stands for, so
+it is refused. Numbers copied from a listing are recognised for the same reason.
+"""
+
+import re
+from collections.abc import Sequence
+
+_LONGEST = 160  # characters; a longer line is no placeholder
+_DOTS = r"(?:\.{2,}|…)"
+_THING = (
+    r"(?:code|file|function|method|class|body|implementation|content|contents|section|block|logic|imports?|tests?"
+    r"|functions|methods|classes|lines|part|parts|module|script|component|definitions?|fields|properties|text)"
+)
+_STATE = (
+    r"(?:is|are|remains?|stays?|continues?|goes|kept|keep|left)?\s*(?:the\s+)?"
+    r"(?:unchanged|unmodified|same(?:\s+as\s+before)?|as\s+(?:before|is)|here|omitted|untouched|intact)?"
+)
+_BODY = re.compile(
+    rf"(?P<dots>{_DOTS})?\s*"
+    r"(?:"
+    rf"(?:the\s+)?(?:rest|remainder)\s+of\s+(?:the\s+|your\s+|this\s+)?(?:\w+\s+){{0,2}}{_THING}\s*{_STATE}"
+    rf"|(?:the\s+)?(?:existing|remaining|previous|other|original|same|unchanged)\s+(?:\w+\s+)?{_THING}"
+    rf"(?P<state>\s*{_STATE})"
+    r"|(?P<word>unchanged|existing|omitted|snip|same as before|no changes?)"
+    r")"
+    rf"\s*(?P<after>{_DOTS})?\s*[.!]?",
+    re.IGNORECASE,
+)
+_WRAPPED = re.compile(
+    r"\s*(?P<open>//+|#+|--+|;+|%+|/\*+|\*|<!--|\{/\*+|\(\*|\"{3}|'{3}|REM\b|\[|\()?\s*(?P<body>.*?)\s*"
+    r"(?P<close>\*+/\}?|-->|\*\)|\"{3}|'{3}|\]|\))?\s*"
+)
+_ONLY_DOTS = re.compile(_DOTS)
+_NUMBER = re.compile(r"\s*(\d{1,7})(?:([\t→])|(?=\r?$))")
+
+
+def placeholder(lines: Sequence[str], known: str, *, shorter: bool) -> str | None:
+    """The first of these lines that stands for code and is not in the text `known`.
+
+    A comment of nothing but dots counts only when the new text is `shorter` than what it replaces.
+    """
+    for line in lines:
+        if len(line) <= _LONGEST and _stands_for_code(line, shorter=shorter) and line.strip() not in known:
+            return line.strip()
+    return None
+
+
+def _stands_for_code(line: str, *, shorter: bool) -> bool:
+    if not (wrapped := _WRAPPED.fullmatch(line)) or not wrapped["body"]:
+        return False
+    if wrapped["open"] and _ONLY_DOTS.fullmatch(wrapped["body"]):
+        return shorter
+    match = _BODY.fullmatch(wrapped["body"].strip("()[]{} "))
+    if not match:
+        return False
+    dotted = bool(match["dots"] or match["after"])
+    if match["word"] is not None:
+        return dotted
+    if match["state"] is not None and not match["state"].strip():
+        return dotted  # "other methods" is a heading; "... other methods ..." is not
+    return dotted or bool(wrapped["open"])
+
+
+def line_numbers(lines: Sequence[str]) -> list[int]:
+    """The numbers that these lines begin with, as a listing has them; empty when they do not."""
+    found = [_NUMBER.match(line) for line in lines if line.strip()]
+    numbers = [int(match[1]) for match in found if match]
+    consecutive = all(number == numbers[0] + index for index, number in enumerate(numbers))
+    listed = len(numbers) == len(found) and any(match[2] for match in found if match)
+    return numbers if listed and consecutive else []
+
+
+def without_numbers(lines: Sequence[str]) -> list[str]:
+    """The lines without the numbers of a listing."""
+    return [_NUMBER.sub("", line, count=1) for line in lines]

@@ -1,0 +1,152 @@
+"""Which parts of a text became which parts of another.
+
+Edits of one call are made one after the other, each in the text that the last
+one left. Composing their spans keeps every change tied to the text as it was
+before the call, so that line numbers, diffs and excerpts can be told from it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import accumulate
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """`before[start:end]` became `after[new_start:new_end]`; in order, and apart."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+class Replacement(NamedTuple):
+    """Put `text` in the place of what stands from `start` to `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def replaced(content: str, replacements: Iterable[Replacement]) -> str:
+    """The text with these replacements made; they are in order and apart."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, text in replacements:
+        pieces += (content[done:start], text)
+        done = end
+    return "".join([*pieces, content[done:]])
+
+
+def compose(spans: Iterable[Span], replacements: Iterable[Replacement]) -> list[Span]:
+    """The spans after these replacements are made in the text that `spans` lead to."""
+    composed: list[Span] = []
+    gained = grown = 0  # by earlier spans, by earlier replacements
+    for start, end, gain, growth in _clusters(spans, replacements):
+        old, new, length = start - gained, start + grown, end - start
+        composed.append(Span(old, old + length - gain, new, new + length + growth))
+        gained += gain
+        grown += growth
+    return composed
+
+
+def _clusters(
+    spans: Iterable[Span], replacements: Iterable[Replacement]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Runs that overlap: start, end, by how much spans make it longer, by how much replacements do."""
+    # At one place what is empty comes first, and what was there before what is new.
+    earlier = ((c, d, 0, d - c - (b - a), 0) for a, b, c, d in spans)
+    later = ((start, end, 1, 0, len(text) - (end - start)) for start, end, text in replacements)
+    run: tuple[int, int, int, int] | None = None
+    for start, end, _, gain, growth in merge(earlier, later):
+        if run and start < run[1]:
+            run = (run[0], max(run[1], end), run[2] + gain, run[3] + growth)
+            continue
+        if run:
+            yield run
+        run = (start, end, gain, growth)
+    if run:
+        yield run
+
+
+def place(spans: Iterable[Span], start: int, end: int) -> int | None:
+    """Where the old text's `start` is in the new one, if nothing from `start` to `end` was changed."""
+    moved = 0
+    for span in spans:
+        if span.start < end and span.end > start:
+            return None
+        if span.end > start:
+            break
+        moved = span.new_end - span.end
+    return start + moved
+
+
+class LineRange(NamedTuple):
+    """Lines `start` to `end` became `new_start` to `new_end`; counted from 0, the end excluded."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+def line_ranges(before: Sequence[str], after: Sequence[str], spans: Sequence[Span]) -> list[LineRange]:
+    """The whole lines that differ, in order and apart."""
+    old, new = line_starts(before), line_starts(after)
+    ranges: list[LineRange] = []
+    for start, end, new_start, new_end in _whole_lines(old, new, spans):
+        a, b = bisect_left(old, start), bisect_left(old, end)
+        c, d = bisect_left(new, new_start), bisect_left(new, new_end)
+        while a < b and c < d and before[a] == after[c]:
+            a, c = a + 1, c + 1
+        while a < b and c < d and before[b - 1] == after[d - 1]:
+            b, d = b - 1, d - 1
+        if a < b or c < d:
+            ranges.append(LineRange(a, b, c, d))
+    return ranges
+
+
+def line_starts(lines: Iterable[str]) -> list[int]:
+    """Where each line begins, and where the last one ends."""
+    return list(accumulate(map(len, lines), initial=0))
+
+
+def _whole_lines(old: list[int], new: list[int], spans: Sequence[Span]) -> Iterator[Span]:
+    """Spans widened until they begin and end with a line in both texts; those that then overlap are one."""
+    index = 0
+    while index < len(spans):
+        start, end, new_start, new_end = spans[index]
+        back = _back(old, new, start, new_start)
+        while True:
+            index += 1
+            limit = (spans[index].start if index < len(spans) else old[-1]) - end
+            ahead = _ahead(old, new, end, new_end, limit)
+            if ahead is not None:
+                break
+            _, end, _, new_end = spans[index]
+        yield Span(start - back, end + ahead, new_start - back, new_end + ahead)
+
+
+def _back(old: list[int], new: list[int], start: int, new_start: int) -> int:
+    """How far back a line begins in both texts."""
+    back = 0
+    while True:
+        mine = start - old[bisect_right(old, start - back) - 1]
+        theirs = new_start - new[bisect_right(new, new_start - mine) - 1]
+        if mine == theirs:
+            return mine
+        back = theirs  # CR before, LF after: a line end in one text only
+
+
+def _ahead(old: list[int], new: list[int], end: int, new_end: int, limit: int) -> int | None:
+    """How far ahead a line ends in both texts; None when that is past the next span."""
+    ahead = 0
+    while ahead <= limit:
+        mine = old[bisect_left(old, end + ahead)] - end
+        if mine > limit:
+            return None
+        ahead = new[bisect_left(new, new_end + mine)] - new_end
+        if mine == ahead:
+            return mine
+    return None
