@@ -2,6 +2,7 @@
 
 from hutch.domain.errors import HutchError
 from hutch.jail.jail import start_jail
+from hutch.jail.policy import GIB, MIB
 
 from .attack import Bomb, Scenes
 from .bombs import HOLD
@@ -42,7 +43,50 @@ def locking(name: str, text: str, program: str) -> Bomb:
     )
 
 
+# The walk comes to `slow` and takes its time there; what lies in `last` is moved to `first` meanwhile.
+BEHIND_THE_WALK = """
+for number in range(12): os.mkdir("d%d" % number)
+order = [name for name in os.listdir(".") if name.startswith("d")]
+first, slow, last = order[0], order[6], order[-1]
+for number in range(20000): os.close(os.open("%s/f%d" % (slow, number), os.O_CREAT))
+watch = libc.inotify_init()
+opened = libc.inotify_add_watch(watch, slow.encode(), 0x20)  # IN_OPEN
+left = libc.inotify_add_watch(watch, last.encode(), 0x10)  # IN_CLOSE_NOWRITE
+os.mkdir(last + "/hoard")
+hoard = os.open(last + "/hoard", os.O_RDONLY)
+mover = os.fork()
+if mover == 0:
+    at = last
+    while True:
+        data, place = os.read(watch, 65536), 0
+        while place < len(data):
+            which, _, _, length = struct.unpack_from("iIII", data, place)
+            named, place = data[place + 16 : place + 16 + length], place + 16 + length
+            if not named and which == opened and at == last:
+                os.rename(last + "/hoard", first + "/hoard")
+                at = first
+            elif not named and which == left and at == first:
+                os.rename(first + "/hoard", last + "/hoard")
+                at = last
+for number in range(96):
+    file = os.open("x%d" % number, os.O_CREAT | os.O_WRONLY, dir_fd=hoard)
+    os.write(file, os.urandom(MIB))
+    os.close(file)
+    time.sleep(0.01)
+time.sleep(60 if HOST["tight"] else 0)
+os.kill(mover, 9)
+"""
+
 BOMBS = [
+    Bomb(
+        name="disk-behind-the-walk",
+        guard="disk",
+        text="watch the host count, and move what it has not come to yet to where it has been",
+        program=BEHIND_THE_WALK,
+        tight={"workspace_growth_bytes": 16 * MIB},
+        loose={"workspace_growth_bytes": 64 * GIB},
+        limit="workspace_growth_bytes",
+    ),
     locking("locks", "lock files, which is memory that no cgroup counts",
             'at = "/tmp"\nkept = lock(fcntl.F_SETLK)'),
     locking("locks-of-nobody", "lock files in a way that tells no process",

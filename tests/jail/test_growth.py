@@ -1,7 +1,13 @@
 """Measuring a tree that does not want to be measured."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hutch.jail.growth import DEEPEST, Growth, measure
@@ -12,7 +18,8 @@ def measured(directory: Path) -> tuple[int, int, bool, bool]:
     fd = os.open(directory, os.O_RDONLY)
     try:
         seen = measure(fd)
-        assert measure(fd) == seen  # the descriptor can be used again
+        time.sleep(0.02)  # the clock of files ticks slowly
+        assert measure(fd) == replace(seen, steady=True)  # the descriptor can be used again
         return seen.bytes, seen.files, seen.whole, seen.too_deep
     finally:
         os.close(fd)
@@ -31,6 +38,18 @@ def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 100_000)
     os.link(tmp_path / "a", tmp_path / "b")
     assert measured(tmp_path)[0] < 120_000
+
+
+def test_a_walk_tells_whether_something_was_changed_after_it_began(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"d{number}").mkdir()
+    fd = os.open(tmp_path, os.O_RDONLY)
+    (tmp_path / "d0").rename(tmp_path / "d1" / "d0")
+    os.utime(tmp_path, (0, 0))  # as one who hides it would
+    assert not measure(fd).steady  # by the slow clock, that is now
+    time.sleep(0.02)
+    assert measure(fd).steady
+    os.close(fd)
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
@@ -121,3 +140,35 @@ def test_a_walk_is_owed_until_it_is_made(tmp_path: Path) -> None:
     assert (growth.grown(), growth.owed) == ((0, 0), True)
     assert growth.measured()[1] == 1
     os.close(fd)
+
+
+def test_who_moves_things_is_measured_standing_still_and_not_blamed_for_what_others_write(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own").mkdir()
+    script = "import os\nwhile True: os.close(os.open('moving', os.O_CREAT)); os.unlink('moving')"
+    mover = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path / "own")
+    stops = 0
+
+    @contextmanager
+    def standstill() -> Iterator[bool]:
+        nonlocal stops
+        stops += 1
+        mover.send_signal(signal.SIGSTOP)
+        yield True
+        mover.send_signal(signal.SIGCONT)
+
+    fd = os.open(tmp_path / "own", os.O_RDONLY)
+    growth = Growth(fd, most_bytes=1_000_000, most_files=1000, standstill=standstill)
+    growth.grown()
+    try:
+        for number in range(1000):  # others may free as much just then
+            (tmp_path / f"others-{number}").write_bytes(os.urandom(2_000_000))  # not in the tree
+            assert growth.measured()[0] < 1_000_000
+            if stops:
+                break
+        assert stops
+    finally:
+        mover.kill()
+        mover.wait()
+        os.close(fd)

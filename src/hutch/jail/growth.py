@@ -6,12 +6,17 @@ enough to matter, and now and then besides, since somebody else may have freed
 what the jail has taken. The tree is the jail's and hostile: links are never
 followed, and depth is bounded. Files without a name are not in the tree, and
 are asked for.
+
+Who is measured can see the walk go by, and move things behind it. What was moved
+was changed after the walk began; if that may matter, the walk is made once more
+while the jail stands still.
 """
 
 import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from hutch.jail.nameless import Nameless
@@ -19,6 +24,7 @@ from hutch.jail.nameless import Nameless
 DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken
 CONFIRM, CONFIRM_S = 5, 0.02  # how often something is looked at again that may pass, and after how long
+COARSE = 5  # CLOCK_REALTIME_COARSE, by which files are stamped
 SHARE = 50  # a walk that costs a second of a processor is made at most every 50 seconds
 
 
@@ -30,11 +36,13 @@ class Measure:
     files: int
     whole: bool  # False when some directory could not be read
     too_deep: bool
+    steady: bool  # False when something was changed before the walk came to it
 
 
 def measure(directory: int) -> Measure:
     """Walk below a directory descriptor; counts what files take on disk."""
-    total, files, whole, too_deep = 0, 0, True, False
+    total, files, whole, too_deep, steady = 0, 0, True, False, True
+    began_ns = time.clock_gettime_ns(COARSE)
     stack = [os.scandir(directory)]
     fds: list[int] = []
     try:
@@ -42,12 +50,14 @@ def measure(directory: int) -> Measure:
             entry = next(stack[-1], None)
             if entry is None:
                 stack.pop().close()
+                steady &= os.fstat(fds[-1] if fds else directory).st_ctime_ns < began_ns
                 if fds:
                     os.close(fds.pop())
                 continue
             try:
                 found = entry.stat(follow_symlinks=False)
                 files += 1
+                steady &= found.st_ctime_ns < began_ns
                 total += found.st_blocks * 512 // (1 if stat.S_ISDIR(found.st_mode) else found.st_nlink or 1)
                 if not stat.S_ISDIR(found.st_mode):
                     continue
@@ -58,6 +68,7 @@ def measure(directory: int) -> Measure:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 fd = os.open(entry.name, flags, dir_fd=parent)
             except FileNotFoundError:
+                steady = False
                 continue
             except OSError:
                 whole = False
@@ -69,7 +80,7 @@ def measure(directory: int) -> Measure:
             scan.close()
         for fd in fds:
             os.close(fd)
-    return Measure(total, files, whole, too_deep)
+    return Measure(total, files, whole, too_deep, steady)
 
 
 class Growth:
@@ -82,8 +93,10 @@ class Growth:
         most_bytes: int,
         most_files: int,
         nameless: Callable[[], Nameless] = lambda: Nameless(0, maybe_more=False),
+        standstill: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True),
     ) -> None:
         self._directory = directory
+        self._standstill = standstill
         self._nameless = nameless
         self._most_bytes = most_bytes
         self._most_files = most_files
@@ -111,19 +124,35 @@ class Growth:
     def measured(self) -> tuple[int, int]:
         """The same, from a walk that is made now."""
         began_s = time.thread_time()  # not the time of day: on a busy machine that says nothing of the cost
-        seen = self._walk()
+        seen, hidden = self._walk(), self._nameless()
         base = self._base = self._base or seen
-        hidden = self._nameless()
+        if not seen.steady and (
+            seen.bytes - base.bytes > self._most_bytes or self._unexplained(seen) > self._most_bytes // 4
+        ):
+            seen, hidden = self._walk_in_peace()
         grown = seen.bytes - base.bytes + hidden.bytes
         unexplained = self._unexplained(seen)
-        if unexplained > self._most_bytes // 4 and (
-            not seen.whole or (unexplained > self._most_bytes and hidden.maybe_more and self._is_hiding())
+        if (unexplained > self._most_bytes // 4 and not seen.whole) or (
+            unexplained > self._most_bytes and (not seen.steady or (hidden.maybe_more and self._is_hiding()))
         ):
             grown = max(grown, unexplained)
         if seen.too_deep:
             grown = max(grown, self._most_bytes + 1)
         self._grown, self._cost_s = (grown, seen.files - base.files), time.thread_time() - began_s
         return self._grown
+
+    def _walk_in_peace(self) -> tuple[Measure, Nameless]:
+        """While the jail stands still. If all was seen, what the file system has besides is others'."""
+        with self._standstill():
+            for _ in range(CONFIRM):
+                time.sleep(CONFIRM_S)  # the clock of files ticks slowly
+                seen = self._walk()
+                if seen.steady:
+                    break
+            hidden = self._nameless()
+        if seen.steady and seen.whole and not hidden.maybe_more:
+            self._others = self._full - seen.bytes - hidden.bytes
+        return seen, hidden
 
     def _is_hiding(self) -> bool:
         """Whether there is always something that cannot be looked into. A command that is about to start
@@ -144,7 +173,8 @@ class Growth:
     def _unexplained(self, seen: Measure) -> int:
         """How much fuller the file system is by something that is not in the tree."""
         others = self._full - seen.bytes
-        self._others = others if self._others is None else min(self._others, others)
+        if self._others is None or seen.steady:  # else something may have been counted twice
+            self._others = others if self._others is None else min(self._others, others)
         return others - self._others
 
     def _walk(self) -> Measure:

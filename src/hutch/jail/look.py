@@ -16,6 +16,7 @@ from hutch.jail.oom import Raising
 from hutch.jail.policy import HOME, Limits
 from hutch.jail.pulse import Pulse
 from hutch.jail.seam import LimitHit
+from hutch.jail.standstill import standstill
 from hutch.jail.usage import shared_memory_device, tmpfs_use, usage
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
@@ -44,6 +45,7 @@ class Look:
             most_bytes=limits.workspace_growth_bytes,
             most_files=limits.workspace_growth_files,
             nameless=self._nameless,
+            standstill=lambda: standstill(warden),
         )
 
     def look(self) -> tuple[bool, int]:

@@ -1,0 +1,71 @@
+"""A jail that stands still for a moment, so that what it has can be counted.
+
+Whoever is counted can see the count go by, and carry things behind its back. So,
+where a count matters and something moved meanwhile, all are stopped. A child
+only when its parent has, and it goes on first: no shell is to see it stopped.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from hutch.jail.members import Member, is_below, members, read
+
+STAND_S = 1.0  # for all of them to stop
+NAP_S = 0.001
+
+
+@contextlib.contextmanager
+def standstill(warden: int) -> Iterator[bool]:
+    """Stop all below the warden but its reapers; tells whether they have. Blocks."""
+    stopped: dict[int, int] = {}  # pid: descriptor, in the order of their stopping
+    try:
+        yield _stop(warden, stopped)
+    finally:
+        for fd in reversed(stopped.values()):
+            with contextlib.suppress(OSError):  # it is gone
+                signal.pidfd_send_signal(fd, signal.SIGCONT)
+            os.close(fd)
+
+
+def _stop(warden: int, stopped: dict[int, int]) -> bool:
+    began, quiet = time.monotonic(), 0
+    while quiet < 2:  # twice: while the first look was taken, one may have woken another
+        running = {
+            each.pid: parent
+            for each in members(warden)
+            if not each.trusted and (parent := _running_below(each, stopped)) is not None
+        }
+        quiet = 0 if running else quiet + 1
+        took_s = time.monotonic() - began
+        for pid, parent in running.items():
+            if parent not in running or took_s > STAND_S / 2:
+                with contextlib.suppress(OSError):  # it is gone
+                    _stop_one(pid, warden, stopped)
+        if running:
+            if took_s > STAND_S:
+                return False
+            time.sleep(NAP_S)
+    return True
+
+
+def _stop_one(pid: int, warden: int, stopped: dict[int, int]) -> None:
+    if pid not in stopped:
+        fd = os.pidfd_open(pid)
+        if not is_below(pid, warden):  # the number may be another's by now
+            os.close(fd)
+            return
+        stopped[pid] = fd
+    signal.pidfd_send_signal(stopped[pid], signal.SIGSTOP)
+
+
+def _running_below(member: Member, stopped: dict[int, int]) -> int | None:
+    """Its parent, if it runs; not if it is stopped or dead, or will be stopped when the kernel is done."""
+    still = b"TtZX" + (b"D" if member.pid in stopped else b"")
+    for thread in member.threads:
+        told = read(f"/proc/{member.pid}/task/{thread}/stat").rpartition(b") ")[2].split(b" ", 2)
+        if len(told) > 1 and told[0] not in still:
+            return int(told[1])
+    return None

@@ -1,0 +1,67 @@
+"""A jail is stopped, and goes on as if nothing had been."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.jail import Jailed
+from hutch.jail.members import below, read
+from hutch.jail.standstill import standstill
+
+pytestmark = pytest.mark.anyio
+
+COUNT = "import os,time\nfor _ in range(6): os.fork()\nwhile True: os.utime('beat'); os.getppid()"
+
+
+def states(jail: Jailed) -> list[bytes]:
+    """Of all but the reapers and the warden."""
+    told = [read(f"/proc/{pid}/stat").rpartition(b") ")[2] for pid in below(jail.warden_pid)]
+    reapers = b"%d" % jail.warden_pid
+    return sorted(stat[:1] for stat in told if stat and stat.split()[1] != reapers)
+
+
+async def test_nobody_runs_meanwhile_and_all_go_on(jail: Jailed, workspace: Path) -> None:
+    (workspace / "beat").touch()
+    (workspace / "beat").chmod(0o666)
+    counting = await jail.spawn(["python3", "-c", COUNT])
+    async with asyncio.timeout(60):
+        while len(states(jail)) < 64:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    with standstill(jail.warden_pid) as stands:
+        assert (stands, set(states(jail))) == (True, {b"T"})
+        before = (workspace / "beat").stat().st_mtime_ns
+        await asyncio.sleep(0.1)
+        assert (workspace / "beat").stat().st_mtime_ns == before
+    async with asyncio.timeout(60):
+        while (workspace / "beat").stat().st_mtime_ns == before:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await counting.kill()
+    counting.close()
+
+
+async def test_who_was_stopped_before_stays_so(jail: Jailed) -> None:
+    stopped = await jail.spawn(["sh", "-c", "kill -STOP $$"])
+    async with asyncio.timeout(60):
+        while states(jail) != [b"T"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    with standstill(jail.warden_pid) as stands:
+        assert stands
+    await asyncio.sleep(0.1)
+    assert states(jail) == [b"T"]
+    await stopped.kill()
+    stopped.close()
+
+
+async def test_a_shell_with_job_control_does_not_see_it(jail: Jailed) -> None:
+    script = "set -m; for i in 1 2 3 4 5 6; do sleep 0.3; echo $?; done"
+    running = asyncio.create_task(jail.run(["bash", "-c", script]))
+    stops = 0
+    while not running.done():
+        began = time.monotonic()
+        with standstill(jail.warden_pid):
+            stops += 1
+        await asyncio.sleep(0.02 + time.monotonic() - began)
+    done = await running
+    assert (done.stdout, stops > 3) == (b"0\n" * 6, True), done
