@@ -1,5 +1,7 @@
 """A mirror of a real repository, over a real connection."""
 
+# ruff: noqa: ASYNC240 (files of a test block nobody)
+
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,6 +187,18 @@ async def test_old_and_harmless_faults_are_forgiven(origin: Path, repo: RepoUrl,
     made = git(origin, "hash-object", "-w", "-t", "commit", "--literally", "--stdin", stdin=raw.encode())
     git(origin, "update-ref", "refs/heads/main", made)
     assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == made
+
+
+async def test_what_a_killed_git_left_is_no_hindrance(origin: Path, repo: RepoUrl, mirror: Path) -> None:
+    mirror.mkdir()
+    (mirror / "HEAD").write_text("ref: refs/hea")  # half of an `init`
+    first = await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+    own = git(mirror, "for-each-ref", "--format=%(refname)", "refs/hutch")
+    for name in (f"{own}.lock", "packed-refs.lock", "HEAD.lock", "objects/pack/tmp_pack_abc"):
+        (mirror / name).write_text("")
+    second = commit(origin, {"b": "2"})
+    assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == second != first
+    assert not list(mirror.rglob("*.lock")) and not list(mirror.rglob("tmp_*"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from tests.ordinary import pytest_as
 
 UID = 54398
-SUITES = ("overlay", "prepare")
+SUITES = ("base", "copy", "fill", "local", "overlay", "prepare", "quota", "removal", "source", "uncommitted")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")

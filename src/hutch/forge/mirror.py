@@ -6,10 +6,12 @@ workspaces of the repository, and people and agents look at it. Whoever calls
 holds a lock on the mirror.
 """
 
+import asyncio
 import difflib
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +24,7 @@ from hutch.forge.repo_url import RepoUrl
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ABBREVIATED = re.compile(r"[0-9a-f]{7,40}")
 REVISION = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]{0,254}")
-EMPTY = "0" * 40
+READY = "hutch.ready"  # there when all else is
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,13 @@ async def fetch(
 
 
 async def make(git: Git, mirror: Path) -> None:
-    """Have an empty mirror there if there is none."""
-    if not (mirror / "HEAD").exists():
+    """Have a mirror there that can be written to, whatever somebody who was killed has left of it."""
+    if not (mirror / READY).exists():
+        await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         await git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
+        (mirror / READY).touch()
+    else:
+        await asyncio.to_thread(_remove_leftovers, mirror)
 
 
 async def has_commit(git: Git, mirror: Path, commit: str) -> bool:
@@ -156,6 +162,13 @@ async def _fetch(
         # A tag `a` gave way to a tag `a/b`, or the other way round.
         await replace_tags(git, mirror, {})
         await git.run(*words, git_dir=mirror, remote=repo, on_progress=on_progress, timeout_s=3600)
+
+
+def _remove_leftovers(mirror: Path) -> None:
+    """Locks and unfinished packs of a git that was killed: nobody else is at it now."""
+    for directory, pattern in (("", "*.lock"), ("refs", "**/*.lock"), ("objects", "**/tmp_*")):
+        for path in (mirror / directory).glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

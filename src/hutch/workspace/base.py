@@ -23,10 +23,12 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest
 from hutch.forge.git import Git, GitFailed
 from hutch.forge.progress import OnProgress
+from hutch.workspace.base_index import BaseIndex, index_base
 from hutch.workspace.record import Home
 from hutch.workspace.removal import discard, temporary
 
 FILE = "base.json"
+INDEX = "index"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LFS_POINTER_BYTES = range(100, 1024)
 MOST_NAMED = 5  # in a note
@@ -82,6 +84,11 @@ def find_base(home: Home, key: str) -> Base | None:
     return Base(**{**told, "notes": tuple(told["notes"])})
 
 
+def open_index(home: Home, key: str) -> BaseIndex:
+    """What snapshots of workspaces on a base begin from."""
+    return BaseIndex(home.bases / key / INDEX, tree_path(home, key))
+
+
 async def make_base(
     home: Home, git: Git, mirror: Path, key: str, wanted: Wanted, *, on_progress: OnProgress | None = None
 ) -> Base:
@@ -115,6 +122,7 @@ async def make_base(
             files=files,
             notes=(*_note_submodules(await _submodules(git, git_dir)), *_note_pointers(pointers)),
         )
+        await asyncio.to_thread(index_base, tree, place / INDEX, commit_tree=tree_id)
         (place / FILE).write_text(json.dumps(asdict(base), indent=1) + "\n")
         place.rename(home.bases / key)
     except BaseException:

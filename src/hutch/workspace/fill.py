@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.progress import OnProgress, Progress
-from hutch.jail.limits import size
+from hutch.jail.hits import size
 from hutch.workspace.base import Base, tree_path
 from hutch.workspace.copy import Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.directory import Directory
@@ -83,7 +83,7 @@ async def fill_from_base(
         storage=filling.options.storage if mode == "overlay" else "disk",
     )
     if mode == "overlay":
-        await asyncio.to_thread(_make_layers, filling.place)
+        await asyncio.to_thread(make_layers, filling.place)
     else:
         filling.check_size(base.bytes, base.files)
         filling.tell(Progress("Copying files", 0, base.files))
@@ -135,7 +135,7 @@ def _try_layers(filling: Filling, base: Base) -> str:
     """Why layers do not work here, found out once by mounting some."""
     data = filling.home.data
     if data not in _layers:
-        _make_layers(filling.place)
+        make_layers(filling.place)
         record = replace(filling.record("overlay", ""), base=base.key)
         try:
             open_at(filling.home, filling.place, record).close()
@@ -148,7 +148,7 @@ def _try_layers(filling: Filling, base: Base) -> str:
     return _layers[data]
 
 
-def _make_layers(place: Path) -> None:
+def make_layers(place: Path) -> None:
     for name in ("upper", "work", "tree"):
         (place / name).mkdir(exist_ok=True)
         (place / name).chmod(0o755)  # the upper one's is what the workspace's own mode will be

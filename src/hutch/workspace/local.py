@@ -77,7 +77,7 @@ class Local:
     async def pack(self, git: Git, mirror: Path, commit: str, *, on_progress: OnProgress | None) -> None:
         """Bring the commit with its history and its tags into the mirror."""
         shallow = await self._shallow()
-        if (mirror / "HEAD").exists() and shallow != _lines(mirror / "shallow"):
+        if shallow != _lines(mirror / "shallow"):
             await asyncio.to_thread(discard, mirror)  # history was cut, or is whole again: begin anew
         await make(git, mirror)
         if shallow:

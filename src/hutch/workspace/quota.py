@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.growth import measure
-from hutch.jail.limits import size
+from hutch.jail.hits import size
 from hutch.jail.policy import Policy
 from hutch.jail.seam import LimitHit
 from hutch.workspace.overlay import Opened
@@ -39,13 +39,13 @@ class Quota:
         self._use = Use(0, 0)
         self._measured = 0.0  # never
         self._granted = Use(0, 0)  # since then
+        self._taken = Use(0, 0)  # of the whole file system, at that moment
 
     def use(self) -> Use:
         """What it takes now. Walks the tree; blocks."""
+        self._taken = self._file_system()
         if self.record.storage == "memory":
-            about = os.fstatvfs(self._directory)
-            used = (about.f_blocks - about.f_bfree) * about.f_frsize
-            self._use = Use(used, about.f_files - about.f_ffree)
+            self._use = self._taken
         else:
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory)
             try:
@@ -58,7 +58,7 @@ class Quota:
 
     def check_room(self, *, more_bytes: int = 0, more_files: int = 0) -> None:
         """Refuse what would be too much, before it is written. Blocks."""
-        if time.monotonic() - self._measured > FRESH_S or not self._fits(more_bytes, more_files, PLENTY):
+        if self._is_stale() or not self._fits(more_bytes, more_files, PLENTY):
             self.use()
         if not self._fits(more_bytes, more_files, 1.0):
             raise over(self.record, Use(self._use.bytes + more_bytes, self._use.files + more_files))
@@ -86,6 +86,19 @@ class Quota:
             "workspace_growth_files": held.workspace_growth_files < asked.workspace_growth_files,
         }
         return over(self.record, self._use, hit.limit) if is_ours.get(hit.limit) else hit.error()
+
+    def _is_stale(self) -> bool:
+        """Whether so much was written on this file system meanwhile, by whomever, that it could matter."""
+        if time.monotonic() - self._measured > FRESH_S:
+            return True
+        now, then = self._file_system(), self._taken
+        room_bytes = self.record.quota_bytes - self._use.bytes
+        room_files = self.record.quota_files - self._use.files
+        return 4 * (now.bytes - then.bytes) > room_bytes or 4 * (now.files - then.files) > room_files
+
+    def _file_system(self) -> Use:
+        about = os.fstatvfs(self._directory)
+        return Use((about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree)
 
     def _fits(self, more_bytes: int, more_files: int, share: float) -> bool:
         used, granted = self._use, self._granted

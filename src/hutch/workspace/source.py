@@ -44,15 +44,15 @@ def find_repository(root: Path) -> Layout | None:
 def _linked(root: Path, dot_git: Path) -> tuple[Path, ...]:
     """The directories of a linked worktree; only of one that the main repository knows as its own."""
     told = _line(dot_git).removeprefix("gitdir:").strip()
-    own = (root / told).resolve()
     refusal = BadRequest(
         f"'{dot_git}' points to '{ascii(told)[1:-1]}', which does not point back. "
         "Name the directory of the main repository instead."
     )
     try:
+        own = (root / told).resolve()
         back = (own / _line(own / "gitdir")).resolve()
         common = (own / _line(own / "commondir")).resolve()
-    except OSError:
+    except (OSError, ValueError):
         raise refusal from None
     if back != dot_git.resolve() or own.parent != common / "worktrees":
         raise refusal
@@ -91,7 +91,7 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
             if not ref.startswith("refs/heads/"):
                 return None
             commit = _ref(git, ref)
-    except HutchError:
+    except (HutchError, OSError):  # a directory or a device where a file should be; git will say what it is
         return None
     return (commit, ref.removeprefix("refs/heads/")) if commit else None
 

@@ -1,0 +1,80 @@
+"""A lock is one holder's, or several readers', and goes with them."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hutch.workspace.lock import locked, take
+
+pytestmark = pytest.mark.anyio
+
+HOLDING = """
+import pathlib, sys, time
+from hutch.workspace.lock import take
+assert take(pathlib.Path(sys.argv[1])) is not None
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+async def test_one_holder_or_several_readers(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first, second = take(path, shared=True), take(path, shared=True)
+    assert first is not None and second is not None and take(path) is None
+    os.close(first)
+    os.close(second)
+    alone = take(path)
+    assert alone is not None and take(path) is None and take(path, shared=True) is None
+    os.close(alone)
+
+
+async def test_who_waits_comes_in_when_the_holder_leaves(tmp_path: Path) -> None:
+    order = []
+
+    async def work(name: str) -> None:
+        async with locked(tmp_path / "lock"):
+            order.append(f"{name} in")
+            await asyncio.sleep(0.05)
+            order.append(f"{name} out")
+
+    await asyncio.gather(*(work(name) for name in "abc"))
+    assert [entry.split()[1] for entry in order] == ["in", "out"] * 3
+
+
+async def test_waiting_can_be_cancelled(tmp_path: Path) -> None:
+    held = take(tmp_path / "lock")
+
+    async def wait() -> None:
+        async with locked(tmp_path / "lock"):
+            pass
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await wait()
+    os.close(held)
+    await wait()
+
+
+async def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", HOLDING, str(tmp_path / "lock")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:  # noqa: ASYNC220
+        assert holder.stdout.readline() == b"held\n"
+        assert take(tmp_path / "lock") is None
+        holder.kill()
+    async with asyncio.timeout(10), locked(tmp_path / "lock"):
+        pass
+
+
+async def test_a_lock_whose_file_was_removed_is_another_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    held = take(path)
+    path.unlink()
+    again = take(path)
+    assert again is not None and take(path) is None
+    os.close(held)
+    assert take(path) is None
+    os.close(again)
