@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workspace.layers import layered
+from tests.workspace.layers import coarse, layered
 from tests.workspace.trees import apply, changes, describe, discard, git, makes
 
 from hutch.workspace.base_index import BaseIndex, index_base
@@ -199,17 +199,18 @@ def test_adopting_ends_only_when_the_next_change_must_show(tmp_path: Path) -> No
     lower.mkdir(parents=True)
     (lower / "a").write_text("0")
     found = index_base(lower, tmp_path / "base/index")
-    for number in range(40):
-        tree = tmp_path / f"place{number}/tree"
-        snapshots = new_snapshots(tree.parent, found)
-        subprocess.run(["cp", "-a", lower, tree], check=True)
-        with Directory.at(tree) as directory:
-            snapshots.adopt(directory, "prepared")
-            before = (tree / "a").stat()
-            (tree / "a").write_text("1")
-            os.utime(tree / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
-            taken = snapshots.take(Content(directory), "changed")
-        assert b"".join(snapshots.read(taken.id, "a")) == b"1"
+    with coarse(tmp_path / "coarse") as place:
+        for number in range(40):
+            tree = place / f"{number}/tree"
+            snapshots = new_snapshots(tree.parent, found)  # nothing waits for a disk there
+            shutil.copytree(lower, tree)
+            with Directory.at(tree) as directory:
+                snapshots.adopt(directory, "prepared")
+                before = (tree / "a").stat()
+                (tree / "a").write_text("1")
+                os.utime(tree / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
+                taken = snapshots.take(Content(directory), "changed")
+            assert b"".join(snapshots.read(taken.id, "a")) == b"1"
 
 
 def test_a_fork_shares_files_and_goes_its_own_way(base: Path, tmp_path: Path) -> None:

@@ -95,6 +95,22 @@ async def test_what_comes_back_after_it_was_deleted_is_stored_again(snapshots: S
     fsck(snapshots)
 
 
+async def test_all_may_be_deleted_and_the_next_is_whole(snapshots: Snapshots, tree: Path) -> None:
+    """What is not read again must still be stored."""
+    (tree / "same").write_text("same")
+    take(snapshots, tree)
+    await asyncio.sleep(0.05)
+    taken = take(snapshots, tree)
+    snapshots.delete([taken.id])
+    await collect(GIT, snapshots.storage)
+    (tree / "new").write_text("new")
+    taken = take(snapshots, tree)
+    assert b"".join(snapshots.read(taken.id, "same")) == b"same"
+    await collect(GIT, snapshots.storage)
+    assert [each.id for each in snapshots.list()] == [2]
+    fsck(snapshots)
+
+
 async def test_snapshots_are_taken_and_deleted_while_it_works(snapshots: Snapshots, tree: Path) -> None:
     rng = random.Random(1)
     for _ in range(12):

@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.workspace.trees import describe, discard
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.workspace.directory import Directory
 from hutch.workspace.reading import Limits
-from hutch.workspace.restore import Restored, restore
+from hutch.workspace.restore import Restored, Work, restore
 from hutch.workspace.snapshot import Content, Snapshots
 
 
@@ -173,33 +174,38 @@ def test_who_swaps_directories_for_links_leads_nowhere(
     assert (tree / "src/a").read_text() == "a"
 
 
-def test_a_file_that_changed_after_it_was_kept_is_kept_first(snapshots: Snapshots, tree: Path) -> None:
-    """A writer never stops; whatever he wrote last before a restore came through is in a snapshot."""
+def test_a_file_that_changed_after_it_was_kept_is_left_for_the_next_round(
+    snapshots: Snapshots, tree: Path
+) -> None:
     take(snapshots, tree)
-    stop = threading.Event()
-    written: list[str] = []
-
-    def write() -> None:
-        while not stop.is_set():
-            written.append(f"version {len(written)}")
-            temporary = tree / ".writing"
-            temporary.write_text(written[-1])
-            temporary.rename(tree / "src/a")
-            stop.wait(0.01)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        while len(written) < 30:
-            with suppress(Conflict):
-                put_back(snapshots, tree, 1, "src/a")
-    finally:
-        stop.set()
-        thread.join()
-    put_back(snapshots, tree, 1, "src/a")
+    for name in ("src/a", "src/new"):
+        (tree / name).write_text("changed")
+    time.sleep(0.05)
+    second = take(snapshots, tree)
+    storage = snapshots.storage
+    old, new = storage.top(second), storage.top(snapshots.get(1))
+    for name in ("src/a", "src/new"):  # somebody is quicker than we are
+        (tree / name).write_text("changed again")
+    with Directory.at(tree) as directory:
+        work = Work(snapshots, directory)
+        work.run([], old, new, "")
+        assert (sorted(work.raced), work.touched) == (["src/a", "src/new"], {})
+        assert (tree / "src/a").read_text() == (tree / "src/new").read_text() == "changed again"
+        restored = restore(snapshots, Content(directory), 1)
+    assert b"".join(snapshots.read(restored.before.id, "src/a")) == b"changed again"
     assert (tree / "src/a").read_text() == "a"
-    kept = set()
-    for each in snapshots.list():
-        kept.add(b"".join(snapshots.read(each.id, "src/a")).decode())
-    assert written[-1] in kept
-    assert len(kept) > 2
+    assert not (tree / "src/new").exists()
+
+
+def test_what_appears_meanwhile_is_not_overwritten(snapshots: Snapshots, tree: Path) -> None:
+    take(snapshots, tree)
+    (tree / "src/a").unlink()
+    second = take(snapshots, tree)
+    (tree / "src/a").write_text("appeared")
+    storage = snapshots.storage
+    with Directory.at(tree) as directory:
+        work = Work(snapshots, directory)
+        work.run([], storage.top(second), storage.top(snapshots.get(1)), "")
+    assert work.raced == ["src/a"]
+    assert (tree / "src/a").read_text() == "appeared"
+    assert sorted(path.name for path in (tree / "src").iterdir()) == ["a", "b"]

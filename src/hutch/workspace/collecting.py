@@ -14,7 +14,8 @@ from pathlib import Path
 
 from hutch.forge.git import Git
 from hutch.workspace.lock import locked
-from hutch.workspace.storage import Storage, sync_directory
+from hutch.workspace.pack import sync_directory
+from hutch.workspace.storage import Storage
 
 MANY_PACKS = 50
 TIMEOUT_S = 3600.0

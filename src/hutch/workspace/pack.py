@@ -97,6 +97,7 @@ class PackWriter:
             _sync(file)
         final = self.directory / f"pack-{hasher.hexdigest()}"
         _publish(self._path, final, self._entries, hasher.digest())
+        sync_directory(self.directory)  # of large ones, too
 
     def abandon(self) -> None:
         """Leave nothing behind; after `finish`, nothing to do."""
@@ -194,6 +195,15 @@ def _head(number: int, size: int) -> bytes:
 def _level(sample: bytes) -> int:
     """Compress what gets smaller; what does not, such as images, only costs time."""
     return 1 if len(sample) < 512 or len(zlib.compress(sample, 1)) < 0.9 * len(sample) else 0
+
+
+def sync_directory(path: Path) -> None:
+    """Have the names in a directory on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync(file: IO[bytes]) -> None:

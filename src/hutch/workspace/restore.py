@@ -57,7 +57,7 @@ def restore(snapshots: Snapshots, content: Content, number: int, path: str = "")
             there, old = _pick(storage.objects, storage.top(present), names)
             if old is None and new is None and present is before:
                 raise NotFound(f"'{path}' is neither in the workspace nor in snapshot {number}.")
-            work = _Work(snapshots, content.tree)
+            work = Work(snapshots, content.tree)
             work.run(_missing(names, there, above) if new else [], old, new, path)
             touched.update(work.touched)
             if not work.touched and not work.raced:
@@ -77,7 +77,7 @@ def fill(snapshots: Snapshots, content: Content, number: int) -> Snapshot:
     storage = snapshots.storage
     with storage.locked():
         target = storage.get(number)
-        work = _Work(snapshots, content.tree)
+        work = Work(snapshots, content.tree)
         work.run([], snapshots.base.top if snapshots.base else NOTHING, storage.top(target), "")
         stored = frozenset(work.stored)
         taken = snapshots.take_locked(content, f"filled from snapshot {number}", adopting=True, stored=stored)
@@ -113,7 +113,7 @@ def _missing(
 
 
 @dataclass(slots=True)
-class _Work:
+class Work:
     """One round."""
 
     snapshots: Snapshots

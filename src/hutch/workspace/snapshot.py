@@ -18,12 +18,12 @@ from hutch.workspace.base_index import BaseIndex
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.layout import Absent, Branch, Item, Leaf, items_of, whole
 from hutch.workspace.objects import EMPTY_TREE
-from hutch.workspace.pack import PackWriter
+from hutch.workspace.pack import PackWriter, sync_directory
 from hutch.workspace.placing import Nothing
 from hutch.workspace.reading import Limits
 from hutch.workspace.scan import Scan
 from hutch.workspace.stat_cache import StatCache
-from hutch.workspace.storage import Snapshot, Storage, commit_text, sync_directory
+from hutch.workspace.storage import Snapshot, Storage, commit_text
 from hutch.workspace.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 
 DEFAULT = Limits()

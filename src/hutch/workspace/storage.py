@@ -19,6 +19,7 @@ from pathlib import Path
 from hutch.domain.errors import NotFound
 from hutch.workspace.layout import Branch, opened_whole
 from hutch.workspace.objects import Objects
+from hutch.workspace.pack import sync_directory
 
 CONFIG = """\
 [core]
@@ -184,14 +185,6 @@ def commit_text(tree: bytes, branch: Branch, *, reason: str, files_tree: bytes, 
     who = f"Hutch <hutch@localhost> {micros // 1_000_000} +0000"
     head = f"tree {tree.hex()}\nauthor {who}\ncommitter {who}\n"
     return f"{head}\n{json.dumps(about, sort_keys=True)}\n".encode()
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _numbers(directory: Path) -> list[int]:
