@@ -1,13 +1,16 @@
 """Ways round a guard that stands: look where the host looks, and be elsewhere; or be what it cannot count."""
 
+from dataclasses import replace
+
 from hutch.domain.errors import HutchError
 from hutch.jail.jail import start_jail
 from hutch.jail.policy import GIB, MIB
+from hutch.jail.seam import Exit
 
 from .attack import Bomb, Scenes
 from .bombs import HOLD
-from .patience import until
-from .program import PYTHON
+from .patience import LONG_S, until
+from .program import PYTHON, SMALL
 
 scene = Scenes()
 
@@ -77,6 +80,20 @@ time.sleep(60 if HOST["tight"] else 0)
 os.kill(mover, 9)
 """
 
+# 30,000 mappings in each of four processes; only what is not alike stays apart.
+MANY_MAPPINGS = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+base = libc.mmap(None, 30000 * 4096, 0, 0x4022, -1, 0)
+for page in range(0, 30000, 2): libc.mprotect(ctypes.c_void_p(base + page * 4096), 4096, 1)
+for _ in range(3):
+    if os.fork() == 0: time.sleep(500)
+print("there", flush=True)
+time.sleep(500)
+"""
+
 BOMBS = [
     Bomb(
         name="disk-behind-the-walk",
@@ -132,3 +149,37 @@ async def swapped_workspace(bench) -> None:
         swapping.close()
     assert (outside / "secret").read_text() == bench.token
     bench.notes.append(f"swapped-workspace: refused {told} times of 60")
+
+
+@scene(
+    "memory",
+    "have so many mappings that whoever reads their list sees nothing else for seconds",
+    control="the same with mappings raised",
+)
+async def mappings(bench) -> None:
+    limits = replace(SMALL, memory_bytes=256 * MIB, mappings=50_000, workspace_growth_bytes=8 * MIB)
+    async with bench.jail(limits, owner=bench.owner) as jail, bench.watched("mappings"):
+        mark = jail.mark()
+        running = await jail.spawn([*PYTHON, MANY_MAPPINGS])
+        if (
+            jail._meter.counted
+        ):  # the kernel counts their memory; the watcher must see other things all the same
+            assert await running.stdout.read() == b"there\n"
+            done = await jail.run(
+                ["sh", "-c", "head -c 32M /dev/urandom > file; sleep 500"], timeout_s=LONG_S
+            )
+            assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
+        else:
+            await until(lambda: jail.limit_hit(mark, Exit(0, None)))
+            assert jail.limit_hit(mark, Exit(0, None)).limit == "mappings"
+        await running.wait()
+        running.close()
+        assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
+    async with bench.jail(replace(limits, mappings=10**9), owner=bench.owner) as jail:
+        mark = jail.mark()
+        running = await jail.spawn([*PYTHON, MANY_MAPPINGS])
+        assert await running.stdout.read() == b"there\n"
+        assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
+        assert not running.is_gone and jail.limit_hit(mark, Exit(0, None)) is None
+        await running.kill()
+        running.close()

@@ -103,10 +103,14 @@ class Look:
             self.members,
             most_bytes=limits.memory_bytes - in_files,
             most_descriptors=limits.descriptors,
+            most_mappings=limits.mappings,
         )
         total = held.memory_bytes + in_files
         if held.descriptors > limits.descriptors:
             self.hits.note([LimitHit("descriptors", f"{limits.descriptors}")])
+            return True, total
+        if held.mappings > limits.mappings:
+            self.hits.note([LimitHit("mappings", f"{limits.mappings}")])
             return True, total
         if total > limits.memory_bytes:
             self.hits.note([LimitHit("memory_bytes", size(limits.memory_bytes))])

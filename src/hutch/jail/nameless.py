@@ -6,11 +6,14 @@ They were deleted, and somebody has them open, mapped, or in flight in a socket.
 import os
 import re
 import stat
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from hutch.jail.mappings import READ_S, aside, parts
 from hutch.jail.members import Member, read, tables
 
+WAIT_S = 0.5  # by the clock on the wall, however busy the machine
 DELETED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) ([1-9]\d*) .*\(deleted\)$", re.MULTILINE)
 
 
@@ -24,39 +27,56 @@ class Nameless:
 
 def nameless(jail: Sequence[Member], *, skip: Collection[int]) -> Nameless:
     """Files that were deleted, or never had a name, but are open; not those on the devices in `skip`."""
-    sizes: dict[tuple[int, int], int] = {}
-    maybe_more = False
-    for member in jail:
-        if member.trusted:
-            continue
-        for thread in tables(member):
-            place = f"/proc/{member.pid}/task/{thread}"
-            try:
-                names = os.listdir(f"{place}/fd")  # noqa: PTH208
-                maps = read(f"{place}/maps", strict=True)
-            except PermissionError:
-                maybe_more = True
+    search = _Search(skip)
+    in_time = aside(lambda: search.look(jail), WAIT_S)
+    return Nameless(sum(dict(search.sizes).values()), search.maybe_more or not in_time)
+
+
+class _Search:
+    """What was found so far."""
+
+    def __init__(self, skip: Collection[int]) -> None:
+        self.sizes: dict[tuple[int, int], int] = {}
+        self.maybe_more = False
+        self._skip = skip
+
+    def look(self, jail: Sequence[Member]) -> None:
+        until = time.thread_time() + READ_S
+        for member in jail:
+            for thread in () if member.trusted else tables(member):
+                place = f"/proc/{member.pid}/task/{thread}"
+                try:
+                    for name in os.listdir(f"{place}/fd"):  # noqa: PTH208
+                        self._look_at_descriptor(place, name)
+                    for part in parts(place):
+                        self._look_at_mappings(member.pid, part)
+                        if time.thread_time() > until:
+                            self.maybe_more = True
+                            return
+                except PermissionError:
+                    self.maybe_more = True
+                except OSError:
+                    continue
+
+    def _look_at_descriptor(self, place: str, name: str) -> None:
+        try:
+            about = os.stat(f"{place}/fd/{name}")  # noqa: PTH116
+        except OSError:
+            return
+        if stat.S_ISSOCK(about.st_mode):  # which may hold files in flight
+            self.maybe_more |= re.search(rb"^scm_fds:\s+0$", read(f"{place}/fdinfo/{name}"), re.M) is None
+        elif stat.S_ISREG(about.st_mode) and not about.st_nlink and about.st_dev not in self._skip:
+            self.sizes[about.st_dev, about.st_ino] = about.st_blocks * 512
+
+    def _look_at_mappings(self, pid: int, lines: bytes) -> None:
+        for start, end, _, device, inode in DELETED.findall(lines) if b"(deleted)" in lines else ():
+            key = (os.makedev(*(int(part, 16) for part in device.split(b":"))), int(inode))
+            if key[0] in self._skip or key in self.sizes:
                 continue
+            try:
+                mapped = f"/proc/{pid}/map_files/{int(start, 16):x}-{int(end, 16):x}"
+                self.sizes[key] = os.stat(mapped).st_blocks * 512  # noqa: PTH116
+            except PermissionError:  # only root may; it may be larger than what is mapped
+                self.maybe_more = True
             except OSError:
                 continue
-            for name in names:
-                try:
-                    about = os.stat(f"{place}/fd/{name}")  # noqa: PTH116
-                except OSError:
-                    continue
-                if stat.S_ISSOCK(about.st_mode):  # which may hold files in flight
-                    maybe_more |= re.search(rb"^scm_fds:\s+0$", read(f"{place}/fdinfo/{name}"), re.M) is None
-                elif stat.S_ISREG(about.st_mode) and not about.st_nlink and about.st_dev not in skip:
-                    sizes[about.st_dev, about.st_ino] = about.st_blocks * 512
-            for start, end, _, device, inode in DELETED.findall(maps):
-                key = (os.makedev(*(int(part, 16) for part in device.split(b":"))), int(inode))
-                if key[0] in skip or key in sizes:
-                    continue
-                try:
-                    mapped = f"/proc/{member.pid}/map_files/{int(start, 16):x}-{int(end, 16):x}"
-                    sizes[key] = os.stat(mapped).st_blocks * 512  # noqa: PTH116
-                except PermissionError:  # only root may; it may be larger than what is mapped
-                    maybe_more = True
-                except OSError:
-                    continue
-    return Nameless(sum(sizes.values()), maybe_more)

@@ -43,6 +43,7 @@ class Limits:
     memory_bytes: int = 2 * GIB  # of all processes together, tmpfs included
     open_files: int = 4096  # of one process
     descriptors: int = 16_384  # of all processes together; where a cgroup counts memory there is no need
+    mappings: int = 131_072  # of memory, of all processes together; where a cgroup counts there is no need
     locks: int = 8192  # on files, of all processes together: kernel memory that no cgroup counts
     terminals: int = 64  # of the jail; all jails of the machine share some 3,000
     file_bytes: int = 2 * GIB  # of one file

@@ -13,15 +13,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hutch.jail.mappings import MAPPING_BYTES, shared
 from hutch.jail.members import Member, read, tables
 
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger
 TCP_BYTES = 10 * 1024 * 1024  # a connection's largest buffers, both ways
 TCP_SOCKET_BYTES = 4096
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 CLOSER_S, LONGEST_S = 0.1, 2.0  # for a closer look at who shares memory with whom
 STATUS = re.compile(rb"^(FDSize|VmSize|VmData|VmStk|VmPTE|VmSwap|RssAnon):\s+(\d+)", re.MULTILINE)
 ROLLUP = re.compile(rb"^(Anonymous|Pss_Anon):\s+(\d+)", re.MULTILINE)
-MAPPED = re.compile(rb"^(\w+)-(\w+) \S+ (\w+) (\w+:\w+) (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,19 @@ class Usage:
     biggest: int  # pid of the one that holds most
     biggest_bytes: int
     descriptors: int
+    mappings: int  # 0 as long as there cannot be too much
 
 
 @dataclass(slots=True)
 class _Held:
     member: Member
     own_bytes: int  # its pages and page tables, those shared with a relative by fork included
-    mapped_bytes: int  # what could be shared memory
+    mapped_bytes: int  # what could be shared memory, and the kernel's list of it
 
 
-def usage(warden: int, jail: Sequence[Member], *, most_bytes: int, most_descriptors: int) -> Usage:
+def usage(
+    warden: int, jail: Sequence[Member], *, most_bytes: int, most_descriptors: int, most_mappings: int
+) -> Usage:
     """Add up what they hold. Beyond the limits the sums are exact; below they are only low enough."""
     every = [_held(member) for member in jail]
     descriptors = sum(_descriptors(member) for member in jail)
@@ -50,10 +54,13 @@ def usage(warden: int, jail: Sequence[Member], *, most_bytes: int, most_descript
         descriptors = sum(_descriptors(member, shared=True) for member in jail)
     unix, tcp = _sockets(warden)
     known = descriptors * DESCRIPTOR_BYTES + unix * _unix_bytes() + tcp * TCP_SOCKET_BYTES
-    total = known + sum(held.own_bytes for held in every)
+    total, mappings = known + sum(held.own_bytes for held in every), 0
     if total + sum(held.mapped_bytes for held in every) + tcp * TCP_BYTES > most_bytes:
-        known += _shared_bytes(every) + (_tcp_bytes(warden) if tcp else 0)
-        if known + sum(held.own_bytes for held in every) > most_bytes:
+        holders = [(held.member, held.mapped_bytes) for held in every if held.mapped_bytes]
+        found = shared(holders, device=shared_memory_device(), most_mappings=most_mappings)
+        mappings = found.mappings
+        known += found.bytes + mappings * MAPPING_BYTES + (_tcp_bytes(warden) if tcp else 0)
+        if mappings <= most_mappings and known + sum(held.own_bytes for held in every) > most_bytes:
             _look_closer(every, most_bytes=most_bytes - known)
         total = known + sum(held.own_bytes for held in every)
     biggest = max(every, key=lambda held: held.own_bytes, default=None)
@@ -63,6 +70,7 @@ def usage(warden: int, jail: Sequence[Member], *, most_bytes: int, most_descript
         biggest=biggest.member.pid if biggest else 0,
         biggest_bytes=biggest.own_bytes if biggest else 0,
         descriptors=descriptors,
+        mappings=mappings,
     )
 
 
@@ -89,31 +97,9 @@ def _held(member: Member) -> _Held:
         if b"VmSize" in told:
             own = told.get(b"RssAnon", 0) + told.get(b"VmPTE", 0) + told.get(b"VmSwap", 0)
             mapped = max(0, told[b"VmSize"] - told.get(b"VmData", 0) - told.get(b"VmStk", 0))
-            return _Held(member, own * 1024, 0 if member.trusted else mapped * 1024)
+            listed = min(_most_mappings(), told[b"VmSize"] // PAGE_KIB) * MAPPING_BYTES
+            return _Held(member, own * 1024, 0 if member.trusted else mapped * 1024 + listed)
     return _Held(member, 0, 0)
-
-
-def _shared_bytes(every: Sequence[_Held]) -> int:
-    """Shared memory without a name, by what is mapped of it: its pages stay when no table shows them."""
-    device = shared_memory_device()
-    name = b"%02x:%02x" % (os.major(device), os.minor(device))
-    sizes: dict[bytes, int] = {}
-    unseen = 0
-    for held in every:
-        if not held.mapped_bytes:
-            continue
-        try:
-            maps = _maps(held.member)
-        except PermissionError:
-            unseen += held.mapped_bytes
-            continue
-        if name not in maps:
-            continue
-        for start, end, offset, where, inode in MAPPED.findall(maps):
-            if where == name:
-                size = int(offset, 16) + int(end, 16) - int(start, 16)
-                sizes[inode] = max(sizes.get(inode, 0), size)
-    return sum(sizes.values()) + unseen
 
 
 def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
@@ -185,14 +171,11 @@ def _tcp_bytes(warden: int) -> int:
     return total
 
 
+def _most_mappings() -> int:
+    """Of one process."""
+    return int(read("/proc/sys/vm/max_map_count") or 65_530)
+
+
 def _unix_bytes() -> int:
     """What may wait in one socket: a sender's largest buffer, which the kernel doubles."""
     return min(2 * int(read("/proc/sys/net/core/wmem_max") or 212_992), 1024 * 1024)
-
-
-def _maps(member: Member) -> bytes:
-    for thread in member.threads:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if maps := read(f"/proc/{member.pid}/task/{thread}/maps", strict=True):
-                return maps
-    return b""
