@@ -622,7 +622,7 @@ for line in open("/proc/%d/maps" % shell):
     start, end = (int(part, 16) for part in line.split()[0].split("-"))
     try:
         memory.seek(start)
-        found.update(re.findall(rb"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])", memory.read(end - start)))
+        found.update(re.findall(rb"[0-9a-f]{32}(?![0-9a-f])", memory.read(end - start)))
     except (OSError, ValueError, OverflowError):
         pass
 opened = set()
