@@ -1,12 +1,16 @@
 """Looks are made when there is something to see."""
 
+# ruff: noqa: ASYNC240 (a look at the workspace blocks nobody here)
+
 import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hutch.domain.errors import LimitReached
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.look import PATIENCE
 from hutch.jail.members import below
 from hutch.jail.policy import Limits, Policy
 from hutch.jail.seam import PIPE, LimitHit
@@ -45,3 +49,21 @@ async def test_a_jail_that_has_too_many_files_can_be_cleaned(workspace: Path) ->
         assert ran.limit_hit == LimitHit("workspace_growth_files", "1000")
         cleaned = await jail.run(["sh", "-c", "sleep 3; ls | wc -l"])  # several looks
         assert (int(cleaned.stdout) > 1000, cleaned.limit_hit) == (True, None)
+
+
+async def test_who_fills_the_workspace_again_and_again_has_to_be_cleaned_from_outside(
+    workspace: Path,
+) -> None:
+    limits = replace(Limits(), workspace_growth_files=100)
+    make = "import os,sys,time\nfor n in range(400): open(sys.argv[1] + str(n), 'x').close()\ntime.sleep(500)"
+    async with open_jail(workspace, Policy(limits=limits)) as jail:
+        hits = 0
+        with pytest.raises(LimitReached, match="again and again"):
+            for number in range(20):
+                ran = await jail.run(["python3", "-c", make, f"{number}-"], timeout_s=120)
+                assert ran.limit_hit == LimitHit("workspace_growth_files", "100")
+                hits += 1
+        assert hits == PATIENCE
+        for path in workspace.iterdir():
+            path.unlink()
+        assert (await jail.run(["echo", "on"])).stdout == b"on\n"

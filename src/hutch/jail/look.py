@@ -5,6 +5,7 @@ result can tell. A look blocks, and so is made in a thread.
 """
 
 import os
+from dataclasses import dataclass
 
 from hutch.jail.cgroup import Cgroup
 from hutch.jail.growth import Growth
@@ -20,7 +21,17 @@ from hutch.jail.standstill import standstill
 from hutch.jail.usage import shared_memory_device, tmpfs_use, usage
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
-SLACK = 1.05  # after a hit, so that there is room to clean up in
+WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")
+SLACK = 20  # after a hit there is a 20th more, so that there is room to clean up in
+PATIENCE, FAR = 3, 2  # who is hit so often, and is so many times over, has to be cleaned from outside
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What there was of something when its limit had been hit, and how often that was in a row."""
+
+    used: int
+    times: int
 
 
 class Look:
@@ -35,7 +46,7 @@ class Look:
         self._group = group
         self._warden = warden
         self._raising = Raising(warden, memory_bytes=limits.memory_bytes) if group is not None else None
-        self._ceilings: dict[LimitHit, float] = {}
+        self._left: dict[LimitHit, Left] = {}
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         self._tmpfs = {path: os.open(f"/proc/{warden}/root{path}", flags) for path in TMPFS}
         self._terminals = os.open(f"/proc/{warden}/root/dev/pts", flags)
@@ -82,7 +93,19 @@ class Look:
         """All have been killed. What they have left behind is nothing the next command is to blame for.
         Blocks."""
         for hit, used, most in self._kept(self.growth.measured()):
-            self._is_over(hit, used, most)
+            times = self._left[hit].times if hit in self._left else 1
+            self._left.pop(hit, None)
+            if used > most:
+                self._left[hit] = Left(used, times)
+
+    def is_beyond(self) -> LimitHit | None:
+        """The limit of the workspace that was hit again and again, with nothing deleted in between: each
+        time a little more was written than there may be, before that was seen."""
+        for hit, left in self._left.items():
+            most = getattr(self._limits, hit.limit, 0)
+            if hit.limit in WORKSPACE and left.times >= PATIENCE and left.used > FAR * most:
+                return hit
+        return None
 
     def close(self) -> None:
         for fd in (*self._tmpfs.values(), self._workspace, self._terminals):
@@ -165,10 +188,14 @@ class Look:
         return [LimitHit("locks", f"{most}")] if there > most else []
 
     def _is_over(self, hit: LimitHit, used: int, most: int) -> bool:
-        """Whether it is, for the first time: a jail that is over its limit must still be able to delete."""
+        """Whether it is, for the first time, or by more than was left behind the last time: a jail that is
+        over its limit must still be able to delete."""
+        left = self._left.get(hit)
         if used <= most:
-            self._ceilings.pop(hit, None)
-        elif used > self._ceilings.get(hit, most):
-            self._ceilings[hit] = used * SLACK
+            self._left.pop(hit, None)
+        elif left is None or used > max(most, left.used) + most // SLACK:
+            self._left[hit] = Left(used, left.times + 1 if left else 1)
             return True
+        elif used < left.used:
+            self._left[hit] = Left(used, left.times)
         return False

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, LimitReached
 from hutch.jail.look import Look
 
 LOOK_S = 0.2
@@ -33,6 +33,7 @@ class Watch:
         self._idle_s = 2 * IDLE_LOOK_S if counted else IDLE_LOOK_S
         self._clear = clear
         self._busy = asyncio.Event()
+        self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
         self._in_thread: asyncio.Future[Any] | None = None
         self._has_begun = False  # whether it is known how large the workspace was at the start
@@ -43,6 +44,15 @@ class Watch:
         having been there; and not while the jail is being cleared, or it would be hit for another's deeds."""
         while not self._has_begun or self.look.is_clearing:  # noqa: ASYNC110 (set by a thread, and rare)
             await asyncio.sleep(CALM_S)
+        if self.look.is_beyond() is not None:
+            async with self._settling:
+                await self._aside(self.look.settle)  # somebody may have deleted something by now
+                if (hit := self.look.is_beyond()) is not None:
+                    raise LimitReached(
+                        f"The workspace was filled beyond {hit} again and again; nothing more is run in it. "
+                        f"Delete files there from outside, or raise {hit.limit}.",
+                        limit=hit.limit,
+                    )
 
     def busy(self, running: int) -> None:
         """Tell how many commands run; with none there is nothing to watch."""
