@@ -1,8 +1,9 @@
 """Ways round a guard that stands: look where the host looks, and be elsewhere; or be what it cannot count."""
 
+import contextlib
 from dataclasses import replace
 
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, LimitReached
 from hutch.jail.jail import start_jail
 from hutch.jail.policy import GIB, MIB
 from hutch.jail.seam import Exit
@@ -183,3 +184,39 @@ async def mappings(bench) -> None:
         assert not running.is_gone and jail.limit_hit(mark, Exit(0, None)) is None
         await running.kill()
         running.close()
+
+
+@scene(
+    "disk",
+    "write a little more than there may be, again and again, before the host has seen it",
+    control="the same with workspace_growth_bytes raised",
+)
+async def disk_creep(bench) -> None:
+    script = "head -c 24M /dev/urandom > $0; while [ ! -e told ]; do sleep 0.01; done"
+    left = {}
+    for most in (8 * MIB, 64 * GIB):
+        place = bench.directory("creep", uid=bench.owner)
+        async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=most)) as jail:
+            if most > GIB:
+                (place / "told").touch()
+            with contextlib.suppress(LimitReached):
+                for number in range(12):
+                    await jail.run(["sh", "-c", script, f"part-{number}"], timeout_s=LONG_S)
+        left[most] = sum(path.stat().st_blocks * 512 for path in place.iterdir())
+    assert left[64 * GIB] >= 12 * 24 * MIB
+    assert left[8 * MIB] <= 4 * 24 * MIB, f"{left[8 * MIB] // MIB} MiB were left of 8"
+
+
+@scene(
+    "protocol",
+    "be told stopped by a limit that was not hit: exit as if by its signal",
+    control="the signal itself tells the limit",
+)
+async def forged_limit(bench) -> None:
+    async with bench.jail() as jail:
+        for number in (24, 25):  # SIGXCPU, SIGXFSZ
+            done = await jail.run(["sh", "-c", f"exit {128 + number}"])
+            assert (done.exit_code, done.limit_hit) == (128 + number, None)
+    async with bench.jail(replace(SMALL, file_bytes=1 * MIB)) as jail:
+        done = await jail.run(["dd", "if=/dev/zero", "of=big", "bs=64k", "count=64"])
+        assert done.limit_hit and done.limit_hit.limit == "file_bytes", done

@@ -417,10 +417,11 @@ async def test_commands_are_told_for_the_audit(workspace: Path) -> None:
 
 
 async def test_a_limit_that_was_hit_is_named(workspace: Path) -> None:
-    policy = Policy(limits=Limits(file_bytes=1_000_000))
+    policy = Policy(limits=Limits(workspace_growth_files=100))
     async with open_shell("test", workspace=workspace, policy=policy) as shell:
-        ran = await shell.run("head -c 2000000 /dev/zero >big")
-        assert ran.limit_hit is not None and ran.limit_hit.limit == "file_bytes"
+        ran = await shell.run("i=0; while :; do : >f$i; i=$((i+1)); done", timeout_s=120)
+        assert ran.limit_hit is not None and ran.limit_hit.limit == "workspace_growth_files"
+        assert (await shell.run("exit 153")).limit_hit is None  # anybody can say that
         assert await works(shell)
 
 

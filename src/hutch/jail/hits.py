@@ -29,11 +29,11 @@ class Hits:
 
 
 def hit_by_signal(ended: Exit, limits: Limits) -> LimitHit | None:
-    """The limit that a command's own end tells of; a shell reports a child's signal as 128 and more."""
-    number = ended.signal or (ended.code or 0) - 128
-    if number == SIGXFSZ:
+    """The limit that a command's own end tells of. An exit code tells none: a shell reports a child's signal
+    as 128 and more, but so can anybody."""
+    if ended.signal == SIGXFSZ:
         return LimitHit("file_bytes", size(limits.file_bytes))
-    if number == SIGXCPU and limits.cpu_s is not None:
+    if ended.signal == SIGXCPU and limits.cpu_s is not None:
         return LimitHit("cpu_s", f"{limits.cpu_s} s")
     return None
 
