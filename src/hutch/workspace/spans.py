@@ -102,6 +102,8 @@ def line_ranges(before: Sequence[str], after: Sequence[str], spans: Sequence[Spa
             a, c = a + 1, c + 1
         while a < b and c < d and before[b - 1] == after[d - 1]:
             b, d = b - 1, d - 1
+        if ranges and (a, c) == (ranges[-1].end, ranges[-1].new_end):
+            a, _, c, _ = ranges.pop()
         if a < b or c < d:
             ranges.append(LineRange(a, b, c, d))
     return ranges
