@@ -140,8 +140,8 @@ class Warden:
         elif operation == b"signal":
             attempt(os.kill, -int(fields[0]), int(fields[1]))
         elif operation == b"clear":
-            self.rouse()
             self.hunt(self.me, spare=set(self.reapers), through=True)
+            self.rouse()  # not before: who stops them is there until now
             self.control.sendmsg([b"done\0%s\x000" % fields[0]])
         elif operation == b"rouse":  # a command is not taken: somebody has stopped the reapers
             self.rouse()
@@ -190,8 +190,9 @@ class Warden:
                 return
             before = everybody
             if self.jailed and rounds > HUNT_ROUNDS and time.monotonic() > deadline:
-                os.kill(-1, SIGKILL)
-                return
+                os.kill(-1, SIGKILL)  # reapers too, so that the host takes all for gone: they have to be
+                list(iter(lambda: attempt(os.wait4, -1, 0), None))
+                return self.reapers.clear()
             for pid, _ in prey:
                 attempt(os.kill, pid, SIGKILL)
             killed.update(prey)
@@ -220,8 +221,7 @@ class Warden:
 
 def receive(sock: _socket.socket) -> tuple[bytes, list[int]]:
     """One frame and the descriptors that came with it, none of which a command will inherit."""
-    room = _socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
-    frame, passed, _, _ = sock.recvmsg(FRAME_BYTES, room, MSG_CMSG_CLOEXEC)
+    frame, passed, *_ = sock.recvmsg(FRAME_BYTES, _socket.CMSG_SPACE(4 * MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)
     fds = [
         int.from_bytes(data[at : at + 4], sys.byteorder)
         for level, kind, data in passed
