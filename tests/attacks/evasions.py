@@ -1,6 +1,8 @@
 """Ways round a guard that stands: look where the host looks, and be elsewhere; or be what it cannot count."""
 
 import contextlib
+import os
+import shutil
 from dataclasses import replace
 
 from hutch.domain.errors import HutchError, LimitReached
@@ -220,3 +222,22 @@ async def forged_limit(bench) -> None:
     async with bench.jail(replace(SMALL, file_bytes=1 * MIB)) as jail:
         done = await jail.run(["dd", "if=/dev/zero", "of=big", "bs=64k", "count=64"])
         assert done.limit_hit and done.limit_hit.limit == "file_bytes", done
+
+
+@scene(
+    "mounts",
+    "write to a file outside by a hard link that was there before: not held, but told at the start",
+    control="a copy is not told of, and what is written to it stays inside",
+)
+async def hard_link_before(bench) -> None:
+    for linked in (True, False):
+        place, outside = (bench.directory(kind, uid=bench.owner) for kind in ("linked", "outside"))
+        (outside / "file").write_text("as it was\n")
+        (outside / "file").chmod(0o666)
+        os.link(outside / "file", place / "file") if linked else shutil.copy(outside / "file", place)
+        if bench.is_root:
+            os.chown(place / "file", bench.owner, bench.owner)
+        async with bench.jail_on(place) as jail:
+            assert await jail.linked_out() == linked
+            await jail.run(["sh", "-c", "echo changed > file"])
+        assert (outside / "file").read_text() == ("changed\n" if linked else "as it was\n")

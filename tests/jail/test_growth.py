@@ -40,6 +40,19 @@ def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
     assert measured(tmp_path)[0] < 120_000
 
 
+def test_files_with_names_outside_are_told_if_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    for name in ("inside", "out", "also-out"):
+        (tmp_path / "own" / name).touch()
+    os.link(tmp_path / "own" / "inside", tmp_path / "own" / "twin")
+    os.link(tmp_path / "own" / "out", tmp_path / "out")
+    os.link(tmp_path / "own" / "also-out", tmp_path / "also-out")
+    os.link(tmp_path / "own" / "also-out", tmp_path / "own" / "with-a-twin")
+    fd = os.open(tmp_path / "own", os.O_RDONLY)
+    assert (measure(fd, links=True).linked_out, measure(fd).linked_out) == (2, 0)
+    os.close(fd)
+
+
 def test_a_walk_tells_whether_something_was_changed_after_it_began(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"d{number}").mkdir()

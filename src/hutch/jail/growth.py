@@ -24,6 +24,7 @@ from hutch.jail.nameless import Nameless
 DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken
 CONFIRM, CONFIRM_S = 5, 0.02  # how often something is looked at again that may pass, and after how long
+MOST_LINKED = 200_000  # files with several names to remember
 COARSE = 5  # CLOCK_REALTIME_COARSE, by which files are stamped
 SHARE = 50  # a walk that costs a second of a processor is made at most every 50 seconds
 
@@ -37,12 +38,14 @@ class Measure:
     whole: bool  # False when some directory could not be read
     too_deep: bool
     steady: bool  # False when something was changed before the walk came to it
+    linked_out: int = 0  # files that have more names than were found, if asked for
 
 
-def measure(directory: int) -> Measure:
-    """Walk below a directory descriptor; counts what files take on disk."""
+def measure(directory: int, *, links: bool = False) -> Measure:
+    """Walk below a directory descriptor; counts what files take on disk, and `links` that lead out."""
     total, files, whole, too_deep, steady = 0, 0, True, False, True
     began_ns = time.clock_gettime_ns(COARSE)
+    missing: dict[tuple[int, int], int] = {}  # names of a file that were not found yet
     stack = [os.scandir(directory)]
     fds: list[int] = []
     try:
@@ -60,6 +63,9 @@ def measure(directory: int) -> Measure:
                 steady &= found.st_ctime_ns < began_ns
                 total += found.st_blocks * 512 // (1 if stat.S_ISDIR(found.st_mode) else found.st_nlink or 1)
                 if not stat.S_ISDIR(found.st_mode):
+                    key = (found.st_dev, found.st_ino)
+                    if links and found.st_nlink > 1 and (len(missing) < MOST_LINKED or key in missing):
+                        missing[key] = missing.get(key, found.st_nlink) - 1
                     continue
                 if len(stack) > DEEPEST:
                     too_deep = True
@@ -80,7 +86,8 @@ def measure(directory: int) -> Measure:
             scan.close()
         for fd in fds:
             os.close(fd)
-    return Measure(total, files, whole, too_deep, steady)
+    linked_out = sum(names > 0 for names in missing.values())
+    return Measure(total, files, whole, too_deep, steady, linked_out)
 
 
 class Growth:
@@ -107,12 +114,14 @@ class Growth:
         self._base: Measure | None = None
         self._grown = (0, 0)
         self._cost_s = 0.0
+        self.linked_out = 0  # files that had other names outside at the start
         self.owed = False  # whether something may have been written since the last walk
 
     def grown(self) -> tuple[int, int]:
         """Bytes and files by which it has grown, as far as known; walks only when it must."""
         if self._base is None:
-            self._base = self._walk()
+            self._base = self._walk(links=True)
+            self.linked_out = self._base.linked_out
             self._unexplained(self._base)
             return self._grown
         since_s = time.monotonic() - self._walked
@@ -177,10 +186,10 @@ class Growth:
             self._others = others if self._others is None else min(self._others, others)
         return others - self._others
 
-    def _walk(self) -> Measure:
+    def _walk(self, *, links: bool = False) -> Measure:
         began_s = time.thread_time()
         self._full, self._inodes = _full(self._directory), _inodes(self._directory)
-        seen = measure(self._directory)
+        seen = measure(self._directory, links=links)
         self._walked, self._cost_s = time.monotonic(), time.thread_time() - began_s
         return seen
 

@@ -233,6 +233,11 @@ class Jailed:
         own = hit_by_signal(ended, self.policy.limits) if ended else None
         return [*hits, own] if own and own not in hits else hits
 
+    async def linked_out(self) -> int:
+        """How many files of the workspace have names outside of it too: who writes to one here writes there,
+        without leaving the jail."""
+        return await self._meter.linked_out()
+
     async def clear(self) -> None:
         commands = list(self._commands)
         with contextlib.suppress(TimeoutError):  # if it takes no word, it will not answer either

@@ -88,6 +88,11 @@ class Meter:
         if self.watch is not None:
             await self.watch.calm()
 
+    async def linked_out(self) -> int:
+        """How many files of the workspace had names outside of it as well when the jail was opened."""
+        await self.calm()
+        return self.watch.look.growth.linked_out if self.watch is not None else 0
+
     def busy(self, running: int) -> None:
         """Tell how many commands run."""
         if self.watch is not None:
