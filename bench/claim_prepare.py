@@ -13,7 +13,7 @@ from bench.row import Row
 
 from hutch.forge.git import Git
 from hutch.jail.jail import open_jail
-from hutch.workspace.overlay import open_place
+from hutch.workspace.overlay import Opened, open_place
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home
 from hutch.workspace.removal import discard, remove_workspace
@@ -48,9 +48,11 @@ async def figures(place: Path, *, files: int, size: int) -> dict[str, float]:
     make_repository(source, files=files, size=size)
     await prepare(home, "first", source, git=GIT)
 
+    in_use: list[Opened] = []
+
     async def ours(number: int) -> None:
         await prepare(home, f"w{number}", source, git=GIT)
-        (await open_place(home, f"w{number}")).close()
+        in_use.append(await open_place(home, f"w{number}"))
 
     async def copy(number: int) -> None:
         await asyncio.to_thread(subprocess.run, ["cp", "-a", source, place / f"copy{number}"], check=True)
@@ -65,6 +67,8 @@ async def figures(place: Path, *, files: int, size: int) -> dict[str, float]:
 
     # Not in turns: after a large copy the disk is busy for a while, and with somebody else's work.
     found = {**await timed(ROUNDS, ours=ours), **await timed(3, copy=copy, worktree=worktree)}
+    for opened in in_use:
+        opened.close()
     opened = await open_place(home, "first")
     plain = place / "plain"
     plain.mkdir(mode=0o755)

@@ -233,7 +233,8 @@ async def test_such_a_note_would_matter_if_it_could_be_set(home: Home, record: R
     opened = await open_place(home, "w")
     await run(opened, "touch src/new")
     opened.close()
-    os.setxattr(home.workspace("w") / "upper/src", f"{SPACE}.overlay.opaque", b"y")
+    assert opened.attributes == f"{SPACE}.overlay."
+    os.setxattr(home.workspace("w") / "upper/src", f"{opened.attributes}opaque", b"y")
     again = await open_place(home, "w")
     assert os.listdir(f"/proc/self/fd/{again.directory.fd}/src") == ["new"]  # noqa: PTH208
     again.close()
@@ -285,6 +286,21 @@ async def test_descriptors_are_given_back(home: Home, record: Record) -> None:
     assert Path("/proc/self/mountinfo").read_text() == mounts
 
 
+async def test_an_opening_that_is_cancelled_holds_nothing(home: Home, record: Record) -> None:
+    (await open_place(home, "w")).close()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for delay_s in (0, 0.002, 0.005, 0.01, 0.02):
+        opening = asyncio.ensure_future(open_place(home, "w"))
+        await asyncio.sleep(delay_s)
+        opening.cancel()
+        try:
+            (await opening).close()
+        except asyncio.CancelledError:
+            continue
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    (await open_place(home, "w")).close()
+
+
 HOST_THAT_DIES = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[2])
@@ -331,6 +347,7 @@ async def test_a_copy_is_opened_where_it_lies(home: Home, tmp_path: Path) -> Non
     await prepare(home, "files", {"a/b.txt": b"x"}, git=HOST)
     opened = await open_place(home, "files")
     assert opened.place.directory == opened.place.written == home.workspace("files") / "tree"
+    assert (opened.upper, opened.attributes) == (None, None)
     assert await run(opened, "cat a/b.txt; echo y > c") == "x"
     opened.close()
     assert content(home.workspace("files") / "tree") == {"a/b.txt": b"x", "c": b"y\n"}

@@ -26,6 +26,7 @@ from hutch.forge.progress import OnProgress
 from hutch.workspace.base_index import BaseIndex, index_base
 from hutch.workspace.record import Home
 from hutch.workspace.removal import discard, temporary
+from hutch.workspace.thread import finish
 
 FILE = "base.json"
 INDEX = "index"
@@ -96,7 +97,7 @@ async def make_base(
     place = home.bases / temporary(key)
     tree = place / "tree"
     try:
-        git_dir = await asyncio.to_thread(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
+        git_dir = await finish(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
         try:
             await git.run(
                 *("read-tree", "-v", "--reset", "-u", wanted.commit),
@@ -110,7 +111,7 @@ async def make_base(
             ) from None
         words = ("show", "--no-patch", "--format=%T %ct", wanted.commit)
         tree_id, seconds = (await git.run(*words, git_dir=git_dir)).decode().split()
-        size, files, pointers = await asyncio.to_thread(_settle, tree, int(seconds))
+        size, files, pointers = await finish(_settle, tree, int(seconds))
         await git.run("update-index", "-q", "--refresh", git_dir=git_dir, work_tree=tree)
         base = Base(
             key=key,

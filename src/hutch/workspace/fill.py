@@ -1,12 +1,10 @@
 """Putting content into a workspace: shared blocks, a copy, or layers over a base."""
 
-import asyncio
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.progress import OnProgress, Progress
@@ -18,10 +16,10 @@ from hutch.workspace.overlay import open_at
 from hutch.workspace.quota import Use, over
 from hutch.workspace.record import Home, Mode, Record, Storage
 from hutch.workspace.removal import LOCK
+from hutch.workspace.thread import finish, finish_soon
 from hutch.workspace.uncommitted import bring_changes
 
 Wish = Literal["auto", "copy", "reflink", "overlay"]
-Result = TypeVar("Result")
 SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # beyond this, layers are quicker than a copy
 GIB = 1024**3
 
@@ -73,7 +71,7 @@ async def fill_from_base(
     filling: Filling, base: Base, *, changed: Path | None = None, changes: Sequence[str] = ()
 ) -> Record:
     """The content of a base, and onto it what was changed in a directory."""
-    mode, reason = await asyncio.to_thread(choose, filling, base)
+    mode, reason = await finish(choose, filling, base)
     record = replace(
         filling.record(mode, reason, source=base.source),
         base=base.key,
@@ -83,20 +81,20 @@ async def fill_from_base(
         storage=filling.options.storage if mode == "overlay" else "disk",
     )
     if mode == "overlay":
-        await asyncio.to_thread(make_layers, filling.place)
+        await finish(make_layers, filling.place)
     else:
         filling.check_size(base.bytes, base.files)
         filling.tell(Progress("Copying files", 0, base.files))
         await copy_base(tree_path(filling.home, base.key), filling.place / "tree")
     if changed is not None and changes:
-        found = await _in_thread(lambda check: _bring(filling, record, changed, changes, check))
+        found = await finish_soon(lambda check: _bring(filling, record, changed, changes, check))
         record = replace(record, notes=(*record.notes, *_note(found)))
     return record
 
 
 async def copy_directory(filling: Filling, root: Path) -> Record:
     """All of a directory that is no repository."""
-    found = await _in_thread(lambda check: _copy(filling, root, check))
+    found = await finish_soon(lambda check: _copy(filling, root, check))
     record = filling.record("copy", "a directory without git is copied whole", source=str(root))
     return replace(record, notes=tuple(_note(found)))
 
@@ -104,7 +102,7 @@ async def copy_directory(filling: Filling, root: Path) -> Record:
 async def write_files(filling: Filling, files: Mapping[str, bytes]) -> Record:
     """A few files that the caller brings."""
     filling.check_size(sum(map(len, files.values())), len(files))
-    await asyncio.to_thread(_write, filling.place, files)
+    await finish(_write, filling.place, files)
     return filling.record("copy", "starter files are written")
 
 
@@ -210,20 +208,3 @@ def _note(copied: Copied) -> list[str]:
     shown = ", ".join(ascii(path)[1:-1] for path in copied.left_out[:5])
     more = f" and {len(copied.left_out) - 5} more" if len(copied.left_out) > 5 else ""
     return [f"Devices, sockets and pipes are left out: {shown}{more}."]
-
-
-async def _in_thread(work: Callable[[Callable[[], None]], Result]) -> Result:
-    """Do something in a thread that stops soon when we are cancelled; it is over when this returns."""
-    stopped = threading.Event()
-
-    def check() -> None:
-        if stopped.is_set():
-            raise Unavailable("Preparing was cancelled.")
-
-    working = asyncio.ensure_future(asyncio.to_thread(work, check))
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        stopped.set()
-        await asyncio.gather(working, return_exceptions=True)
-        raise

@@ -37,6 +37,8 @@ SAFE = {
     "filter.lfs.process": "",
     "filter.lfs.required": "false",
     "pack.threads": "1",
+    "pack.window": "0",  # what is packed already stays as small as it is; for the rest, speed counts
+    "pack.compression": "1",
     "gc.auto": "0",
 }
 ENVIRONMENT = {

@@ -60,8 +60,18 @@ class Opened:
     _home: Path  # where it is kept
     _lock: int
 
+    @property
+    def attributes(self) -> str | None:
+        """How the names begin under which overlayfs takes notes in `upper`; a jail can set the other kind."""
+        if self.upper is None:
+            return None
+        return "trusted.overlay." if os.geteuid() == KERNEL_ROOT else "user.overlay."
+
     def close(self) -> None:
-        """Give everything back; what was in memory is written to disk first. Safe to call again."""
+        """Give everything back; what was in memory is written to disk first. Safe to call again. Blocks.
+
+        When layers are unmounted, the kernel writes out what the disk still owes, which may take a while.
+        """
         if self._lock < 0:
             return
         try:
@@ -101,7 +111,14 @@ async def open_place(home: Home, id: str) -> Opened:
     """Open a workspace that was prepared; nobody else may have it open."""
     directory = home.workspace(id)
     record = await asyncio.to_thread(Record.read, directory)
-    return await asyncio.to_thread(open_at, home, directory, record)
+    opening = asyncio.ensure_future(asyncio.to_thread(open_at, home, directory, record))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opened = (await asyncio.gather(opening, return_exceptions=True))[0]
+        if isinstance(opened, Opened):
+            opened.close()
+        raise
 
 
 def open_at(home: Home, directory: Path, record: Record) -> Opened:

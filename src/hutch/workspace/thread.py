@@ -1,0 +1,38 @@
+"""Blocking work in a thread, which is over when we go on, also when we are cancelled."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from hutch.domain.errors import Unavailable
+
+Words = ParamSpec("Words")
+Result = TypeVar("Result")
+
+
+async def finish(work: Callable[Words, Result], *args: Words.args, **kwargs: Words.kwargs) -> Result:
+    """Do it in a thread. Who is cancelled waits for its end: what it makes can be taken away then."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.gather(working, return_exceptions=True)
+        raise
+
+
+async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
+    """The same for work that calls what it is given now and then, and ends there when we are cancelled."""
+    stopped = threading.Event()
+
+    def check() -> None:
+        if stopped.is_set():
+            raise Unavailable("It was cancelled.")
+
+    working = asyncio.ensure_future(asyncio.to_thread(work, check))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        stopped.set()
+        await asyncio.gather(working, return_exceptions=True)
+        raise
