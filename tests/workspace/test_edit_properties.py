@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from tests.workspace.plain_files import PlainFiles
+from tests.workspace.edited_files import edited_files
 
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.workspace.apply import apply_patch, edit_file
@@ -236,9 +236,9 @@ def test_a_diff_made_by_diff_or_git_gives_exactly_the_new_file(
             [*command, f"-U{context}", "a/file.txt", "b/file.txt"], cwd=root, capture_output=True
         )
         assert made.returncode == 1, made.stderr
-        store = PlainFiles(root / "a")
-        apply_patch(store, made.stdout.decode())
-        assert store.tree() == {"file.txt": pair[1].encode()}
+        with edited_files(root / "a") as store:
+            apply_patch(store, made.stdout.decode())
+            assert store.seen() == {"file.txt": pair[1].encode()}
 
 
 @SOME
@@ -250,7 +250,8 @@ def test_the_diff_that_is_shown_can_be_applied_by_git(pair: tuple[str, str]) -> 
         root = Path(directory)
         (root / "file.txt").write_bytes(before.encode())
         total = len(split_lines(before))
-        edited = edit_file(PlainFiles(root), "file.txt", [ReplaceLines(1, total, after)])
+        with edited_files(root) as store:
+            edited = edit_file(store, "file.txt", [ReplaceLines(1, total, after)])
         final = (root / "file.txt").read_bytes()
         if not edited.changes:
             return
@@ -278,19 +279,18 @@ def test_whatever_a_patch_says_it_is_done_whole_or_refused(
     lines: list[str], content: str, wrap: bool
 ) -> None:
     patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"] if wrap else lines)
-    with TemporaryDirectory() as directory:
-        store = PlainFiles(Path(directory))
+    with TemporaryDirectory() as directory, edited_files(Path(directory)) as store:
         (store.root / "f.txt").write_bytes(content.encode())
-        before = store.tree()
+        before = store.seen()
         try:
             edited = apply_patch(store, patch)
         except HutchError as error:
-            assert store.tree() == before
+            assert store.seen() == before
             str(error).encode()
         else:
             edited.text.encode()
             edited.diff.encode()
-            assert bool(edited.changes) or store.tree() == before
+            assert bool(edited.changes) or store.seen() == before
 
 
 @MANY
@@ -306,14 +306,13 @@ def test_whatever_a_patch_says_it_is_done_whole_or_refused(
     ),
 )
 def test_whatever_edits_say_they_are_made_all_or_none(content: str, edits: list) -> None:
-    with TemporaryDirectory() as directory:
-        store = PlainFiles(Path(directory))
+    with TemporaryDirectory() as directory, edited_files(Path(directory)) as store:
         (store.root / "f.txt").write_bytes(content.encode())
-        before = store.tree()
+        before = store.seen()
         try:
             edited = edit_file(store, "f.txt", edits)
         except HutchError as error:
-            assert store.tree() == before and "'f.txt' was not changed" in str(error)
+            assert store.seen() == before and "'f.txt' was not changed" in str(error)
         else:
             edited.text.encode()
-            assert bool(edited.changes) == (store.tree() != before)
+            assert bool(edited.changes) == (store.seen() != before)
