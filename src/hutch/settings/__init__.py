@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from hutch.settings.paths import Paths, find_paths
 
 if TYPE_CHECKING:
-    from hutch.settings.layers import Loaded, load, terminal_type
+    from hutch.settings.layers import Loaded, load, terminal_type, user_environment
     from hutch.settings.model import Settings
 
-__all__ = ["Loaded", "Paths", "Settings", "find_paths", "load", "terminal_type"]
+__all__ = ["Loaded", "Paths", "Settings", "find_paths", "load", "terminal_type", "user_environment"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in {"Loaded", "Settings", "load", "terminal_type"}:
+    if name not in {"Loaded", "Settings", "load", "terminal_type", "user_environment"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hutch.settings import layers
 

@@ -68,6 +68,11 @@ def terminal_type() -> str:
     return os.environ.get("TERM", "")
 
 
+def user_environment() -> dict[str, str]:
+    """The user's whole environment, for programs of the host that act for the user."""
+    return dict(os.environ)
+
+
 def load(
     flags: Mapping[str, Any] = NOTHING, repo: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Loaded:

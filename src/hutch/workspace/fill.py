@@ -9,13 +9,14 @@ from typing import Literal
 from hutch.domain.errors import Unavailable
 from hutch.forge.progress import OnProgress, Progress
 from hutch.jail.hits import size
-from hutch.workspace.base import Base, tree_path
+from hutch.workspace.base import Base, open_index, tree_path
 from hutch.workspace.copy import Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.directory import Directory
 from hutch.workspace.overlay import open_at
 from hutch.workspace.quota import Use, over
 from hutch.workspace.record import Home, Mode, Record, Storage
 from hutch.workspace.removal import LOCK
+from hutch.workspace.snapshot import Snapshots
 from hutch.workspace.thread import finish, finish_soon
 from hutch.workspace.uncommitted import bring_changes
 
@@ -86,6 +87,7 @@ async def fill_from_base(
         filling.check_size(base.bytes, base.files)
         filling.tell(Progress("Copying files", 0, base.files))
         await copy_base(tree_path(filling.home, base.key), filling.place / "tree")
+        await finish_soon(lambda check: _adopt(filling, base))
     if changed is not None and changes:
         found = await finish_soon(lambda check: _bring(filling, record, changed, changes, check))
         record = replace(record, notes=(*record.notes, *_note(found)))
@@ -144,6 +146,13 @@ def _try_layers(filling: Filling, base: Base) -> str:
                 _remove_directory(filling.place / name)
         (filling.place / LOCK).unlink(missing_ok=True)
     return _layers[data]
+
+
+def _adopt(filling: Filling, base: Base) -> None:
+    """The first snapshot of a copy, while it is sure to be one: its files need not be read."""
+    snapshots = Snapshots(filling.place, base=open_index(filling.home, base.key))
+    with Directory.at(filling.place / "tree") as tree:
+        snapshots.adopt(tree, "as it came")
 
 
 def make_layers(place: Path) -> None:

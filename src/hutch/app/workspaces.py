@@ -1,0 +1,131 @@
+"""Workspaces of an installation: prepared, opened, forked and removed."""
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hutch.domain.errors import NotFound
+from hutch.forge.git import Git
+from hutch.forge.progress import OnProgress, Progress
+from hutch.forge.repo_url import parse_repo_url
+from hutch.settings import Loaded, user_environment
+from hutch.workspace.fill import Options
+from hutch.workspace.forking import fork
+from hutch.workspace.in_place import open_in_place
+from hutch.workspace.overlay import open_place
+from hutch.workspace.prepare import prepare
+from hutch.workspace.ranges import Binary
+from hutch.workspace.record import Home, Record
+from hutch.workspace.removal import collect, remove_workspace, sweep
+from hutch.workspace.search import Grep
+from hutch.workspace.storage import Snapshot
+from hutch.workspace.workspace import Workspace, use
+
+__all__ = [
+    "Binary",
+    "Grep",
+    "OnProgress",
+    "Progress",
+    "Record",
+    "Snapshot",
+    "Workspace",
+    "fork_workspace",
+    "list_workspaces",
+    "open_directory",
+    "open_workspace",
+    "prepare_workspace",
+    "remove",
+]
+
+
+def host_git() -> Git:
+    """The host's git, with the user's own credentials for what goes over the network."""
+    return Git(user_environment())
+
+
+def home_of(loaded: Loaded) -> Home:
+    return Home(loaded.paths.data)
+
+
+async def prepare_workspace(
+    loaded: Loaded,
+    source: str,
+    *,
+    id: str | None = None,
+    revision: str | None = None,
+    uncommitted: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Record:
+    """Make a workspace of a path or an address; first finish what a crash left and drop what is too old."""
+    home, settings = home_of(loaded), loaded.settings.workspace
+    await asyncio.to_thread(home.make)
+    await asyncio.to_thread(sweep, home)
+    options = Options(
+        mode=settings.mode,
+        storage=settings.storage,
+        quota_bytes=settings.quota_bytes,
+        quota_files=settings.quota_files,
+    )
+    url = parse_repo_url(source)
+    record = await prepare(
+        home,
+        id or new_name(url.name),
+        url,
+        git=host_git(),
+        revision=revision,
+        uncommitted=uncommitted,
+        options=options,
+        on_progress=on_progress,
+    )
+    await asyncio.to_thread(
+        collect, home, most_bytes=settings.bases_bytes, most_days=float(settings.bases_days)
+    )
+    return record
+
+
+@asynccontextmanager
+async def open_workspace(loaded: Loaded, id: str) -> AsyncIterator[Workspace]:
+    """A workspace by its id, for this process alone."""
+    home = home_of(loaded)
+    opened = await open_place(home, id)
+    async with use(home, opened, home.workspace(id), host_git()) as workspace:
+        yield workspace
+
+
+@asynccontextmanager
+async def open_directory(loaded: Loaded, directory: Path) -> AsyncIterator[Workspace]:
+    """A person's own directory, worked on in place."""
+    home, settings = home_of(loaded), loaded.settings.workspace
+    await asyncio.to_thread(home.make)
+    opened, place = await open_in_place(
+        home, directory, quota_bytes=settings.quota_bytes, quota_files=settings.quota_files
+    )
+    async with use(home, opened, place, host_git()) as workspace:
+        yield workspace
+
+
+async def fork_workspace(workspace: Workspace, number: int, id: str | None = None) -> Record:
+    """A new workspace as this one was in a snapshot."""
+    return await fork(workspace, number, id or new_name(workspace.record.id.rsplit("-", 1)[0]))
+
+
+async def list_workspaces(loaded: Loaded) -> list[Record]:
+    return await asyncio.to_thread(home_of(loaded).records)
+
+
+async def remove(loaded: Loaded, id: str) -> None:
+    """Remove a workspace with its snapshots."""
+    home = home_of(loaded)
+    if not home.workspace(id).exists():
+        known = [record.id for record in await list_workspaces(loaded)]
+        raise NotFound(f"There is no workspace '{id}'. There are: {', '.join(known) or 'none'}.")
+    await remove_workspace(home, id)
+
+
+def new_name(about: str) -> str:
+    """An id that tells people what it is of."""
+    words = re.sub(r"[^a-zA-Z0-9]+", "-", about).strip("-").lower()[:40] or "workspace"
+    return f"{words}-{secrets.token_hex(3)}"
