@@ -74,7 +74,18 @@ async def test_the_environment_is_the_jails_and_the_callers(
     ran = await jail.run(["env"], env={"MINE": "yes", "LANG": "C"})
     found = dict(line.split("=", 1) for line in ran.stdout.decode().splitlines())
     assert found.keys() - {"PWD"} == {
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "MINE")
+        *(
+            "PATH",
+            "HOME",
+            "USER",
+            "LOGNAME",
+            "SHELL",
+            "LANG",
+            "TERM",
+            "TMPDIR",
+            "MINE",
+            "PYTHONDONTWRITEBYTECODE",
+        )
     }
     assert (found["MINE"], found["LANG"]) == ("yes", "C")
 

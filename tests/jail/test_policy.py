@@ -113,6 +113,7 @@ def test_the_environment_is_made_up_and_not_the_hosts() -> None:
         "TERM": "xterm-256color",
         "PWD": "/workspace",
         "TMPDIR": "/tmp",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "CI": "1",
     }
 

@@ -19,7 +19,13 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("Work", "run", "hutch.cli.run:run_command", "Turn a prompt into a tested change."),
+    Command(
+        "Work", "resume", "hutch.cli.run:resume_command", "Go on with a run that was stopped.", "SESSION"
+    ),
+    Command("Work", "changes", "hutch.cli.changes:app", "Review and merge what runs have proposed."),
     Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),
+    Command("Work", "workspace", "hutch.cli.workspace:app", "Prepare, change and restore workspaces."),
     Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session.", "SESSION"),
     Command(
         "Record",

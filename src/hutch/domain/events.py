@@ -91,6 +91,7 @@ class RunStarted(Event):
     prompt: str
     persona: str
     model: str
+    workspace: str = ""
 
 
 class CallMade(BaseModel):

@@ -17,8 +17,9 @@ SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
 TaskId = NewType("TaskId", str)
 InputId = NewType("InputId", str)
+ChangeId = NewType("ChangeId", str)
 
-PREFIXES = {"ses": "session", "run": "run", "tsk": "task", "inp": "input"}
+PREFIXES = {"ses": "session", "run": "run", "tsk": "task", "inp": "input", "chg": "change"}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _SHAPE = re.compile(r"(?P<prefix>[a-z]{3})_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}")
@@ -57,6 +58,10 @@ def new_task_id() -> TaskId:
 
 def new_input_id() -> InputId:
     return InputId(_new("inp"))
+
+
+def new_change_id() -> ChangeId:
+    return ChangeId(_new("chg"))
 
 
 def parse_session_id(text: str) -> SessionId:

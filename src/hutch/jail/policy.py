@@ -134,6 +134,8 @@ def environment(policy: Policy, *, workspace: str = WORKSPACE, home: str = HOME)
         "TERM": "xterm-256color",
         "PWD": workspace,
         "TMPDIR": "/tmp",
+        # Python takes a file that keeps its size for unchanged for up to a second, and agents are quick.
+        "PYTHONDONTWRITEBYTECODE": "1",
         **dict(policy.environment),
     }
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -77,3 +77,22 @@ public_keys = Table(
 )
 
 doomed_blobs = Table("doomed_blobs", metadata, Column("name", Text, primary_key=True))
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("session_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("repository", Text, nullable=False),
+    Column("branch", Text, nullable=False),
+    Column("base", Text, nullable=False),
+    Column("base_commit", Text, nullable=False),
+    Column("commit", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("tests", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("merged_commit", Text, nullable=False),
+)

@@ -1,0 +1,98 @@
+"""Whether a call may be made: by the rules, and where these say so, by a person.
+
+An answer holds once, for the session, or always, and what it covers is shown
+before it is given. Where nobody can be asked, asking is denying.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from hutch.agent.policy import Decision, Policy, Rule
+from hutch.agent.tools.seam import Arguments, ToolResult
+from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event
+from hutch.llm.seam import Call
+
+Scope = Literal["once", "session", "always"]
+Write = Callable[..., Awaitable[None]]
+SUMMARY_LETTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person said."""
+
+    allowed: bool
+    scope: Scope = "once"
+    by: str = ""
+    reason: str = ""
+
+
+Asker = Callable[[ApprovalAsked, tuple[Rule, ...]], Awaitable[Answer]]
+Keep = Callable[[tuple[Rule, ...]], None]
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The rules of a run, what people have allowed so far, and how to ask them."""
+
+    policy: Policy
+    ask: Asker | None = None  # None: nobody is there
+    keep: Keep | None = None  # where what is allowed always is kept
+
+    async def check(self, call: Call, given: Arguments, write: Write) -> ToolResult | None:
+        """None when the call may be made, else what to tell the model."""
+        decision = decide(self.policy, call.tool, given)
+        match decision.action:
+            case "allow":
+                return None
+            case "deny":
+                return _refusal(
+                    f"A rule denies this: {decision.rule}. Find another way, or say that you cannot."
+                )
+            case "ask":
+                return await self._ask(call, given, decision, write)
+
+    async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
+        if self.ask is None:
+            return _refusal(
+                f"This needs somebody's approval ({decision.rule}), and nobody is there to give it. "
+                f"Find another way, or finish and say what is left to do."
+            )
+        asked = ApprovalAsked(
+            call_id=call.id, tool=call.tool, summary=summary(call.tool, given), rule=decision.rule
+        )
+        await write(asked)
+        answer = await self.ask(asked, decision.covers)
+        # What an answer cannot cover, it covers once.
+        scope = answer.scope if decision.covers else "once"
+        event: Event = ApprovalGiven(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
+        await write(event)
+        if not answer.allowed:
+            why = f": {answer.reason}" if answer.reason else "."
+            return _refusal(f"The user does not allow this{why} Do something else, or ask what they want.")
+        if scope != "once":
+            self.policy = self.policy.granted(decision.covers)
+        if scope == "always" and self.keep is not None:
+            self.keep(decision.covers)
+        return None
+
+
+def decide(policy: Policy, tool: str, given: Arguments) -> Decision:
+    """What the rules say of a call."""
+    command = getattr(given, "command", None)
+    if tool == "bash" and isinstance(command, str):
+        return policy.decide(tool, command=command)
+    paths = getattr(given, "touched", None)
+    return policy.decide(tool, paths=list(paths()) if callable(paths) else [])
+
+
+def summary(tool: str, given: Arguments) -> str:
+    """A call in a line, for whoever must decide."""
+    command = getattr(given, "command", None)
+    text = command if isinstance(command, str) else given.model_dump_json(exclude_defaults=True)
+    return text if len(text) <= SUMMARY_LETTERS else f"{text[:SUMMARY_LETTERS]}… ({len(text)} letters)"
+
+
+def _refusal(sentence: str) -> ToolResult:
+    return ToolResult(sentence, ok=False, data={"error": "denied"})

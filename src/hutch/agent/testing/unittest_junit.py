@@ -1,0 +1,72 @@
+"""Runs inside the jail: Python's own unittest, with its results as JUnit XML in the file that argv names.
+
+Standard library only, any Python 3.8 or newer; fed to `python3 -c` as text.
+"""
+
+import sys
+import traceback
+import unittest
+from typing import Any, List  # noqa: UP035 (the repository's Python may be an old one)
+from xml.sax.saxutils import escape, quoteattr
+
+CASES: List[str] = []  # noqa: UP006
+
+
+def clean(text: str) -> str:
+    return "".join(letter for letter in text if letter >= " " or letter in "\n\t")
+
+
+def note(test: Any, inner: str = "") -> None:
+    owner, _, name = test.id().rpartition(".")
+    CASES.append(f"<testcase classname={quoteattr(owner)} name={quoteattr(clean(name))}>{inner}</testcase>")
+
+
+def fault(test: Any, error: Any, kind: str) -> None:
+    message = quoteattr(clean(str(error[1]))[:500])
+    text = escape(clean("".join(traceback.format_exception(*error))))
+    note(test, f"<{kind} message={message}>{text}</{kind}>")
+
+
+class Result(unittest.TextTestResult):
+    def addSuccess(self, test: Any) -> None:
+        super().addSuccess(test)
+        note(test)
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        super().addFailure(test, err)
+        fault(test, err, "failure")
+
+    def addError(self, test: Any, err: Any) -> None:
+        super().addError(test, err)
+        fault(test, err, "error")
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        super().addSkip(test, reason)
+        note(test, "<skipped/>")
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        super().addExpectedFailure(test, err)
+        note(test)
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        super().addUnexpectedSuccess(test)
+        note(test, '<failure message="it was expected to fail, and passed"/>')
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            fault(subtest, err, "failure")
+
+
+def main() -> None:
+    path, arguments = sys.argv[1], sys.argv[2:]
+    runner = unittest.TextTestRunner(resultclass=Result)  # type: ignore[arg-type]
+    program = unittest.main(module=None, argv=["unittest", *arguments], testRunner=runner, exit=False)
+    with open(path, "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        file.write(f"<testsuite>{''.join(CASES)}</testsuite>")
+    sys.exit(not program.result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, "")
+    main()

@@ -1,0 +1,27 @@
+"""ask_user: a question to whoever gave the task."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+
+
+class AskUserArguments(Arguments):
+    question: str = Field(min_length=1)
+
+
+class AskUser:
+    name: ClassVar[str] = "ask_user"
+    description: ClassVar[str] = "Ask the user, only for what you cannot find out and must know."
+    arguments: ClassVar[type[Arguments]] = AskUserArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: AskUserArguments, context: Context) -> ToolResult:
+        if context.ask is None:
+            return ToolResult(
+                "Nobody is there to answer. Decide for yourself, and say in the summary what you decided.",
+                ok=False,
+            )
+        answer = await context.ask(given.question)
+        return ToolResult(f"The user answers: {answer}", data={"answer": answer})

@@ -1,0 +1,42 @@
+"""bash_output: what a background command has printed since the last look."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from hutch.agent.tools.bash import plain
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+
+
+class BashOutputArguments(Arguments):
+    id: str
+    wait_s: float = Field(0, ge=0, le=600)
+
+
+class BashOutput:
+    name: ClassVar[str] = "bash_output"
+    description: ClassVar[str] = "New output of a background command; wait_s waits up to so long for its end."
+    arguments: ClassVar[type[Arguments]] = BashOutputArguments
+    parallel: ClassVar[bool] = True
+
+    async def __call__(self, given: BashOutputArguments, context: Context) -> ToolResult:
+        command = context.shells.background.get(given.id)
+        if given.wait_s and command.running:
+            await command.wait(given.wait_s)
+        tape = command.read()
+        text = plain(tape.data.decode(errors="replace")).rstrip("\n")
+        result = command.result()
+        if command.running:
+            state = "still running"
+        elif result.signal is not None:
+            state = f"ended by signal {result.signal}"
+        else:
+            state = f"ended with exit code {result.exit_code}"
+        data = {
+            "id": given.id,
+            "output": text,
+            "running": command.running,
+            "exit_code": result.exit_code,
+            "timed_out": result.timed_out,
+        }
+        return ToolResult(f"{text}\n[{state}]" if text else f"[{state}, nothing new]", data=data)

@@ -1,0 +1,70 @@
+"""grep: a regular expression in the files of the workspace."""
+
+from itertools import groupby
+from typing import ClassVar
+
+from pydantic import Field
+
+from hutch.agent.tools.paths import inside
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.workspace.search import Found, Grep, GrepOutput
+
+
+class GrepArguments(Arguments):
+    pattern: str
+    path: str = ""
+    glob: str | None = None
+    ignore_case: bool = False
+    multiline: bool = False
+    context: int = Field(0, ge=0, le=50)
+    limit: int = Field(100, ge=1, le=2000)
+    output: GrepOutput = "content"
+
+    def touched(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+class GrepTool:
+    name: ClassVar[str] = "grep"
+    description: ClassVar[str] = (
+        "Search files with a regular expression (ripgrep). glob narrows the files, as '*.py'. "
+        "output: content, files or count."
+    )
+    arguments: ClassVar[type[Arguments]] = GrepArguments
+    parallel: ClassVar[bool] = True
+
+    async def __call__(self, given: GrepArguments, context: Context) -> ToolResult:
+        wanted = Grep(**{**given.model_dump(), "path": inside(given.path, context)})
+        found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore)
+        data = {
+            "total": found.total,
+            "cut": found.cut,
+            "paths": found.paths,
+            "counts": found.counts,
+            "lines": [
+                {"path": line.path, "line": line.number, "text": line.text, "matched": line.matched}
+                for line in found.lines
+            ],
+        }
+        return ToolResult(
+            _text(found, given), data={name: value for name, value in data.items() if value != []}
+        )
+
+
+def _text(found: Found, given: GrepArguments) -> str:
+    if not found.total:
+        return "No match. Try another pattern or path, or ignore_case."
+    shown = [
+        *found.paths,
+        *(f"{path}: {count}" for path, count in found.counts.items()),
+        *(
+            f"{path}\n"
+            + "\n".join(f"{line.number:>6}{':' if line.matched else '-'} {line.text}" for line in lines)
+            for path, lines in groupby(found.lines, key=lambda line: line.path)
+        ),
+    ]
+    if found.cut:
+        shown.append(
+            f"({found.total:,} in all; the first {given.limit} are shown. Narrow it, or raise limit.)"
+        )
+    return "\n".join(shown)

@@ -1,0 +1,11 @@
+"""Paths as models write them."""
+
+from hutch.agent.tools.seam import Context
+
+
+def inside(path: str, context: Context) -> str:
+    """A path relative to the workspace, also when it is given as commands in the jail see it."""
+    root = context.jail.workspace
+    if path == root or path.startswith(f"{root}/"):
+        path = path[len(root) :].lstrip("/")
+    return path.removeprefix("./") if path != "." else ""

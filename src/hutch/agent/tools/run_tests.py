@@ -1,0 +1,63 @@
+"""run_tests: the tests of the repository, with results that say what failed and where."""
+
+import asyncio
+import shlex
+from typing import ClassVar
+
+from pydantic import Field
+
+from hutch.agent.testing.detect import Runner, detect, with_words
+from hutch.agent.testing.report import Report
+from hutch.agent.testing.run import run_tests
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.jail.policy import LONGEST_TIMEOUT_S
+
+LOOKED_AT = 5000  # paths, for names of tests
+
+
+class RunTestsArguments(Arguments):
+    arguments: str = ""
+    timeout_s: float | None = Field(None, gt=0, le=LONGEST_TIMEOUT_S)
+
+
+class RunTests:
+    name: ClassVar[str] = "run_tests"
+    description: ClassVar[str] = (
+        "Run the repository's tests and get passed/failed/skipped with the first failures. "
+        "arguments: paths or options for the runner, to run some of them."
+    )
+    arguments: ClassVar[type[Arguments]] = RunTestsArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: RunTestsArguments, context: Context) -> ToolResult:
+        try:
+            words = shlex.split(given.arguments)
+        except ValueError as error:
+            raise BadRequest(f"arguments cannot be split into words: {error}. Mind the quotes.") from None
+        report = await run(context, words, given.timeout_s)
+        return ToolResult(report.text(), data={"tests": report.data(), "partial": bool(words)})
+
+
+async def run(context: Context, words: list[str], timeout_s: float | None = None) -> Report:
+    """One run of the tests, whoever asks for it."""
+    runner = with_words(await find_runner(context), words)
+    return await run_tests(context.jail, runner, timeout_s=timeout_s)
+
+
+async def find_runner(context: Context) -> Runner:
+    """The runner of the workspace."""
+    workspace = context.workspace
+
+    def read(path: str) -> bytes | None:
+        try:
+            return workspace.files.read_bytes(path)[0]
+        except (NotFound, Denied, BadRequest):
+            return None
+
+    page = await workspace.entries(recursive=True, ignores=True, limit=LOOKED_AT)
+    top = await workspace.entries(limit=LOOKED_AT)
+    names = list(
+        dict.fromkeys([*(entry.path for entry in top.entries), *(entry.path for entry in page.entries)])
+    )
+    return await asyncio.to_thread(detect, read, names, command=context.test_command)

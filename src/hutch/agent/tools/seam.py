@@ -1,0 +1,61 @@
+"""What a tool is: a name, a shape for its arguments, and something that it does.
+
+The same tools serve the agent and any client of the MCP server. A result is text
+for the model and, beside it, the same as data for programs.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from hutch.jail.seam import Jail
+from hutch.jail.shells import Shells
+from hutch.workspace.values import FileChange
+from hutch.workspace.workspace import Workspace
+
+
+class Arguments(BaseModel):
+    """What all tools' arguments share: a name that is not known is a mistake to be told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came of a call."""
+
+    text: str  # what the model reads
+    ok: bool = True
+    data: Mapping[str, Any] = field(default_factory=dict)  # the same for programs
+    changes: tuple[FileChange, ...] = ()
+
+
+Ask = Callable[[str], Awaitable[str]]
+
+
+@dataclass(slots=True)
+class Context:
+    """What tools work on."""
+
+    workspace: Workspace
+    jail: Jail
+    shells: Shells
+    ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
+    test_command: str | None = None  # found by looking when not set
+    ask: Ask | None = None  # None when nobody is there to answer
+    read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
+
+
+class Tool(Protocol):
+    """Something that the agent can do."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    arguments: ClassVar[type[Arguments]]
+    parallel: ClassVar[bool]  # whether it may run beside others: it only reads
+
+    async def __call__(self, given: Any, context: Context) -> ToolResult:
+        """Do it. Whatever `HutchError` is raised reaches the model as its message."""
+        ...

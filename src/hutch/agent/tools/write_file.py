@@ -1,0 +1,51 @@
+"""write_file: a whole file, new or over what was there."""
+
+from typing import ClassVar
+
+from hutch.agent.tools.paths import inside
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.domain.errors import Conflict, NotFound
+
+
+class WriteFileArguments(Arguments):
+    path: str
+    content: str
+
+    def touched(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+class WriteFile:
+    name: ClassVar[str] = "write_file"
+    description: ClassVar[str] = (
+        "Write a whole file, new or in place of the old one; directories are made. To change part of a file "
+        "use edit_file."
+    )
+    arguments: ClassVar[type[Arguments]] = WriteFileArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: WriteFileArguments, context: Context) -> ToolResult:
+        path, data = inside(given.path, context), given.content.encode("utf-8", "surrogateescape")
+        try:
+            present = (await context.workspace.stat(path, hashed=True)).sha256
+        except NotFound:
+            present = None
+        seen = context.read.get(path)
+        if present is None:
+            change = await context.workspace.create(path, data)
+        elif seen is not None and seen != present:
+            context.read[path] = present  # it is told once; whoever insists knows
+            raise Conflict(
+                f"'{path}' was changed by something else since you saw it. Read it again, so that nothing is "
+                f"lost, then write it or use edit_file."
+            )
+        else:
+            change = await context.workspace.write(path, data, if_hash=present)
+        if change.after:
+            context.read[path] = change.after
+        lines = given.content.count("\n") + (not given.content.endswith("\n") and bool(given.content))
+        return ToolResult(
+            f"{change.kind.capitalize()} '{path}' ({lines} lines).",
+            data={"path": path, "sha256": change.after},
+            changes=(change,),
+        )

@@ -1,0 +1,238 @@
+"""A run of the agent in this process: everything it needs is opened here, and closed when it is over."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hutch.agent.approval import Answer, Approvals, Asker
+from hutch.agent.limits import RunLimits
+from hutch.agent.loop import OnDelta
+from hutch.agent.persona import load_persona
+from hutch.agent.policy import Rule
+from hutch.agent.tools.all import NAMES, TOOLS
+from hutch.agent.tools.seam import Ask, Context
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.app import jails, models, records, workspaces
+from hutch.domain import events
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.domain.events import ChangeProposed, Entry, Event, RunEnded, RunStarted, SessionOpened
+from hutch.domain.ids import SessionId, new_run_id, new_session_id
+from hutch.flows import delivery
+from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
+from hutch.jail.seam import Jail
+from hutch.jail.shells import Shells
+from hutch.llm import seam as llm
+from hutch.settings import Loaded
+from hutch.store.changes import Changes
+from hutch.store.seam import EventLog
+
+__all__ = [
+    "AUTHOR",
+    "Answer",
+    "ApprovalRules",
+    "Change",
+    "Job",
+    "Opened",
+    "Resume",
+    "RunLimits",
+    "Worked",
+    "changes_of",
+    "delivery",
+    "events",
+    "find_run",
+    "is_done",
+    "llm",
+    "open_run",
+    "repository_jail",
+    "started",
+]
+
+ApprovalRules = tuple[Rule, ...]
+Resume = tuple[SessionId, Sequence[Entry]]
+AUTHOR = "Hutch <hutch@localhost>"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is wanted of a run."""
+
+    prompt: str
+    repository: str
+    revision: str | None = None
+    uncommitted: bool = False
+    persona: str | None = None
+    model: str | None = None
+    limits: RunLimits = field(default_factory=RunLimits)
+    network: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Opened:
+    """A run that is ready to begin, or to go on."""
+
+    loaded: Loaded
+    bench: Bench
+    run_id: str
+    choice: models.Choice
+    workspace: workspaces.Workspace
+    entries: Sequence[Entry] = ()
+
+    async def work(self, prompt: str) -> Worked:
+        """Do it, or the rest of it."""
+        if self.entries:
+            return await go_on(self.bench, self.run_id, self.entries)
+        return await begin(self.bench, self.run_id, prompt)
+
+    async def deliver(self, worked: Worked, *, author: str = AUTHOR) -> Change:
+        """Put what was done on a branch of the repository, and remember it."""
+        proposal = delivery.Proposal(
+            session_id=self.bench.session_id,
+            run_id=self.run_id,
+            title=worked.title,
+            summary=worked.summary,
+            tests=worked.tests.text().splitlines()[0] if worked.tests else "",
+            author=author,
+        )
+        change = await delivery.propose(
+            self.workspace,
+            worked.last.tree,
+            proposal,
+            open_jail=lambda path: repository_jail(self.loaded, path),
+        )
+        await changes_of(self.loaded).add(change)
+        event = ChangeProposed(
+            change_id=change.id,
+            branch=change.branch,
+            base=change.base,
+            commit=change.commit,
+            title=change.title,
+            url=change.url,
+        )
+        await self.bench.append([event])
+        return change
+
+
+def changes_of(loaded: Loaded) -> Changes:
+    return Changes(loaded.paths.database)
+
+
+@asynccontextmanager
+async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
+    """A jail on a repository of this machine, for git to work in."""
+    async with jails.open_jail(path, jails.jail_policy(loaded.settings)) as jail:
+        yield jail
+
+
+@asynccontextmanager
+async def open_run(
+    loaded: Loaded,
+    job: Job,
+    *,
+    resume: Resume | None = None,
+    on_delta: OnDelta = lambda delta: None,
+    on_event: OnEvent = lambda event: None,
+    on_progress: workspaces.OnProgress | None = None,
+    approve: Asker | None = None,
+    ask: Ask | None = None,
+) -> AsyncIterator[Opened]:
+    """Open all that a run needs: the log, the workspace, the jail, the model."""
+    async with AsyncExitStack() as stack:
+        model, choice = await models.choose_model(loaded, job.model or loaded.settings.model)
+        stack.push_async_callback(model.close)
+        log = await stack.enter_async_context(records.event_log(loaded.paths))
+        session_id, entries = resume or (new_session_id(), ())
+        before = started(entries) if entries else None
+        if before:
+            workspace_id = before.workspace
+        else:
+            record = await workspaces.prepare_workspace(
+                loaded,
+                job.repository,
+                revision=job.revision,
+                uncommitted=job.uncommitted,
+                on_progress=on_progress,
+            )
+            workspace_id = record.id
+        workspace = await stack.enter_async_context(workspaces.open_workspace(loaded, workspace_id))
+        policy = await workspace.policy(jails.jail_policy(loaded.settings, network=job.network))
+        told: list[Event] = []
+        outside = jails.Outside(on_egress=lambda attempt: told.append(jails.as_event(attempt)))
+        jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
+        shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
+        stack.push_async_callback(shells.close)
+        redactor = models.redactor(loaded)
+        own = Path(loaded.paths.config_file).parent / "personas"
+        persona = load_persona(
+            job.persona or loaded.settings.persona,
+            known_tools=NAMES,
+            folder=own if own.is_dir() else None,
+            read=lambda path: _small(workspace, path),
+        )
+        bench = Bench(
+            session_id=session_id,
+            log=log,
+            model=model,
+            persona=persona,
+            toolbox=Toolbox(TOOLS, clean=redactor.clean).only(persona.tools),
+            context=Context(
+                workspace,
+                jail,
+                shells,
+                ignore=loaded.settings.ignore,
+                test_command=loaded.settings.tests.command,
+                ask=ask,
+            ),
+            redactor=redactor,
+            limits=persona.limits.tightened(job.limits),
+            approvals=Approvals(persona.policy, ask=approve),
+            on_delta=on_delta,
+            on_event=on_event,
+            told=told,
+        )
+        if not entries:
+            await bench.append([SessionOpened(purpose=job.prompt[:200])])
+        run_id = before.run_id if before else new_run_id()
+        yield Opened(loaded, bench, run_id, choice, workspace, entries)
+
+
+async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:
+    """The log of a run by the run's id, its session's, or `last`; it must not be done already."""
+    before = None
+    while heads := await log.heads(before=before):
+        before = heads[-1].session_id
+        for head in heads:
+            if name not in ("last", head.session_id) and not name.startswith("run_"):
+                continue
+            entries = await _read(log, head.session_id)
+            runs = [each.event.run_id for each in entries if isinstance(each.event, RunStarted)]
+            if not runs or (name.startswith("run_") and runs[-1] != name):
+                continue
+            return head.session_id, entries
+    raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.")
+
+
+def started(entries: Sequence[Entry]) -> RunStarted:
+    """What a log says that was asked for."""
+    return [each.event for each in entries if isinstance(each.event, RunStarted)][-1]
+
+
+def is_done(entries: Sequence[Entry]) -> RunEnded | None:
+    """How a run ended, if it ended for good."""
+    ended = [each.event for each in entries if isinstance(each.event, RunEnded)]
+    return ended[-1] if ended and ended[-1].outcome in ("done", "tests_failing") else None
+
+
+async def _read(log: EventLog, session_id: SessionId) -> list[Entry]:
+    found: list[Entry] = []
+    while page := await log.read(session_id, after=found[-1].seq if found else 0):
+        found += page
+    return found
+
+
+def _small(workspace: workspaces.Workspace, path: str) -> bytes | None:
+    try:
+        return workspace.files.read_bytes(path)[0]
+    except (BadRequest, Denied):  # there is none, or none that can be read
+        return None

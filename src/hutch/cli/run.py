@@ -1,0 +1,129 @@
+"""`hutch run`: a prompt and a repository become a tested change, watched as it happens."""
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from hutch import app, settings
+from hutch.app import records, runs
+from hutch.cli import exits
+from hutch.cli.run_screen import JsonLines, Screen, Show
+from hutch.domain.errors import BadRequest
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+OUTCOMES = {
+    "done": exits.OK,
+    "tests_failing": exits.NO,
+    "limit_reached": exits.LIMIT_REACHED,
+    "failed": exits.UNAVAILABLE,
+    "cancelled": exits.INTERRUPTED,
+}
+
+
+def run_command(
+    prompt: Annotated[
+        str, typer.Argument(metavar="PROMPT", help="What to do; - reads it from standard input.")
+    ],
+    repo: Annotated[str, typer.Option("--repo", metavar="REPO", help="A directory or an address.")] = ".",
+    revision: Annotated[
+        str | None, typer.Option("--revision", metavar="REV", help="A branch, a tag or a commit to begin at.")
+    ] = None,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")
+    ] = False,
+    persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on it.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop at this price.")] = None,
+    max_turns: Annotated[int | None, typer.Option(metavar="N", help="Stop after so many replies.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="S", help="Stop after so many seconds.")] = None,
+    net: Annotated[
+        list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
+    ] = None,
+    pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
+    as_json: Json = False,
+) -> int:
+    """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
+
+    Nothing of yours is touched: the change comes as a branch of the repository. Ctrl-C stops the
+    run, which can go on later with `hutch resume`.
+    """
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise BadRequest("The prompt is empty. Say what is to be done.")
+    limits = runs.RunLimits(turns=max_turns, cost_usd=max_cost, timeout_s=timeout, tokens=None)
+    job = runs.Job(
+        prompt=text,
+        repository=repo,
+        revision=revision,
+        uncommitted=uncommitted,
+        persona=persona,
+        model=model,
+        limits=limits,
+        network=tuple(net or ()),
+    )
+    return asyncio.run(_run(job, JsonLines() if as_json else Screen(), deliver=pr))
+
+
+def resume_command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
+    pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="Another model.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Go on with a run that was stopped, from its log."""
+    return asyncio.run(_resume(run, model, JsonLines() if as_json else Screen(), deliver=pr))
+
+
+async def _resume(name: str, model: str | None, show: Show, *, deliver: bool) -> int:
+    loaded = settings.load()
+    async with records.event_log(loaded.paths) as log:
+        session_id, entries = await runs.find_run(log, name)
+    ended = runs.is_done(entries)
+    started = runs.started(entries)
+    if ended is not None:
+        raise BadRequest(f"The run {started.run_id} is done ({ended.outcome}). Start another with hutch run.")
+    job = runs.Job(
+        prompt=started.prompt, repository="", persona=started.persona, model=model or started.model
+    )
+    return await _run(job, show, deliver=deliver, resume=(session_id, entries))
+
+
+async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume | None = None) -> int:
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    run_id = ""
+    try:
+        async with runs.open_run(
+            loaded,
+            job,
+            resume=resume,
+            on_delta=show.delta,
+            on_event=show.event,
+            on_progress=show.progress,
+            approve=show.approve if show.interactive else None,
+            ask=show.ask if show.interactive else None,
+        ) as opened:
+            run_id = opened.run_id
+            show.begin(opened)
+            worked = await opened.work(job.prompt)
+            change = None
+            if worked.changed:
+                patch, cut = await opened.workspace.patch(worked.first.id, worked.last.id)
+                show.patch(patch, cut)
+                if deliver and worked.ended.outcome == "done":
+                    change = await opened.deliver(worked)
+            show.end(worked, change, opened)
+            return OUTCOMES[worked.ended.outcome]
+    except asyncio.CancelledError:
+        with suppress(BrokenPipeError):
+            show.interrupted(run_id)
+        return exits.INTERRUPTED

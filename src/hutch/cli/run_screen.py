@@ -1,0 +1,240 @@
+"""What a person, or a program, sees of a run as it happens."""
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any, Protocol
+
+from hutch.app import runs
+from hutch.app.runs import events, llm
+from hutch.app.workspaces import Progress
+from hutch.domain.redaction import CleanStream
+
+SHOWN_LINES = 12  # of a tool's result
+SHOWN_LETTERS = 160  # of one line
+
+
+class Show(Protocol):
+    """Somebody who is told what happens."""
+
+    interactive: bool
+
+    def progress(self, progress: Progress) -> None: ...
+    def begin(self, opened: runs.Opened) -> None: ...
+    def delta(self, delta: llm.Delta) -> None: ...
+    def event(self, event: events.Event) -> None: ...
+    def patch(self, patch: bytes, cut: bool) -> None: ...
+    def end(self, worked: runs.Worked, change: runs.Change | None, opened: runs.Opened) -> None: ...
+    def interrupted(self, run_id: str) -> None: ...
+    async def approve(self, asked: events.ApprovalAsked, covers: runs.ApprovalRules) -> runs.Answer: ...
+    async def ask(self, question: str) -> str: ...
+
+
+class Screen:
+    """Lines for people, in colour on a terminal."""
+
+    def __init__(self) -> None:
+        self.interactive = os.isatty(0) and os.isatty(1)
+        self._colour = os.isatty(1)
+        self._clean: CleanStream | None = None
+        self._in_line = False  # something was written that is not ended by a newline
+        self._progress = False
+
+    def progress(self, progress: Progress) -> None:
+        if os.isatty(2):
+            of = f"/{progress.total:,}" if progress.total else ""
+            sys.stderr.write(f"\r\x1b[K{progress.step} {progress.done:,}{of}")
+            sys.stderr.flush()
+            self._progress = True
+
+    def begin(self, opened: runs.Opened) -> None:
+        if self._progress:
+            sys.stderr.write("\r\x1b[K")
+        self._clean = CleanStream(opened.bench.redactor)
+        record = opened.workspace.record
+        self._line(self._dim(f"session {opened.bench.session_id}, run {opened.run_id}"))
+        self._line(self._dim(f"workspace {record.id} ({record.mode_reason})"))
+        self._line(self._dim(f"model {opened.choice.name}: {opened.choice.reason}"))
+
+    def delta(self, delta: llm.Delta) -> None:
+        match delta:
+            case llm.Text() if self._clean:
+                self._write(self._clean.add(delta.text))
+            case llm.Again():
+                self._line(self._dim(f"the model broke off ({delta.reason}); trying again"))
+
+    def event(self, event: events.Event) -> None:
+        match event:
+            case events.ModelReplied():
+                if self._clean:
+                    self._write(self._clean.end())
+                self._end_line()
+            case events.ToolCalled():
+                self._line(f"{self._bold(event.tool)} {_arguments(event.arguments)}")
+            case events.ToolReturned():
+                self._result(event)
+            case events.RunEnded() if event.outcome != "done":
+                self._line(self._bold(f"{event.outcome.replace('_', ' ')}: {event.reason}"))
+            case events.ContextCompacted():
+                self._line(self._dim("the conversation was made shorter"))
+
+    def patch(self, patch: bytes, cut: bool) -> None:
+        self._line("")
+        for line in patch.decode(errors="replace").splitlines():
+            colour = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}.get(line[:1], "")
+            self._line(f"{colour}{_visible(line)}\x1b[0m" if self._colour and colour else _visible(line))
+        if cut:
+            self._line(self._dim("(the rest of the patch is not shown)"))
+
+    def end(self, worked: runs.Worked, change: runs.Change | None, opened: runs.Opened) -> None:
+        ended = worked.ended
+        self._line("")
+        if worked.summary:
+            self._line(_visible(worked.summary.strip(), lines=True))
+        if worked.tests:
+            self._line(f"tests: {worked.tests.text().splitlines()[0]}")
+        if not worked.changed:
+            self._line("Nothing was changed, so there is nothing to deliver.")
+        if change:
+            self._line(self._bold(f"pull request {change.id}: {change.title}"))
+            self._line(f"branch {change.branch} of {change.repository}")
+            self._line(f"look at it: hutch changes diff {change.id}")
+            self._line(f"merge it:   hutch changes merge {change.id}")
+        cost = "unpriced" if ended.cost_usd is None else f"${ended.cost_usd:.4f}"
+        tokens = (
+            f"{ended.input_tokens:,} tokens in ({ended.cached_tokens:,} cached), {ended.output_tokens:,} out"
+        )
+        self._line(self._dim(f"{ended.turns} turns, {tokens}, {cost}, {ended.duration_s:.1f} s"))
+
+    def interrupted(self, run_id: str) -> None:
+        self._end_line()
+        how = f" Go on with: hutch resume {run_id}" if run_id else ""
+        sys.stderr.write(f"hutch: stopped; nothing was delivered.{how}\n")
+
+    async def approve(self, asked: events.ApprovalAsked, covers: runs.ApprovalRules) -> runs.Answer:
+        covered = "; ".join(f"{rule.tool} {rule.pattern}".strip() for rule in covers)
+        self._line(f"{self._bold('may it?')} {asked.tool}: {_visible(asked.summary)}  ({asked.rule})")
+        wider = f", [s]ession or [a]lways: {covered}" if covers else ""
+        answer = (await _read_line(f"[y]es, [n]o{wider} > ")).strip().lower()
+        scope = {"s": "session", "a": "always"}.get(answer[:1], "once")
+        return runs.Answer(answer[:1] in ("y", "s", "a"), scope, by="terminal")  # type: ignore[arg-type]
+
+    async def ask(self, question: str) -> str:
+        self._line(f"{self._bold('the agent asks:')} {_visible(question, lines=True)}")
+        return await _read_line("> ")
+
+    def _result(self, event: events.ToolReturned) -> None:
+        lines = event.text.splitlines()
+        mark = "" if event.ok else "! "
+        for line in lines[:SHOWN_LINES]:
+            self._line(self._dim(f"  {mark}{_visible(line)[:SHOWN_LETTERS]}"))
+        if len(lines) > SHOWN_LINES:
+            self._line(self._dim(f"  … {len(lines) - SHOWN_LINES} more lines"))
+
+    def _write(self, text: str) -> None:
+        if text:
+            sys.stdout.write(_visible(text, lines=True))
+            sys.stdout.flush()
+            self._in_line = not text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            sys.stdout.write("\n")
+            self._in_line = False
+
+    def _line(self, text: str) -> None:
+        self._end_line()
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    def _bold(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self._colour else text
+
+    def _dim(self, text: str) -> str:
+        return f"\x1b[2m{text}\x1b[0m" if self._colour else text
+
+
+class JsonLines:
+    """One JSON object a line, for programs."""
+
+    interactive = False
+
+    def progress(self, progress: Progress) -> None:
+        self._print("progress", step=progress.step, done=progress.done, total=progress.total)
+
+    def begin(self, opened: runs.Opened) -> None:
+        self._print(
+            "begin",
+            session=opened.bench.session_id,
+            run=opened.run_id,
+            workspace=opened.workspace.record.id,
+            model=opened.choice.name,
+            reason=opened.choice.reason,
+        )
+
+    def delta(self, delta: llm.Delta) -> None:
+        """Whole messages come as events."""
+
+    def event(self, event: events.Event) -> None:
+        self._print("event", event=json.loads(events.to_json(event)))
+
+    def patch(self, patch: bytes, cut: bool) -> None:
+        self._print("diff", patch=patch.decode(errors="replace"), cut=cut)
+
+    def end(self, worked: runs.Worked, change: runs.Change | None, opened: runs.Opened) -> None:
+        self._print(
+            "end",
+            outcome=worked.ended.outcome,
+            reason=worked.ended.reason,
+            title=worked.title,
+            summary=worked.summary,
+            changed=worked.changed,
+            tests=worked.tests.data() if worked.tests else None,
+            change=change
+            and {"id": change.id, "branch": change.branch, "commit": change.commit, "url": change.url},
+            cost_usd=worked.ended.cost_usd,
+            turns=worked.ended.turns,
+        )
+
+    def interrupted(self, run_id: str) -> None:
+        self._print("interrupted", run=run_id)
+
+    async def approve(self, asked: events.ApprovalAsked, covers: runs.ApprovalRules) -> runs.Answer:
+        return runs.Answer(allowed=False)
+
+    async def ask(self, question: str) -> str:
+        return ""
+
+    def _print(self, kind: str, **fields: Any) -> None:
+        sys.stdout.write(json.dumps({"type": kind, **fields}) + "\n")
+        sys.stdout.flush()
+
+
+async def _read_line(prompt: str) -> str:
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    line: str = await asyncio.to_thread(sys.stdin.readline)
+    return line.rstrip("\n")
+
+
+def _arguments(text: str) -> str:
+    try:
+        given = json.loads(text or "{}")
+    except ValueError:
+        given = text
+    if isinstance(given, dict):
+        text = "  ".join(
+            f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+            for name, value in given.items()
+        )
+    line = _visible(text.replace("\n", " ⏎ "))
+    return line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
+
+
+def _visible(text: str, *, lines: bool = False) -> str:
+    """Text from anywhere that cannot drive the terminal."""
+    kept = "\n\t" if lines else "\t"
+    return "".join(
+        letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text
+    )

@@ -1,0 +1,30 @@
+"""A change: a branch with a commit that somebody can review and merge."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ChangeState = Literal["open", "merged", "closed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A proposal, where it lies, and what became of it."""
+
+    id: str
+    session_id: str
+    run_id: str
+    repository: str  # an address, or a directory of this machine
+    branch: str
+    base: str  # the branch that it is for
+    base_commit: str
+    commit: str
+    title: str
+    body: str
+    tests: str  # what the tests said, in a line; empty when there are none
+    state: ChangeState = "open"
+    created_ms: int
+    merged_commit: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"{self.repository}#{self.branch}"

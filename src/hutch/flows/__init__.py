@@ -1,0 +1,1 @@
+"""What users ask for, each story in one file."""

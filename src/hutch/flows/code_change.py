@@ -1,0 +1,170 @@
+"""A prompt becomes a tested change: the agent works in the workspace, the tests have the last word.
+
+The story is the same for a first go and for one that goes on after a crash or an
+interruption: the log tells how far it got, and everything is made from the log.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hutch.agent.approval import Approvals
+from hutch.agent.context import system_prompt
+from hutch.agent.conversation import Conversation
+from hutch.agent.limits import RunLimits, Spent
+from hutch.agent.loop import OnDelta, Run
+from hutch.agent.persona import Persona
+from hutch.agent.testing.report import Report
+from hutch.agent.tools.run_tests import run as run_tests
+from hutch.agent.tools.seam import Context
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.errors import NotFound
+from hutch.domain.events import (
+    Entry,
+    Event,
+    ModelReplied,
+    RanTests,
+    RunEnded,
+    RunStarted,
+    SnapshotTaken,
+)
+from hutch.domain.ids import SessionId
+from hutch.domain.redaction import Redactor
+from hutch.llm.seam import Model, Usage
+from hutch.store.seam import EventLog
+from hutch.workspace.storage import Snapshot
+
+FIRST_LINE_LETTERS = 72
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(slots=True)
+class Bench:
+    """All that a run works with; whoever opens these closes them."""
+
+    session_id: SessionId
+    log: EventLog
+    model: Model
+    persona: Persona
+    toolbox: Toolbox
+    context: Context
+    redactor: Redactor
+    limits: RunLimits
+    approvals: Approvals
+    on_delta: OnDelta = lambda delta: None
+    on_event: OnEvent = lambda event: None
+    told: list[Event] = field(default_factory=list)  # what the jail tells, for the log
+    inbox: list[str] = field(default_factory=list)  # what people say meanwhile
+
+    async def append(self, events: Sequence[Event]) -> int:
+        """Write events, then tell them; the number of the last one."""
+        head = await self.log.append(self.session_id, events)
+        for event in events:
+            self.on_event(event)
+        return head.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What came of a run."""
+
+    ended: RunEnded
+    title: str
+    summary: str
+    first: Snapshot  # before it began
+    last: Snapshot
+    tests: Report | None = None  # the last word on it, when something was changed and there are tests
+
+    @property
+    def changed(self) -> bool:
+        return self.first.tree != self.last.tree
+
+
+async def begin(bench: Bench, run_id: str, prompt: str) -> Worked:
+    """Take up a prompt."""
+    first = await bench.context.workspace.snapshot("before the run")
+    started = RunStarted(
+        run_id=run_id,
+        prompt=bench.redactor.clean(prompt),
+        persona=bench.persona.name,
+        model=bench.model.name,
+        workspace=bench.context.workspace.record.id,
+    )
+    taken = SnapshotTaken(snapshot=first.id, tree=first.tree, reason=first.reason)
+    last_seq = await bench.append([taken, started])
+    conversation = Conversation()
+    conversation.apply(started, last_seq)
+    return await _work(bench, run_id, conversation, Spent(), first)
+
+
+async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
+    """Take a run up again where its log ends."""
+    conversation, spent, first = Conversation(), Spent(), 0
+    for entry in entries:
+        match entry.event:
+            case SnapshotTaken() if not conversation.task:
+                first = entry.event.snapshot
+            case ModelReplied():
+                reply = entry.event
+                usage = Usage(reply.input_tokens, reply.cached_tokens, 0, reply.output_tokens)
+                spent.add(usage, reply.cost_usd)
+            case RunEnded():
+                spent.before_s = entry.event.duration_s
+        conversation.apply(entry.event, entry.seq)
+    snapshot = bench.context.workspace.snapshots.get(first)
+    return await _work(bench, run_id, conversation, spent, snapshot)
+
+
+async def _work(
+    bench: Bench, run_id: str, conversation: Conversation, spent: Spent, first: Snapshot
+) -> Worked:
+    context = bench.context
+    system = await system_prompt(
+        bench.persona,
+        context.workspace,
+        jail_path=context.jail.workspace,
+        network=context.jail.policy.network,
+    )
+    run = Run(
+        run_id=run_id,
+        model=bench.model,
+        toolbox=bench.toolbox,
+        context=context,
+        system=system,
+        limits=bench.limits,
+        approvals=bench.approvals,
+        append=bench.append,
+        redactor=bench.redactor,
+        on_delta=bench.on_delta,
+        conversation=conversation,
+        spent=spent,
+        told=bench.told,
+        inbox=bench.inbox,
+        verify=lambda: _verified(bench, run_id, first),
+        snapshot=first.id,
+    )
+    ended = await run.go()
+    last = await context.workspace.snapshot("after the run")
+    if last.id != run.snapshot:
+        await bench.append([SnapshotTaken(snapshot=last.id, tree=last.tree, reason=last.reason)])
+    data = run.conclusion.data if run.conclusion else {}
+    text = run.conclusion.text if run.conclusion and not data else str(data.get("summary", ""))
+    title = str(data.get("title") or _first_line(conversation.task))
+    return Worked(ended, title, text, first, last, run.verdict)
+
+
+async def _verified(bench: Bench, run_id: str, first: Snapshot) -> Report | None:
+    """The tests once more, unless the agent ran them after its last change or changed nothing."""
+    now = await bench.context.workspace.snapshot("when the agent was done")
+    if now.tree == first.tree:
+        return None
+    try:
+        report = await run_tests(bench.context, [])
+    except NotFound:
+        return None  # there are none
+    await bench.append([RanTests(run_id=run_id, **report.data())])
+    return report
+
+
+def _first_line(prompt: str) -> str:
+    line = prompt.strip().splitlines()[0] if prompt.strip() else "A change"
+    return line if len(line) <= FIRST_LINE_LETTERS else f"{line[: FIRST_LINE_LETTERS - 1]}…"

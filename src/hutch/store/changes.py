@@ -1,0 +1,69 @@
+"""The changes of an installation, as rows."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, insert, select, update
+
+from hutch.domain.change import Change, ChangeState
+from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.store.database import open_database, plain_errors
+from hutch.store.schema import changes
+
+T = TypeVar("T")
+
+
+class Changes:
+    """Proposed changes, kept in the installation's database."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def add(self, change: Change) -> None:
+        await self._run(lambda connection: connection.execute(insert(changes).values(asdict(change))))
+
+    async def list(self, *, state: ChangeState | None = None, limit: int = 100) -> "list[Change]":
+        """The newest first."""
+        wanted = select(changes).order_by(changes.c.id.desc()).limit(limit)
+        if state is not None:
+            wanted = wanted.where(changes.c.state == state)
+        rows = await self._run(lambda connection: connection.execute(wanted).mappings().all())
+        return [Change(**row) for row in rows]
+
+    async def find(self, name: str) -> Change:
+        """A change by its id, the beginning of it, its branch, or `last`."""
+        found = await self.list(limit=1 if name == "last" else 10_000)
+        fitting = [
+            each for each in found if name == "last" or each.id.startswith(name) or each.branch == name
+        ]
+        if not fitting:
+            raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
+        if len(fitting) > 1 and fitting[0].id != name:
+            raise BadRequest(f"'{name}' fits {len(fitting)} changes. Give more of the id.")
+        return fitting[0]
+
+    async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
+        """An open change is merged or closed; only the first who says so is right."""
+        wanted = (
+            update(changes)
+            .where(changes.c.id == change.id, changes.c.state == "open")
+            .values(state=state, merged_commit=merged_commit)
+        )
+        count = await self._run(lambda connection: connection.execute(wanted).rowcount)
+        if count != 1:
+            raise Conflict(f"The change {change.id} is no longer open.")
+
+    async def _run(self, work: Callable[[Connection], T]) -> T:
+        return await asyncio.to_thread(self._run_now, work)
+
+    def _run_now(self, work: Callable[[Connection], T]) -> T:
+        with plain_errors(self._path):
+            engine = open_database(self._path)
+            try:
+                with engine.connect() as connection:
+                    return work(connection)
+            finally:
+                engine.dispose()

@@ -1,0 +1,166 @@
+"""A prompt becomes a tested change, and whatever goes wrong ends in exactly one way."""
+
+# ruff: noqa: ASYNC110 (there is nothing to wait for but what is inside)
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.agent.benches import BROKEN, FIX, Wishes, call, entries, open_bench, replies
+
+from hutch.agent.limits import RunLimits
+from hutch.domain import events
+from hutch.flows.code_change import begin, go_on
+
+pytestmark = pytest.mark.anyio
+
+FINISH = {"calls": [call("finish", title="Add, not subtract", summary="The sign was wrong.")]}
+MENDING = replies(
+    {"when": {"tool": "run_tests", "contains": "1 passed"}, **FINISH},
+    {"when": {"tool": "read_file", "contains": "a - b"}, "calls": [call("edit_file", **FIX)]},
+    {"text": "Let me see.", "calls": [call("run_tests"), call("read_file", path="adding.py")]},
+    {"calls": [call("run_tests")], "times": 3},
+)
+
+
+async def test_a_failing_test_is_mended(tmp_path: Path) -> None:
+    async with open_bench(tmp_path, Wishes(BROKEN, MENDING)) as bench:
+        worked = await begin(bench, "run_1", "Make the test pass.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+        assert (worked.ended.outcome, worked.ended.turns) == ("done", 4)
+        assert (worked.title, worked.summary) == ("Add, not subtract", "The sign was wrong.")
+        assert worked.changed
+        patch, _ = await bench.context.workspace.patch(worked.first.id, worked.last.id)
+    assert b"-    return a - b\n+    return a + b\n" in patch
+    assert [(e.passed, e.failed) for e in log if isinstance(e, events.RanTests)] == [(0, 1), (1, 0)]
+    assert [e.path for e in log if isinstance(e, events.FileChanged)] == ["adding.py"]
+    types = [event.type for event in log if event.type != "snapshot.taken"]
+    assert types == [
+        *("session.opened", "run.started", "model.replied"),
+        *("tool.called", "tests.run", "tool.returned", "tool.called", "tool.returned", "model.replied"),
+        *("tool.called", "file.changed", "tool.returned", "model.replied"),
+        *("tool.called", "tests.run", "tool.returned", "model.replied", "tool.called", "tool.returned"),
+        "run.ended",
+    ]
+
+
+async def test_the_tests_have_the_last_word(tmp_path: Path) -> None:
+    wrong = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a * b"}]}
+    cassette = replies({"calls": [call("edit_file", **wrong)]}, FINISH)
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Make the test pass.")
+    assert worked.ended.outcome == "tests_failing"
+    assert worked.tests is not None and "1 failed" in worked.tests.text()
+
+
+async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
+    async with open_bench(tmp_path, Wishes(BROKEN, replies({"text": "It subtracts."}))) as bench:
+        worked = await begin(bench, "run_1", "What does it do?")
+    assert (worked.ended.outcome, worked.changed, worked.tests) == ("done", False, None)
+    assert (worked.title, worked.summary) == ("What does it do?", "It subtracts.")
+
+
+async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
+    cassette = replies(
+        {"calls": [call("telepathy"), {"tool": "read_file", "args": "{"}, call("read_file", file="x")]},
+        {"calls": [call("read_file", path="../../etc/passwd"), call("read_file", path="nothing.py")]},
+        FINISH,
+    )
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        await begin(bench, "run_1", "Try.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
+    assert "There is no tool 'telepathy'" in told[0]
+    assert "the arguments are not JSON" in told[1]
+    assert "`path` is missing; `file` is not known" in told[2]
+    assert "leads out of the workspace" in told[3]
+    assert "'nothing.py' does not exist" in told[4]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (RunLimits(turns=3), "3 turns"),
+        (RunLimits(tokens=1), "tokens"),
+        (RunLimits(timeout_s=1.5), "seconds, which is the limit"),
+    ],
+)
+async def test_a_limit_ends_a_run_and_says_so(tmp_path: Path, limits: RunLimits, words: str) -> None:
+    cassette = replies({"calls": [call("bash", command="sleep 0.3; date +%N")], "times": 1000})
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette, limits=limits)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+    assert worked.ended.outcome == "limit_reached"
+    assert words in worked.ended.reason
+
+
+async def test_going_in_circles_is_stopped(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("read_file", path="nothing.py")], "times": 1000})
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+    assert (worked.ended.outcome, worked.ended.turns) == ("limit_reached", 6)
+    assert "went in circles" in worked.ended.reason
+
+
+async def test_a_model_that_cannot_be_had_fails_the_run(tmp_path: Path) -> None:
+    cassette = replies({"fault": {"status": 529}, "times": 9})
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+    assert worked.ended.outcome == "failed"
+    assert "Tried 3 times" in worked.ended.reason
+
+
+async def test_cancelling_leaves_no_process_and_a_log_that_says_so(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("bash", command="sleep 4242", timeout_s=600)]})
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        task = asyncio.create_task(begin(bench, "run_1", "Go."))
+        while (await bench.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code:
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await bench.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code == 1
+        last = (await entries(bench.log, bench.session_id))[-1].event
+    assert isinstance(last, events.RunEnded) and last.outcome == "cancelled"
+
+
+async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
+    cassette = replies(
+        {
+            "text": "the key hunter2-hunter2",
+            "calls": [call("bash", command="echo hunter2-hunter2 > f; cat f")],
+        },
+        FINISH,
+    )
+    wishes = Wishes(BROKEN, cassette, secrets=["hunter2-hunter2"])
+    async with open_bench(tmp_path, wishes) as bench:
+        await begin(bench, "run_1", "Print hunter2-hunter2.")
+        log = await entries(bench.log, bench.session_id)
+        kept = [entry for entry in log if "hunter2" in repr(entry.event)]
+    assert kept == []
+
+
+async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        bench.inbox.append("Mind the tests.")
+        await begin(bench, "run_1", "Go.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert events.MessageSent(author="user", text="Mind the tests.") in log
+
+
+async def test_a_run_goes_on_from_its_log(tmp_path: Path) -> None:
+    """As after a kill: the log ends in the middle of a call, and another process takes it up."""
+    wishes = Wishes(BROKEN, MENDING)
+    async with open_bench(tmp_path, wishes) as bench:
+        session_id, log = bench.session_id, bench.log
+        task = asyncio.create_task(begin(bench, "run_1", "Make the test pass."))
+        while not any(isinstance(e.event, events.FileChanged) for e in await entries(log, session_id)):
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    async with open_bench(tmp_path, wishes, session_id) as bench:
+        worked = await go_on(bench, "run_1", await entries(bench.log, session_id))
+        changed = [e for e in await entries(bench.log, session_id) if isinstance(e.event, events.FileChanged)]
+        assert worked.ended.outcome == "done"
+        assert len(changed) == 1  # the edit was not made again
