@@ -48,11 +48,6 @@ class Hunk:
         """What is there afterwards."""
         return tuple(piece for piece in self.pieces if piece.sign != "-")
 
-    @property
-    def changes(self) -> bool:
-        """Whether anything is removed or added."""
-        return any(sign != " " for sign, _ in self.lines)
-
 
 @dataclass(frozen=True, slots=True)
 class FileOperation:
