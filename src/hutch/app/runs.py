@@ -17,7 +17,15 @@ from hutch.app import jails, models, records, workspaces
 from hutch.domain import events
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.events import ChangeProposed, Entry, Event, RunEnded, RunStarted, SessionOpened
+from hutch.domain.events import (
+    ChangeProposed,
+    Entry,
+    Event,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    SessionOpened,
+)
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
@@ -51,6 +59,7 @@ __all__ = [
 
 ApprovalRules = tuple[Rule, ...]
 Resume = tuple[SessionId, Sequence[Entry]]
+FINAL = ("done", "tests_failing")
 AUTHOR = "Hutch <hutch@localhost>"
 
 
@@ -112,6 +121,12 @@ class Opened:
         )
         await self.bench.append([event])
         return change
+
+
+    async def finish(self, worked: Worked) -> None:
+        """End the session of a run that is over; one that was stopped can still go on."""
+        if worked.ended.outcome in FINAL:
+            await self.bench.append([SessionEnded(outcome="done", reason=worked.ended.reason)])
 
 
 def changes_of(loaded: Loaded) -> Changes:
@@ -221,7 +236,7 @@ def started(entries: Sequence[Entry]) -> RunStarted:
 def is_done(entries: Sequence[Entry]) -> RunEnded | None:
     """How a run ended, if it ended for good."""
     ended = [each.event for each in entries if isinstance(each.event, RunEnded)]
-    return ended[-1] if ended and ended[-1].outcome in ("done", "tests_failing") else None
+    return ended[-1] if ended and ended[-1].outcome in FINAL else None
 
 
 async def _read(log: EventLog, session_id: SessionId) -> list[Entry]:

@@ -121,6 +121,7 @@ async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume 
                 show.patch(patch, cut)
                 if deliver and worked.ended.outcome == "done":
                     change = await opened.deliver(worked)
+            await opened.finish(worked)
             show.end(worked, change, opened)
             return OUTCOMES[worked.ended.outcome]
     except asyncio.CancelledError:
