@@ -2,16 +2,19 @@
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.ordinary import pytest_as
 from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
 
-from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
+from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
 from hutch.workspace.files import MOST_TOLD, Files, Status
-from hutch.workspace.values import Entry, FileChange
+from hutch.workspace.values import Entry, FileChange, Write
 
+ROOT = Path(__file__).parents[2]
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"
 
 
@@ -208,6 +211,8 @@ def test_what_root_makes_belongs_to_the_trees_owner(tree: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may do anything")
 def test_what_an_ordinary_user_may_not_do_changes_nothing(files: Files, tree: Path) -> None:
+    (tree / "src/locked/inside").mkdir(parents=True)
+    (tree / "src/locked").chmod(0o555)
     (tree / "src").chmod(0o555)
     (tree / "a").chmod(0o000)
     before = {name: about[1:] for name, about in _seen_readable(tree).items()}
@@ -216,6 +221,9 @@ def test_what_an_ordinary_user_may_not_do_changes_nothing(files: Files, tree: Pa
         lambda: files.create("src/new", b"1"),
         lambda: files.delete("src/c"),
         lambda: files.move("src/c", "c"),
+        lambda: files.delete("src/deep"),
+        lambda: files.delete("src/locked"),
+        lambda: files.move("src/deep", "deep"),
         lambda: files.read_bytes("a"),
         lambda: files.write("a", b"1"),
     ):
@@ -240,6 +248,43 @@ def _seen_readable(tree: Path) -> dict[str, tuple[object, ...]]:
 def test_an_ordinary_user_can_do_the_same() -> None:
     pytest_as(
         65534,
-        *(f"workspace/test_{name}.py" for name in ("files", "change", "ranges", "relocate", "listing")),
+        *(f"workspace/test_{name}.py" for name in ("files", "change", "ranges", "relocate", "watch")),
         timeout_s=600,
     )
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+    """A real one, of 200 KiB, in namespaces of its own."""
+    run = "import sys; from tests.workspace.test_files import fill_up; fill_up(sys.argv[1])"
+    script = 'mount -t tmpfs -o size=200k tmpfs "$2" || exit 77; exec "$0" -c "$1" "$2"'
+    ran = subprocess.run(
+        [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            script,
+            sys.executable,
+            run,
+            tmp_path,
+        ],
+        env={"PATH": os.defpath, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+    )
+    if ran.returncode == 77 or "unshare failed" in ran.stderr:
+        pytest.skip(f"no file system can be mounted here: {ran.stderr.strip()}")
+    assert ran.returncode == 0, ran.stderr[-3000:]
+
+
+def fill_up(place: str) -> None:
+    tree = make_place(Path(place))
+    before = everything(tree)
+    files = opened(tree)
+    with pytest.raises(LimitReached, match="No room for 'large'"):
+        files.change([Write("a", b"new", None, sha(ALPHA)), Write("large", b"x" * 300_000, None, None)])
+    assert everything(tree) == before
+    assert files.write("small", b"x" * 10_000).kind == "created"
+    close(files)

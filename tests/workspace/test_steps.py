@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import Conflict, HutchError
 from hutch.workspace.calls import Calls
 
 ROUNDS = 1500
@@ -100,40 +100,106 @@ def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what:
     assert failed > ROUNDS / 10
 
 
+class Late(Calls):
+    """Somebody does something right before a file is exchanged or taken away, after it was looked at."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self.do = do
+
+    def exchange(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
+        if name.isdigit() and self.do is not None:
+            do, self.do = self.do, None
+            do()
+        super().exchange(fd, name, to_fd, to_name)
+
+    def rename(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
+        if to_name.isdigit() and self.do is not None:
+            do, self.do = self.do, None
+            do()
+        super().rename(fd, name, to_fd, to_name)
+
+
+def put_another(place: Path) -> None:
+    (place.parent / "new").write_bytes(b"theirs")
+    (place.parent / "new").rename(place)
+
+
+def write_into(place: Path) -> None:
+    """Into the same file, the same number of bytes, and hide it by setting the times back."""
+    at = place.stat()
+    with place.open("r+b") as file:
+        file.write(b"THEIRS")
+    os.utime(place, ns=(at.st_atime_ns, at.st_mtime_ns))
+
+
+def put_a_directory(place: Path) -> None:
+    place.unlink()
+    place.mkdir()
+    (place / "theirs").touch()
+
+
+def put_a_link(place: Path) -> None:
+    place.unlink()
+    place.symlink_to("../outside/secret")
+
+
+@pytest.mark.parametrize("do", [put_another, write_into, put_a_directory, put_a_link, Path.unlink])
+@pytest.mark.parametrize("work", ["write", "delete", "move"])
+def test_what_comes_at_the_very_last_moment_stays(
+    tree: Path, do: Callable[[Path], object], work: str
+) -> None:
+    outside = everything(tree.parent / "outside")
+    expected = make_place(tree.parent / "expected")
+    do(expected / "a")
+    files = opened(tree, Late(lambda: do(tree / "a")))
+    with pytest.raises(HutchError, match=r"Nothing was changed, since .* 'a' failed"):
+        {
+            "write": lambda: files.write("a", b"ours", if_hash=sha(b"alpha\n")),
+            "delete": lambda: files.delete("a"),
+            "move": lambda: files.move("a", "b", replace=True),
+        }[work]()
+    close(files)
+    assert contents(tree) == contents(expected)
+    assert everything(tree.parent / "outside") == outside
+
+
+def contents(tree: Path) -> dict[str, tuple[object, ...]]:
+    return {name: about[:2] for name, about in everything(tree).items()}
+
+
 def test_what_comes_at_the_last_moment_is_not_overwritten(tree: Path) -> None:
-    """Somebody in the jail, who knows of no lock, adds lines to a file that we keep emptying."""
-    place, new = tree / "log", tree / "log.new"
+    """Somebody in the jail, who asks for no lock, changes a file twice in a row while we replace it."""
+    rounds = 250
+    place = tree / "file"
     place.write_bytes(b"")
+
+    def put(content: bytes) -> None:
+        (tree / "file.new").write_bytes(content)
+        (tree / "file.new").rename(place)
+
+    def other() -> None:
+        theirs = opened(tree)
+        for number in range(rounds):
+            while True:
+                with theirs.exclusive():  # so that it is really we who emptied it, for good
+                    if place.read_bytes() == b"":
+                        break
+            put(b"%d first" % number)
+            put(b"%d" % number)
+
     files = opened(tree)
-    stop = threading.Event()
-    added: list[bytes] = []
-
-    def add() -> None:
-        for number in itertools.count():
-            if stop.is_set():
-                return
-            new.write_bytes(place.read_bytes() + b"%d\n" % number)
-            new.rename(place)
-            added.append(b"%d" % number)
-
-    other = threading.Thread(target=add)
-    other.start()
-    taken: set[bytes] = set()
-    emptied = conflicts = 0
-    try:
-        while emptied < 100 or conflicts < 20:
-            data, _ = files.read_bytes("log")
-            try:
-                files.write("log", b"", if_hash=sha(data))
-                taken.update(data.split())
-                emptied += 1
-            except HutchError:
-                conflicts += 1
-    finally:
-        stop.set()
-        other.join()
-    assert set(added) == taken | set(place.read_bytes().split())
-    assert not list((tree.parent / "journal").iterdir())
+    seen: set[bytes] = set()
+    pid = os.fork()
+    if pid == 0:
+        other()
+        os._exit(0)
+    while (data := files.read_bytes("file")[0]) != b"%d" % (rounds - 1):
+        if data:
+            with contextlib.suppress(Conflict):
+                files.write("file", b"", if_hash=sha(data))
+                seen.add(data)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert not {b"%d" % number for number in range(rounds - 1)} - seen
     close(files)
 
 

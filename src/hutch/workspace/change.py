@@ -17,7 +17,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.workspace.calls import digest_of
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.journal import Staging
-from hutch.workspace.steps import Step, shown
+from hutch.workspace.steps import Step, shown, stamp_of
 from hutch.workspace.values import Delete, FileChange, Move, Operation, Write
 
 USUAL_MODE = 0o644
@@ -33,6 +33,7 @@ class Found:
     """A file as it was."""
 
     mark: str
+    stamp: str
     digest: str  # of a link: of what it leads to
     mode: int
     owner: tuple[int, int]
@@ -68,6 +69,11 @@ class Change:
         self.tree = tree
         self.slots: dict[Key, Slot] = {}
         self.changes: list[FileChange] = []
+
+    def present(self, path: str) -> str | None:
+        """The hash of what a write to this path would replace."""
+        holds = self._slot(path, follow=True).holds
+        return holds.digest if holds else None
 
     def follow(self, operations: Sequence[Operation]) -> None:
         """Check each against what is there once those before it are done; Conflict when one does not hold."""
@@ -137,7 +143,7 @@ class Change:
         for slot in changed:
             if slot.found is not None and (id(slot.found) in wanted or not isinstance(slot.holds, New)):
                 name = taken[id(slot.found)] = staging.new_name()
-                first.append(Step("take", slot.path, name, expected=slot.found.mark))
+                first.append(Step("take", slot.path, name, "", slot.found.mark, slot.found.stamp))
         made: set[str] = set()
         for slot in changed:
             match slot.holds:
@@ -147,7 +153,7 @@ class Change:
                     except OSError as error:
                         raise as_house_error(error, slot.path) from None
                     if slot.found is not None and id(slot.found) not in taken:
-                        first.append(Step("swap", slot.path, name, mark, slot.found.mark))
+                        first.append(Step("swap", slot.path, name, mark, slot.found.mark, slot.found.stamp))
                         continue
                 case Found() as old:
                     name, mark = taken[id(old)], old.mark
@@ -253,10 +259,11 @@ def find(tree: Directory, path: str) -> Found | None:
         return None
     owner = (at.st_uid, at.st_gid)
     if stat.S_ISLNK(at.st_mode):
+        mark = f"link:{tree.read_link(path)}"
         digest, file = hash_file(tree, path)
-        return Found(f"link:{tree.read_link(path)}", digest, stat.S_IMODE(file.st_mode), owner)
+        return Found(mark, stamp_of(at), digest, stat.S_IMODE(file.st_mode), owner)
     digest, file = hash_file(tree, path)
-    return Found(f"sha:{digest}", digest, stat.S_IMODE(file.st_mode), owner)
+    return Found(f"sha:{digest}", stamp_of(file), digest, stat.S_IMODE(file.st_mode), owner)
 
 
 def hash_file(tree: Directory, path: str) -> tuple[str, os.stat_result]:

@@ -5,17 +5,18 @@ change goes through the journal, so it is made as a whole or not at all, and is
 told with the hash of what was there and of what is there now.
 """
 
-import contextlib
+import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
-from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.workspace.calls import Calls
-from hutch.workspace.change import Change, find, hash_file, locate, make_step, read_file
+from hutch.workspace.change import Change, hash_file, locate, make_step, read_file
 from hutch.workspace.directory import Directory
 from hutch.workspace.journal import Journal, Staging
 from hutch.workspace.listing import KINDS, Page, Walk, list_page
@@ -102,12 +103,15 @@ class Files:
     ) -> FileChange:
         """Give a file this content, whatever it had, or only if that has the hash `if_hash`."""
         with self.exclusive():
-            if if_hash is not None:
-                return self._change([Write(path, data, mode, if_hash)])[0]
-            for _ in range(TRIES - 1):
-                with contextlib.suppress(Conflict):
-                    return self._change([Write(path, data, mode, self._present(path))])[0]
-            return self._change([Write(path, data, mode, self._present(path))])[0]
+            tries = 1 if if_hash is not None else TRIES
+            while True:
+                change, tries = Change(self.tree), tries - 1
+                before = if_hash if if_hash is not None else change.present(path)
+                try:
+                    return self._make(change, [Write(path, data, mode, before)])[0]
+                except Conflict:
+                    if not tries:
+                        raise
 
     def create(self, path: str, data: bytes = b"", *, mode: int | None = None) -> FileChange:
         """Make a file that must not exist, and the directories above it."""
@@ -153,26 +157,51 @@ class Files:
             if before is not None:
                 return self._change([Delete(path, before)])
             told = self._told(path, "deleted")
-            mark = self._mark(path)
             try:
-                self.journal.change(lambda staging: [Step("take", path, staging.new_name(), expected=mark)])
-            except (AcrossLayers, Denied):
-                # A directory that may not be renamed as a whole can still be emptied.
-                if kind != stat.S_IFDIR:
-                    raise
-                self.tree.remove(path)
+                with self._made_writable(path):
+                    mark = self._mark(path)
+                    self.journal.change(
+                        lambda staging: [Step("take", path, staging.new_name(), expected=mark)]
+                    )
+            except AcrossLayers:
+                self._empty(path)
             return told
 
     def _change(self, operations: Sequence[Operation]) -> list[FileChange]:
-        change = Change(self.tree)
+        return self._make(Change(self.tree), operations)
+
+    def _make(self, change: Change, operations: Sequence[Operation]) -> list[FileChange]:
         change.follow(operations)
         self.journal.change(change.steps)
         return change.changes
 
-    def _present(self, path: str) -> str | None:
-        _, path, missing = locate(self.tree, path, follow=True)
-        found = None if missing else find(self.tree, path)
-        return found.digest if found else None
+    def _empty(self, path: str) -> None:
+        """Delete a directory that cannot be taken away as a whole."""
+        try:
+            self.tree.remove(path)
+        except HutchError as error:
+            error.args = (f"Only a part of '{shown(path)}' could be deleted. {error}",)
+            raise
+
+    @contextmanager
+    def _made_writable(self, path: str) -> Iterator[None]:
+        """A directory can be renamed only by who may write to it; its mode is set back if that fails."""
+        with self.tree.parent(path) as (fd, name):
+            held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+        try:
+            found = os.fstat(held).st_mode
+            if not stat.S_ISDIR(found) or found & stat.S_IWUSR or os.geteuid() == 0:
+                yield
+                return
+            this = Path(f"/proc/self/fd/{held}")  # the very thing that we hold
+            this.chmod(found | stat.S_IRWXU)
+            try:
+                yield
+            except BaseException:
+                this.chmod(found)
+                raise
+        finally:
+            os.close(held)
 
     def _kind(self, path: str) -> int | None:
         try:

@@ -287,7 +287,7 @@ def _lock(fd: int) -> None:
                     "Try again when it is done."
                 ) from None
         time.sleep(wait_s)
-        wait_s = min(2 * wait_s, 0.02)
+        wait_s = min(2 * wait_s, 0.005)
 
 
 def _mount_of(fd: int) -> str:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.workspace.calls import CHUNK_BYTES
 from hutch.workspace.change import open_file
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.encoding import decode
@@ -25,6 +24,7 @@ from hutch.workspace.text import Text, ending, printable, split_lines
 WHOLE_BYTES = 8 * 1024 * 1024  # more than that is a large file
 MOST_BYTES = 1024 * 1024  # told at once, of lines or of bytes
 SAMPLE_BYTES = 64 * 1024
+CHUNK_BYTES = 1024 * 1024
 HEAD_BYTES = 64
 ENDS = re.compile("\r\n|\n|\r")
 KINDS = (

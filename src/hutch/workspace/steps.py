@@ -48,6 +48,7 @@ class Step:
     staged: str = ""  # its name in the staging directory, before or after
     mark: str = ""  # of what comes to `path`, or to `to`
     expected: str = ""  # the mark of what must have been at `path`
+    stamp: str = ""  # number, size and times of what was read at `path`
     to: str = ""  # where it goes; of what is removed: where its copy is
 
     def __str__(self) -> str:
@@ -57,6 +58,8 @@ class Step:
 def perform(step: Step, tree: Directory, staging: int, calls: Calls) -> None:
     """Make a step; Conflict when something else was there than planned."""
     with tree.parent(step.path) as (fd, name):
+        if step.stamp and stamp_of(calls.look(fd, name)) != step.stamp:
+            raise _changed(step)
         try:
             match step.do:
                 case "take":
@@ -93,9 +96,16 @@ def _held(tree: Directory, path: str) -> Iterator[tuple[int, str]]:
 
 def _check(step: Step, fd: int, name: str, mark: str, calls: Calls) -> None:
     if not is_marked(fd, name, mark, calls):
-        raise Conflict(
-            f"'{shown(step.path)}' was changed by somebody else at this very moment. Read it again."
-        )
+        raise _changed(step)
+
+
+def _changed(step: Step) -> Conflict:
+    return Conflict(f"'{shown(step.path)}' was changed by somebody else at this very moment. Read it again.")
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """Another one as soon as somebody writes to a file or puts another in its place."""
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
 
 
 def revert(step: Step, tree: Directory, staging: int, calls: Calls) -> bool:
