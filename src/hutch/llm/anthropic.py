@@ -1,14 +1,15 @@
 """Anthropic's models, through its own client library."""
 
+import re
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import anthropic
 
 from hutch.llm.faults import Transient
-from hutch.llm.provider import Account, json_object, translated
+from hutch.llm.order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.provider import Account, CallIds, Meter, json_object
 from hutch.llm.seam import (
-    Call,
     CallArguments,
     CallEnded,
     CallStarted,
@@ -24,6 +25,7 @@ from hutch.llm.seam import (
     Thinking,
     Usage,
 )
+from hutch.llm.trouble import plain, translated
 
 FINISHES: dict[str | None, FinishReason] = {
     "end_turn": "stop",
@@ -36,6 +38,7 @@ FINISHES: dict[str | None, FinishReason] = {
 CACHE = {"cache_control": {"type": "ephemeral"}}
 # Anthropic looks back twenty blocks for what it has cached; two marks on the way keep long turns in reach.
 MARKED_MESSAGES = 2
+NOTHING = "(empty)"  # texts of blanks only are refused
 
 
 class AnthropicModel:
@@ -47,21 +50,22 @@ class AnthropicModel:
         self.name = account.full_name
         self._account = account
         self._client = anthropic.AsyncAnthropic(
-            api_key=account.key,
-            base_url=account.base_url,
-            max_retries=0,
-            timeout=account.timeout_s,
+            api_key=account.key, base_url=account.base_url, max_retries=0, timeout=account.timeout
         )
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        async with translated(self._account, anthropic.APIError):
-            reply = await self._client.messages.create(**self._body(request), stream=True)
+        body = self._body(request)
+        async with translated(self._account, anthropic.AnthropicError, names=self._names):
+            reply = await self._client.messages.create(**body, stream=True)
             async with reply:
-                async for piece in _pieces(reply):
+                async for piece in plain(_pieces(reply, CallIds(request))):
                     yield piece
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _names(self) -> list[str]:
+        return [model.id for model in (await self._client.models.list(limit=1000)).data]
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -77,7 +81,7 @@ class AnthropicModel:
                 for tool in request.tools
             ]
         if request.temperature is not None:
-            body["temperature"] = request.temperature
+            body["extra_body"] = {"temperature": request.temperature}  # newer models have none
         return body
 
 
@@ -99,69 +103,96 @@ def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 def _blocks(message: Message) -> Iterator[dict[str, Any]]:
     match message:
         case FromUser():
-            yield {"type": "text", "text": message.text or "(empty)"}
+            yield {"type": "text", "text": _visible(message.text)}
         case FromTool():
             yield {
                 "type": "tool_result",
-                "tool_use_id": message.call_id,
-                "content": message.text or "(empty)",
+                "tool_use_id": _id(message.call_id),
+                "content": _visible(message.text),
                 "is_error": not message.ok,
             }
         case FromModel():
-            yield from message.opaque.get("anthropic", {}).get("thinking", ())
-            if message.text:
-                yield {"type": "text", "text": message.text}
-            for call in message.calls:
-                yield {"type": "tool_use", "id": call.id, "name": call.tool, "input": json_object(call)}
+            for part in in_order(message, "anthropic"):
+                match part:
+                    case Thought():
+                        yield dict(part.block)
+                    case Said() if part.text.strip():
+                        yield {"type": "text", "text": part.text}
+                    case Wanted():
+                        call = part.call
+                        yield {
+                            "type": "tool_use",
+                            "id": _id(call.id),
+                            "name": call.tool,
+                            "input": json_object(call),
+                        }
 
 
-async def _pieces(reply: "anthropic.AsyncStream[Any]") -> AsyncGenerator[Delta]:
-    calls: dict[int, Call] = {}
+def _visible(text: str) -> str:
+    return text if text.strip() else NOTHING
+
+
+def _id(id_: str) -> str:
+    """An id may come from another provider, which allows more in it."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", id_)
+
+
+async def _pieces(reply: "anthropic.AsyncStream[Any]", ids: CallIds) -> AsyncGenerator[Delta]:
+    calls: dict[int, str] = {}
     thoughts: dict[int, dict[str, Any]] = {}
+    order, meter = Order(), Meter()
     usage, reason, ended = Usage(), None, False
     async for event in reply:
         match event.type:
             case "message_start":
                 usage = _usage(event.message.usage, usage)
+                if fresh := meter.read(usage):
+                    yield fresh
             case "content_block_start":
                 block = event.content_block
                 match block.type:
                     case "tool_use":
-                        calls[event.index] = Call(block.id, block.name, "")
-                        yield CallStarted(block.id, block.name)
+                        calls[event.index] = ids.take(block.id)
+                        order.call(calls[event.index])
+                        yield CallStarted(calls[event.index], block.name)
                     case "thinking" | "redacted_thinking":
                         thoughts[event.index] = block.model_dump(exclude_none=True)
+                        order.thought(thoughts[event.index])
             case "content_block_delta":
                 delta = event.delta
                 match delta.type:
-                    case "text_delta":
+                    case "text_delta" if delta.text:
+                        order.text(delta.text)
                         yield Text(delta.text)
-                    case "input_json_delta" if event.index in calls:
-                        yield CallArguments(calls[event.index].id, delta.partial_json)
-                    case "thinking_delta":
-                        thoughts[event.index]["thinking"] = (
-                            thoughts[event.index].get("thinking", "") + delta.thinking
-                        )
+                    case "input_json_delta" if delta.partial_json:
+                        yield CallArguments(calls[event.index], delta.partial_json)
+                    case "thinking_delta" if delta.thinking:
+                        thoughts[event.index]["thinking"] += delta.thinking
                         yield Thinking(delta.thinking)
                     case "signature_delta":
                         thoughts[event.index]["signature"] = delta.signature
-            case "content_block_stop":
-                if event.index in calls:
-                    yield CallEnded(calls[event.index].id)
+            case "content_block_stop" if event.index in calls:
+                yield CallEnded(calls[event.index])
             case "message_delta":
                 usage, reason = _usage(event.usage, usage), event.delta.stop_reason
             case "message_stop":
                 ended = True
     if not ended:
         raise Transient("the stream ended in the middle of a reply")
-    yield usage
-    opaque = {"anthropic": {"thinking": list(thoughts.values())}} if thoughts else {}
-    yield Finish(FINISHES.get(reason, "other"), opaque)
+    if fresh := meter.read(usage):
+        yield fresh
+    yield Finish(FINISHES.get(reason, "other"), order.opaque("anthropic"))
 
 
 def _usage(told: Any, before: Usage) -> Usage:
     """What the service tells is a total each time; the cached parts are not in its `input_tokens`."""
+    output = told.output_tokens or before.output
     if told.input_tokens is None:
-        return Usage(before.input, before.cached, before.cache_written, told.output_tokens or before.output)
-    cached, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
-    return Usage(told.input_tokens + cached + written, cached, written, told.output_tokens or 0)
+        return Usage(before.input, before.cached, before.cache_written, output)
+    cached, written = told.cache_read_input_tokens, told.cache_creation_input_tokens
+    cached, written = _or(cached, before.cached), _or(written, before.cache_written)
+    return Usage(told.input_tokens + cached + written, cached, written, output)
+
+
+def _or(told: int | None, before: int) -> int:
+    return before if told is None else told

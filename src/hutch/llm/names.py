@@ -1,6 +1,7 @@
 """How a model is named: `provider:name`, everywhere alike."""
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
@@ -12,6 +13,7 @@ WITH_KEY = {  # and the model that is used when nobody names one
     "openai": "gpt-5.5",
     "gemini": "gemini-3.8-flash",
 }
+ALSO = {"gemini": "GOOGLE_API_KEY"}  # a second environment variable that is usual for a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,19 @@ def parse_model_name(text: str) -> ModelName:
         near = difflib.get_close_matches(provider, PROVIDERS, 1)
         hint = f" Did you mean {near[0]}:{model or 'NAME'}?" if near else ""
         raise BadRequest(
-            f"'{text}' names no model.{hint} Write PROVIDER:NAME, such as anthropic:claude-sonnet-4-5, "
+            f"'{text}' names no model.{hint} Write PROVIDER:NAME, such as anthropic:{WITH_KEY['anthropic']}, "
             f"with one of {', '.join(PROVIDERS)}."
         )
     return ModelName(provider, model)
+
+
+def near_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
+    """The known names that are most like one that is not."""
+    small = {each.lower(): each for each in known}
+    wanted = name.lower()
+    holding = sorted((each for each in small if wanted in each), key=len)
+    close = difflib.get_close_matches(wanted, list(small), most, 0.6)
+    return [small[each] for each in dict.fromkeys([*close, *holding])][:most]
 
 
 def key_name(provider: str) -> str:
@@ -42,7 +53,19 @@ def key_name(provider: str) -> str:
     return f"{provider.replace('-', '_')}_api_key"
 
 
+def key_variables(provider: str) -> tuple[str, ...]:
+    """The environment variables in which a provider's key may be, the first that is set counts."""
+    return (key_name(provider).upper(), *([ALSO[provider]] if provider in ALSO else []))
+
+
 def how_to_set(provider: str) -> str:
     """The sentence that tells how a key is set."""
-    name = key_name(provider)
-    return f"Set it with `hutch config set-secret {name}`, or in the environment as {name.upper()}."
+    variables = " or ".join(key_variables(provider))
+    return (
+        f"Set it with `hutch config set-secret {key_name(provider)}`, or in the environment as {variables}."
+    )
+
+
+def setting_of_address(provider: str) -> str:
+    """The setting that holds a provider's address."""
+    return f"models.{provider.replace('-', '_')}_base_url"

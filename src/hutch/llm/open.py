@@ -1,15 +1,17 @@
 """From a model's name to a model that can be asked; only what is used is loaded."""
 
 import asyncio
+import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import BadRequest, Denied
-from hutch.llm.names import WITH_KEY, ModelName, how_to_set, key_name
+from hutch.llm.names import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
 from hutch.llm.retry import Patience, PatientModel
 from hutch.llm.scripted import ScriptedModel
 from hutch.llm.seam import Model
@@ -22,6 +24,7 @@ BASE_URLS = {
     "ollama": OLLAMA,
 }
 LOOK_S = 0.3  # for an Ollama on this machine
+LARGEST_LIST_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,43 @@ def open_model(name: ModelName, access: Access) -> Model:
     key, base_url = access.key(name.provider), access.base_url(name.provider)
     if name.provider in WITH_KEY and not key:
         raise Denied(f"There is no key for {name.provider}. {how_to_set(name.provider)}")
-    if base_url is None:
-        raise BadRequest(
-            f"{name} needs an address. Set it: models.openai_compatible_base_url = 'http://127.0.0.1:8000/v1'."
+    if key and not (key.isascii() and key.isprintable()):
+        raise Denied(
+            f"The key for {name.provider} holds letters that no key has. {how_to_set(name.provider)}"
         )
-    return PatientModel(_open(name, key or "none", base_url, access), access.patience)
+    setting = setting_of_address(name.provider)
+    if base_url is None:
+        raise BadRequest(f"{name} needs an address. Set it: {setting} = 'http://127.0.0.1:8000/v1'.")
+    if not is_address(base_url):
+        raise BadRequest(
+            f"{setting} is '{base_url}', which is no address. Write one like {BASE_URLS['openai']}."
+        )
+    with _no_garbage():
+        return PatientModel(_open(name, key or "none", base_url, access), access.patience)
+
+
+def is_address(text: str) -> bool:
+    """Whether something can be asked there."""
+    try:
+        place = urlsplit(text)
+        port_is_number = place.port is None or place.port > 0
+    except ValueError:
+        return False
+    return (
+        place.scheme in ("http", "https") and bool(place.hostname) and port_is_number and text.isprintable()
+    )
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """A client library makes thousands of classes and no garbage: to look for some takes a fifth longer."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
@@ -103,15 +138,20 @@ async def default_model(access: Access, *, scripted: Path) -> Choice:
 async def _ollama_model(base_url: str) -> str | None:
     """The newest model of an Ollama, if there is one; asked by hand, since a client takes longer to load."""
     place = urlsplit(base_url)
+    secure = place.scheme == "https"
+    answer = b""
     try:
         async with asyncio.timeout(LOOK_S):
-            reader, writer = await asyncio.open_connection(place.hostname, place.port or 80)
+            reader, writer = await asyncio.open_connection(
+                place.hostname, place.port or (443 if secure else 80), ssl=secure or None
+            )
             try:
                 writer.write(b"GET /api/tags HTTP/1.0\r\nHost: %s\r\n\r\n" % place.netloc.encode())
-                answer = await reader.read(1_000_000)
+                while len(answer) < LARGEST_LIST_BYTES and (part := await reader.read(64 * 1024)):
+                    answer += part
             finally:
                 writer.close()
-    except (OSError, TimeoutError):
+    except (OSError, ValueError):  # nothing there, too slow, or no address
         return None
     return _first_model(answer)
 
@@ -121,7 +161,7 @@ def _first_model(answer: bytes) -> str | None:
     if b" 200 " not in head.split(b"\r\n", 1)[0]:
         return None
     try:
-        models = json.loads(body)["models"]
-        return str(models[0]["name"]) if models else None
-    except (ValueError, KeyError, TypeError, IndexError):
+        names = [str(model["name"]) for model in json.loads(body)["models"]]
+    except (ValueError, KeyError, TypeError):
         return None
+    return next((name for name in names if "embed" not in name), None)  # those cannot talk

@@ -1,12 +1,13 @@
-"""OpenAI's chat protocol, which many servers speak: OpenAI, Ollama, llama.cpp, vLLM."""
+"""OpenAI's chat protocol, which many servers speak, each in its own way: OpenAI, Ollama, llama.cpp, vLLM."""
 
+import json
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import openai
 
 from hutch.llm.faults import Transient
-from hutch.llm.provider import Account, translated
+from hutch.llm.provider import Account, CallIds, json_arguments
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -23,6 +24,7 @@ from hutch.llm.seam import (
     Thinking,
     Usage,
 )
+from hutch.llm.trouble import plain, translated
 
 FINISHES: dict[str | None, FinishReason] = {
     "stop": "stop",
@@ -33,26 +35,41 @@ FINISHES: dict[str | None, FinishReason] = {
 }
 
 
+def openai_client(account: Account) -> openai.AsyncOpenAI:
+    """A client that never tries again by itself, and tells other servers nothing of an OpenAI account."""
+    hidden = ("OpenAI-Organization", "OpenAI-Project") if account.provider != "openai" else ()
+    return openai.AsyncOpenAI(
+        api_key=account.key,
+        base_url=account.base_url,
+        max_retries=0,
+        timeout=account.timeout,
+        default_headers=dict.fromkeys(hidden, openai.Omit()) or None,
+    )
+
+
 class OpenAIChatModel:
     """See `seam.Model`."""
 
-    def __init__(self, account: Account, *, context_tokens: int | None = None) -> None:
+    context_tokens: int | None = None
+
+    def __init__(self, account: Account) -> None:
         self.name = account.full_name
-        self.context_tokens = context_tokens
         self._account = account
-        self._client = openai.AsyncOpenAI(
-            api_key=account.key, base_url=account.base_url, max_retries=0, timeout=account.timeout_s
-        )
+        self._client = openai_client(account)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        async with translated(self._account, openai.APIError):
-            reply = await self._client.chat.completions.create(**self._body(request), stream=True)
+        body = self._body(request)
+        async with translated(self._account, openai.OpenAIError, names=self._names):
+            reply = await self._client.chat.completions.create(**body, stream=True)
             async with reply:
-                async for piece in _pieces(reply):
+                async for piece in plain(_pieces(reply, CallIds(request))):
                     yield piece
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _names(self) -> list[str]:
+        return [model.id for model in (await self._client.models.list()).data]
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -89,54 +106,109 @@ def _message(message: Message) -> Iterator[dict[str, Any]]:
         case FromTool():
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"role": "tool", "tool_call_id": message.call_id, "content": text}
-        case FromModel():
+        case FromModel() if message.text or message.calls:
             said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
             if message.calls:
                 said["tool_calls"] = [
                     {
                         "id": call.id,
                         "type": "function",
-                        "function": {"name": call.tool, "arguments": call.arguments or "{}"},
+                        "function": {"name": call.tool, "arguments": json_arguments(call)},
                     }
                     for call in message.calls
                 ]
             yield said
 
 
-async def _pieces(reply: "openai.AsyncStream[Any]") -> AsyncGenerator[Delta]:
-    open_calls: dict[int, str] = {}  # their ids by place; servers may leave ids out or repeat them
-    used: set[str] = set()
+class _Calls:
+    """The calls of a reply, from servers that number them, or all have the number 0, or have no ids."""
+
+    def __init__(self, ids: CallIds) -> None:
+        self._ids = ids
+        self._open: dict[int, _Open] = {}  # the newest call at each place
+        self.all: list[_Open] = []
+
+    def add(self, part: Any) -> Iterator[Delta]:
+        function = part.function
+        name, arguments = getattr(function, "name", None), _text(getattr(function, "arguments", None))
+        place = getattr(part, "index", None)
+        if place is None:
+            place = len(self.all) if name else len(self.all) - 1
+        call = self._open.get(place)
+        if call is None or call.ends_before(part.id, name, arguments):
+            if not name:
+                raise Transient("a call came without the name of a tool")
+            call = _Open(self._ids.take(part.id), part.id)
+            self._open[place] = call
+            self.all.append(call)
+            yield CallStarted(call.id, name)
+        if arguments:
+            call.arguments += arguments
+            yield CallArguments(call.id, arguments)
+
+
+class _Open:
+    """A call that may not be complete yet."""
+
+    def __init__(self, id_: str, told: str | None) -> None:
+        self.id = id_
+        self.told = told
+        self.arguments = ""
+
+    def ends_before(self, told: str | None, name: str | None, arguments: str) -> bool:
+        """Whether what comes next at the same place begins another call."""
+        if told and self.told and told != self.told:
+            return True
+        return bool(name and arguments) and _is_whole(self.arguments)
+
+
+def _is_whole(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False
+
+
+def _text(arguments: Any) -> str:
+    """Arguments are JSON as text; some servers send them as JSON."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+
+
+async def _pieces(reply: "openai.AsyncStream[Any]", ids: CallIds) -> AsyncGenerator[Delta]:
+    calls = _Calls(ids)
     reason: str | None = None
+    refused = False
     async for chunk in reply:
         if chunk.usage:
             yield _usage(chunk.usage)
-        for choice in chunk.choices[:1]:
+        for choice in (chunk.choices or ())[:1]:
             delta = choice.delta
             if thought := getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None):
-                yield Thinking(thought)
+                yield Thinking(str(thought))
             if delta.content:
-                yield Text(delta.content)
+                yield Text(str(delta.content))
+            if delta.refusal:
+                refused = True
+                yield Text(str(delta.refusal))
             for part in delta.tool_calls or ():
-                place = part.index if part.index is not None else len(open_calls)
-                function = part.function
-                if place not in open_calls:
-                    if not (function and function.name):
-                        raise Transient("a call came without the name of a tool")
-                    id_ = part.id if part.id and part.id not in used else f"call_{place}_{len(used)}"
-                    used.add(id_)
-                    open_calls[place] = id_
-                    yield CallStarted(id_, function.name)
-                if function and function.arguments:
-                    yield CallArguments(open_calls[place], function.arguments)
+                for piece in calls.add(part):
+                    yield piece
             reason = choice.finish_reason or reason
     if reason is None:
         raise Transient("the stream ended in the middle of a reply")
-    for id_ in open_calls.values():
-        yield CallEnded(id_)
-    yield Finish("calls" if open_calls and reason == "stop" else FINISHES.get(reason, "other"))
+    for call in calls.all:
+        yield CallEnded(call.id)
+    finish = FINISHES.get(reason, "other")
+    if finish == "stop":
+        finish = "calls" if calls.all else "refused" if refused else "stop"
+    yield Finish(finish)
 
 
 def _usage(told: Any) -> Usage:
     details = getattr(told, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None) or 0
-    return Usage(input=told.prompt_tokens or 0, cached=cached, output=told.completion_tokens or 0)
+    return Usage(
+        input=told.prompt_tokens or 0,
+        cached=getattr(details, "cached_tokens", None) or 0,
+        cache_written=getattr(details, "cache_write_tokens", None) or 0,
+        output=told.completion_tokens or 0,
+    )

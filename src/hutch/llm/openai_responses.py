@@ -9,9 +9,10 @@ from typing import Any
 
 import openai
 
-from hutch.domain.errors import BadRequest
 from hutch.llm.faults import Transient
-from hutch.llm.provider import Account, translated
+from hutch.llm.openai_chat import openai_client
+from hutch.llm.order import Order, Said, Thought, Wanted, in_order
+from hutch.llm.provider import Account, CallIds, json_arguments
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -28,28 +29,34 @@ from hutch.llm.seam import (
     Thinking,
     Usage,
 )
+from hutch.llm.trouble import STATUSES, Told, explained, plain, translated
+
+THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-")  # they refuse to be asked for encrypted thoughts
 
 
 class OpenAIResponsesModel:
     """See `seam.Model`."""
 
-    def __init__(self, account: Account, *, context_tokens: int | None = None) -> None:
+    context_tokens: int | None = None
+
+    def __init__(self, account: Account) -> None:
         self.name = account.full_name
-        self.context_tokens = context_tokens
         self._account = account
-        self._client = openai.AsyncOpenAI(
-            api_key=account.key, base_url=account.base_url, max_retries=0, timeout=account.timeout_s
-        )
+        self._client = openai_client(account)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        async with translated(self._account, openai.APIError):
-            reply = await self._client.responses.create(**self._body(request), stream=True)
+        body = self._body(request)
+        async with translated(self._account, openai.OpenAIError, names=self._names):
+            reply = await self._client.responses.create(**body, stream=True)
             async with reply:
-                async for piece in _pieces(reply):
+                async for piece in plain(_pieces(reply, CallIds(request), self._account)):
                     yield piece
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _names(self) -> list[str]:
+        return [model.id for model in (await self._client.models.list()).data]
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -58,9 +65,10 @@ class OpenAIResponsesModel:
             "input": [item for message in request.messages for item in _items(message)],
             "max_output_tokens": request.most_tokens,
             "store": False,
-            "include": ["reasoning.encrypted_content"],
             "parallel_tool_calls": True,
         }
+        if not self._account.model.startswith(THOUGHTLESS):
+            body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
             body["tools"] = [
                 {
@@ -85,52 +93,63 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"type": "function_call_output", "call_id": message.call_id, "output": text}
         case FromModel():
-            yield from message.opaque.get("openai", {}).get("reasoning", ())
-            if message.text:
-                yield {"role": "assistant", "content": message.text}
-            for call in message.calls:
-                yield {
-                    "type": "function_call",
-                    "call_id": call.id,
-                    "name": call.tool,
-                    "arguments": call.arguments or "{}",
-                }
+            for part in in_order(message, "openai"):
+                match part:
+                    case Thought():
+                        yield dict(part.block)
+                    case Said() if part.text:
+                        yield {"role": "assistant", "content": part.text, **part.mark}
+                    case Wanted():
+                        yield {
+                            "type": "function_call",
+                            "call_id": part.call.id,
+                            "name": part.call.tool,
+                            "arguments": json_arguments(part.call),
+                        }
 
 
-async def _pieces(reply: "openai.AsyncStream[Any]") -> AsyncGenerator[Delta]:
+async def _pieces(reply: "openai.AsyncStream[Any]", ids: CallIds, account: Account) -> AsyncGenerator[Delta]:
     calls: dict[int, str] = {}
-    reasoning: list[dict[str, Any]] = []
-    refused = False
+    begun: set[int] = set()  # the calls of which arguments have come
+    phase: dict[str, str] = {}  # of the message that is being said
+    order, refused = Order(), False
     async for event in reply:
         match event.type:
             case "response.output_item.added" if event.item.type == "function_call":
-                calls[event.output_index] = event.item.call_id
-                yield CallStarted(event.item.call_id, event.item.name)
+                id_ = calls[event.output_index] = ids.take(event.item.call_id)
+                order.call(id_)
+                yield CallStarted(id_, event.item.name)
+            case "response.output_item.added" if event.item.type == "message":
+                phase = {"phase": event.item.phase} if event.item.phase else {}
             case "response.output_text.delta":
+                order.text(event.delta, **phase)
                 yield Text(event.delta)
             case "response.refusal.delta":
                 refused = True
+                order.text(event.delta, **phase)
                 yield Text(event.delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 yield Thinking(event.delta)
-            case "response.function_call_arguments.delta" if event.output_index in calls:
+            case "response.function_call_arguments.delta" if event.delta:
+                begun.add(event.output_index)
                 yield CallArguments(calls[event.output_index], event.delta)
             case "response.output_item.done" if event.item.type == "function_call":
-                yield CallEnded(calls[event.output_index])
+                id_ = calls[event.output_index]
+                if event.item.arguments and event.output_index not in begun:
+                    yield CallArguments(id_, event.item.arguments)
+                yield CallEnded(id_)
             case "response.output_item.done" if event.item.type == "reasoning":
-                reasoning.append(event.item.model_dump(exclude_none=True, exclude={"status"}))
+                if event.item.encrypted_content:  # without it, the service does not know it any more
+                    order.thought(event.item.model_dump(exclude_none=True, exclude={"status"}))
             case "response.completed" | "response.incomplete":
                 if event.response.usage:
                     yield _usage(event.response.usage)
-                yield Finish(
-                    _reason(event.response, bool(calls), refused),
-                    {"openai": {"reasoning": reasoning}} if reasoning else {},
-                )
+                yield Finish(_reason(event.response, bool(calls), refused), order.opaque("openai"))
                 return
             case "response.failed":
-                raise _failed(event.response.error)
+                raise _failed(account, event.response.error)
             case "error":
-                raise _failed(event)
+                raise _failed(account, event)
     raise Transient("the stream ended in the middle of a reply")
 
 
@@ -141,13 +160,17 @@ def _reason(response: Any, calls: bool, refused: bool) -> FinishReason:
     return "refused" if refused else "calls" if calls else "stop"
 
 
-def _failed(error: Any) -> Exception:
-    code, message = getattr(error, "code", "") or "", getattr(error, "message", "") or "no reason given"
-    if code in ("invalid_prompt", "invalid_request_error", "model_not_found", "context_length_exceeded"):
-        return BadRequest(f"The model refused the request: {message}")
-    return Transient(f"{code or 'error'}: {message}")
+def _failed(account: Account, error: Any) -> Exception:
+    code = str(getattr(error, "code", None) or "")
+    text = account.without_key(str(getattr(error, "message", None) or code or "no reason was given"))
+    return explained(account, Told(text, STATUSES.get(code), f"{code} {text}".lower()))
 
 
 def _usage(told: Any) -> Usage:
-    cached = getattr(told.input_tokens_details, "cached_tokens", None) or 0
-    return Usage(input=told.input_tokens, cached=cached, output=told.output_tokens)
+    details = told.input_tokens_details
+    return Usage(
+        input=told.input_tokens or 0,
+        cached=getattr(details, "cached_tokens", None) or 0,
+        cache_written=getattr(details, "cache_write_tokens", None) or 0,
+        output=told.output_tokens or 0,
+    )

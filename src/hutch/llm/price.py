@@ -27,3 +27,12 @@ def cost_usd(model: str, usage: Usage) -> float | None:
     except LookupError:
         return None
     return float(found.total_price)
+
+
+def listed_models(provider: str) -> list[str]:
+    """The models of a provider that have a price: a list of models for when it cannot be asked."""
+    from genai_prices import data_snapshot
+
+    wanted = PROVIDERS.get(provider, provider)
+    providers = data_snapshot.get_snapshot().providers
+    return [model.id for each in providers if each.id == wanted for model in each.models]

@@ -1,22 +1,20 @@
-"""What the providers have in common: an account, and errors that say what to do."""
+"""What the providers have in common: an account, ids of calls, tokens, and arguments that go back."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from time import time
 from typing import Any
 
 import httpx2
 
-from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.llm.faults import TRANSIENT_STATUSES, Transient
-from hutch.llm.names import how_to_set
-from hutch.llm.seam import Call
+from hutch.llm.seam import Call, FromModel, Request, Usage
 
-TOO_LONG = ("context_length", "prompt is too long", "too many tokens", "maximum context", "context window")
-QUOTA = ("insufficient_quota", "billing", "credit balance", "exceeded your current quota", "spend limit")
+CONNECT_S = 15.0
+READ_S = 600.0  # silence is watched elsewhere, for all alike; this is the last net
+MOST_ID_LETTERS = 56
+SHORTEST_KEY = 8  # a shorter one stands for no key
+_USABLE = re.compile(rf"[\w.:-]{{1,{MOST_ID_LETTERS}}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,99 +24,70 @@ class Account:
     provider: str
     model: str
     key: str
-    base_url: str | None = None
-    timeout_s: float = 600.0
+    base_url: str
 
     @property
     def full_name(self) -> str:
         return f"{self.provider}:{self.model}"
 
+    def without_key(self, text: str) -> str:
+        """A text of the server, which may repeat what it was sent."""
+        return text.replace(self.key, "[the key]") if len(self.key) >= SHORTEST_KEY else text
 
-@asynccontextmanager
-async def translated(account: Account, *kinds: type[Exception]) -> AsyncIterator[None]:
-    """Errors of a client library as errors of this house, or as something that may work the next time."""
-    try:
-        yield
-    except kinds as error:
-        raise _translated(account, error) from error
-    except (httpx2.TransportError, ConnectionError, TimeoutError) as error:
-        raise Transient(f"the connection broke ({_words(error)})") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Transient(f"the stream held something that is not JSON ({error})") from error
+    @property
+    def timeout(self) -> httpx2.Timeout:
+        return httpx2.Timeout(READ_S, connect=CONNECT_S)
 
 
-def _translated(account: Account, error: Exception) -> Exception:
-    status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    status = status if isinstance(status, int) else None
-    text = _words(error)
-    low = f"{text} {getattr(error, 'body', '')}".lower()
-    if any(sign in low for sign in QUOTA):
-        return LimitReached(
-            f"The account with {account.provider} has no credit left: {text} Top it up there, or choose "
-            f"another model with --model.",
-            limit=f"{account.provider} quota",
+class CallIds:
+    """Ids that occur once in a conversation, though some servers repeat theirs, or have none."""
+
+    def __init__(self, request: Request) -> None:
+        self._used = {
+            call.id
+            for message in request.messages
+            if isinstance(message, FromModel)
+            for call in message.calls
+        }
+
+    def take(self, told: str | None) -> str:
+        """The id that a server told, if it can be used, or else one like it."""
+        usable = told if told and _USABLE.fullmatch(told) else ""
+        number, id_ = len(self._used), usable
+        while not id_ or id_ in self._used:
+            id_ = f"{usable or 'call'}_{number}"
+            number += 1
+        self._used.add(id_)
+        return id_
+
+
+class Meter:
+    """Totals that a server tells again and again, as what is new in each; so a broken reply is counted."""
+
+    def __init__(self) -> None:
+        self._told = Usage()
+
+    def read(self, total: Usage) -> Usage | None:
+        before, self._told = self._told, total
+        fresh = Usage(
+            total.input - before.input,
+            total.cached - before.cached,
+            total.cache_written - before.cache_written,
+            total.output - before.output,
         )
-    if any(sign in low for sign in TOO_LONG) and status in (400, 413, None):
-        return LimitReached(
-            f"The conversation is too long for {account.full_name}: {text} Start anew with a smaller task, "
-            f"or choose a model with a larger context.",
-            limit="context",
-        )
-    if status is None or status in TRANSIENT_STATUSES:
-        return Transient(text, status=status, retry_after_s=_retry_after_s(error))
-    return _refusal(account, status, text)
-
-
-def _refusal(account: Account, status: int, text: str) -> HutchError:
-    match status:
-        case 401:
-            return Denied(
-                f"{account.provider} does not accept the key: {text} {how_to_set(account.provider)}"
-            )
-        case 403:
-            return Denied(f"{account.provider} does not allow this: {text} Look at the rights of your key.")
-        case 404:
-            return NotFound(f"{account.provider} has no model '{account.model}': {text}")
-        case 400 | 413 | 422:
-            return BadRequest(f"{account.full_name} refused the request: {text}")
-    return Unavailable(f"{account.full_name} answered with status {status}: {text}")
+        return None if fresh == Usage() else fresh
 
 
 def json_object(call: Call) -> Mapping[str, Any]:
     """A call's arguments as the services want them back; what was no object goes back as text in one."""
     try:
         value = json.loads(call.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"invalid": call.arguments}
     return value if isinstance(value, dict) else {"invalid": call.arguments}
 
 
-def _retry_after_s(error: Exception) -> float | None:
-    response = getattr(error, "response", None)
-    headers = getattr(response, "headers", None) or {}
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            return max(0.0, float(value) * unit)
-        except ValueError:
-            try:
-                return max(0.0, parsedate_to_datetime(value).timestamp() - time())
-            except ValueError:
-                return None
-    return None
-
-
-def _words(error: Exception) -> str:
-    body = getattr(error, "body", None)
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        if isinstance(inner, dict) and isinstance(inner.get("message"), str):
-            return _sentence(inner["message"])
-    return _sentence(getattr(error, "message", None) or str(error) or type(error).__name__)
-
-
-def _sentence(text: str) -> str:
-    text = " ".join(text.split())[:500]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+def json_arguments(call: Call) -> str:
+    """The same as text, letter by letter as the model wrote it where that can be."""
+    value = json_object(call)
+    return json.dumps(value) if not call.arguments or value == {"invalid": call.arguments} else call.arguments

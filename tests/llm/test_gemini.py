@@ -1,0 +1,191 @@
+"""Google's client library against a server that speaks as Gemini does."""
+
+import base64
+
+import pytest
+
+from hutch.llm.seam import (
+    Call,
+    CallArguments,
+    CallEnded,
+    CallStarted,
+    Finish,
+    FromModel,
+    FromTool,
+    FromUser,
+    Request,
+    Text,
+    Thinking,
+    ToolSpec,
+    Usage,
+)
+from tests.llm.dialects import GEMINI, KEY, gemini_chunk, pieces, reply, said
+from tests.llm.wire import Act, event, playing
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
+BASH = ToolSpec("bash", "Run a command.", SCHEMA)
+SIGNED, ALSO = base64.b64encode(b"\xfa\xfb signed").decode(), base64.b64encode(b"\xff also").decode()
+
+
+def thoughtful() -> list[bytes]:
+    """A reply as it comes: a thought, text, calls with and without ids, a signature after the end."""
+    return [
+        gemini_chunk([{"text": "Look first.", "thought": True}], promptTokenCount=1000),
+        gemini_chunk([{"text": "I will "}], promptTokenCount=1000, cachedContentTokenCount=800),
+        gemini_chunk([{"text": "look."}]),
+        gemini_chunk(
+            [
+                {
+                    "functionCall": {"id": "fc-1", "name": "bash", "args": {"command": "ls é"}},
+                    "thoughtSignature": SIGNED,
+                },
+                {"functionCall": {"name": "bash", "args": {}}},
+            ]
+        ),
+        gemini_chunk(
+            [{"text": "", "thoughtSignature": ALSO}],
+            "STOP",
+            promptTokenCount=1000,
+            cachedContentTokenCount=800,
+            candidatesTokenCount=30,
+            thoughtsTokenCount=12,
+            totalTokenCount=1042,
+        ),
+    ]
+
+
+async def test_a_reply_comes_piece_by_piece() -> None:
+    async with playing(Act(thoughtful())) as wire:
+        got = await pieces(GEMINI.open(wire))
+    assert got == [
+        Usage(input=1000),
+        Thinking("Look first."),
+        Usage(cached=800),
+        Text("I will "),
+        Text("look."),
+        CallStarted("fc-1", "bash"),
+        CallArguments("fc-1", '{"command": "ls é"}'),
+        CallEnded("fc-1"),
+        CallStarted("call_1", "bash"),
+        CallArguments("call_1", "{}"),
+        CallEnded("call_1"),
+        Usage(output=42),
+        Finish(
+            "calls",
+            {
+                "gemini": {
+                    "parts": [
+                        {"text": 12},
+                        {"call": "fc-1", "mark": {"signature": SIGNED}},
+                        {"call": "call_1"},
+                        {"text": 0, "mark": {"signature": ALSO}},
+                    ]
+                }
+            },
+        ),
+    ]
+
+
+async def test_the_first_request() -> None:
+    async with playing(Act(thoughtful())) as wire:
+        request = Request("Be good.", (FromUser("go"),), (BASH,), most_tokens=99, temperature=0.5)
+        await pieces(GEMINI.open(wire), request)
+    [asked] = wire.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/models/gemini-test:streamGenerateContent?alt=sse")
+    assert asked.headers["x-goog-api-key"] == KEY
+    assert asked.body == {
+        "systemInstruction": {"role": "user", "parts": [{"text": "Be good."}]},
+        "contents": [{"role": "user", "parts": [{"text": "go"}]}],
+        "generationConfig": {"maxOutputTokens": 99, "temperature": 0.5},
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": "bash", "description": "Run a command.", "parameters_json_schema": SCHEMA}
+                ]
+            }
+        ],
+    }
+
+
+async def test_what_was_said_goes_back_with_its_signatures_unchanged() -> None:
+    async with playing(Act(thoughtful()), Act(GEMINI.reply("Done.", ()))) as wire:
+        first = await reply(GEMINI.open(wire))
+        messages = (
+            FromUser("go"),
+            said(first),
+            FromTool("fc-1", "bash", "a.py"),
+            FromTool("call_1", "bash", "no command", ok=False),
+            FromUser("and now?"),
+            FromModel("", (Call("x", "bash", "{oops"),)),
+        )
+        assert (await reply(GEMINI.open(wire), Request("", messages))).text == "Done."
+
+    def answer(id_: str, **said: str) -> dict[str, object]:
+        return {"functionResponse": {"id": id_, "name": "bash", "response": said}}
+
+    assert wire.bodies[1] == {
+        "generationConfig": {"maxOutputTokens": 16384},
+        "contents": [
+            {"role": "user", "parts": [{"text": "go"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "I will look."},
+                    {
+                        "functionCall": {"id": "fc-1", "name": "bash", "args": {"command": "ls é"}},
+                        "thoughtSignature": _url_safe(SIGNED),
+                    },
+                    {"functionCall": {"id": "call_1", "name": "bash", "args": {}}},
+                    {"text": "", "thoughtSignature": _url_safe(ALSO)},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    answer("fc-1", output="a.py"),
+                    answer("call_1", error="no command"),
+                    {"text": "and now?"},
+                ],
+            },
+            {
+                "role": "model",
+                "parts": [{"functionCall": {"id": "x", "name": "bash", "args": {"invalid": "{oops"}}}],
+            },
+        ],
+    }
+
+
+def _url_safe(text: str) -> str:
+    """The library writes bytes so, and the service reads both."""
+    return base64.urlsafe_b64encode(base64.b64decode(text)).decode()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "finish"),
+    [
+        ([gemini_chunk([{"text": "x"}], "MAX_TOKENS")], "length"),
+        ([gemini_chunk([{"text": "x"}], "SAFETY")], "refused"),
+        ([gemini_chunk([{"text": "x"}], "OTHER")], "other"),
+        ([event({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})], "refused"),
+    ],
+)
+async def test_ends(chunks: list[bytes], finish: str) -> None:
+    async with playing(Act(chunks)) as wire:
+        assert (await reply(GEMINI.open(wire))).finish == finish
+
+
+async def test_a_call_that_the_service_itself_found_malformed_is_asked_for_again() -> None:
+    broken = Act([gemini_chunk([], "MALFORMED_FUNCTION_CALL")])
+    async with playing(broken, Act(GEMINI.reply("Done.", ()))) as wire:
+        got = await reply(GEMINI.open(wire))
+    assert (got.text, got.attempts) == ("Done.", 2)
+
+
+async def test_the_environment_does_not_turn_it_into_another_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another-key-12345")
+    async with playing(Act(GEMINI.reply("Done.", ()))) as wire:
+        assert (await reply(GEMINI.open(wire))).text == "Done."
+    assert wire.asked[0].headers["x-goog-api-key"] == KEY

@@ -1,0 +1,218 @@
+"""OpenAI's client library against servers that speak its chat protocol, well and not so well."""
+
+import pytest
+from tests.llm.dialects import CHAT, KEY, OLLAMA, chat_call, chat_chunk, pieces, reply, said
+from tests.llm.wire import Act, event, playing
+
+from hutch.llm.seam import (
+    Call,
+    CallArguments,
+    CallEnded,
+    CallStarted,
+    Delta,
+    Finish,
+    FromModel,
+    FromTool,
+    FromUser,
+    Request,
+    Text,
+    Thinking,
+    ToolSpec,
+    Usage,
+)
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
+BASH = ToolSpec("bash", "Run a command.", SCHEMA)
+END = [
+    chat_chunk({}, "tool_calls"),
+    chat_chunk(
+        None,
+        usage={
+            "prompt_tokens": 1000,
+            "completion_tokens": 40,
+            "total_tokens": 1040,
+            "prompt_tokens_details": {"cached_tokens": 800, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 10},
+        },
+    ),
+    event("[DONE]"),
+]
+CALLS = [
+    chat_chunk({"role": "assistant", "content": "", "refusal": None}),
+    chat_chunk({"content": "I will "}),
+    chat_chunk({"content": "look."}),
+    chat_chunk({"tool_calls": [chat_call(0, "call_a", "bash", "")]}),
+    chat_chunk({"tool_calls": [chat_call(0, None, None, '{"command": ')]}),
+    chat_chunk({"tool_calls": [chat_call(0, None, None, '"ls"}')]}),
+    chat_chunk({"tool_calls": [chat_call(1, "call_b", "bash", "")]}),
+    chat_chunk({"tool_calls": [chat_call(1, None, None, "{}")]}),
+    *END,
+]
+
+
+async def test_a_reply_comes_piece_by_piece() -> None:
+    async with playing(Act(CALLS)) as wire:
+        got = await pieces(CHAT.open(wire))
+    assert got == [
+        Text("I will "),
+        Text("look."),
+        CallStarted("call_a", "bash"),
+        CallArguments("call_a", '{"command": '),
+        CallArguments("call_a", '"ls"}'),
+        CallStarted("call_b", "bash"),
+        CallArguments("call_b", "{}"),
+        Usage(input=1000, cached=800, output=40),
+        CallEnded("call_a"),
+        CallEnded("call_b"),
+        Finish("calls"),
+    ]
+
+
+async def test_the_first_request() -> None:
+    async with playing(Act(CALLS)) as wire:
+        request = Request("Be good.", (FromUser("go"),), (BASH,), most_tokens=99, temperature=0.5)
+        await pieces(CHAT.open(wire), request)
+    [asked] = wire.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/chat/completions")
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.body == {
+        "model": "gpt-test",
+        "max_completion_tokens": 99,
+        "temperature": 0.5,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": [{"role": "system", "content": "Be good."}, {"role": "user", "content": "go"}],
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": "bash", "description": "Run a command.", "parameters": SCHEMA},
+            }
+        ],
+    }
+
+
+async def test_what_was_said_goes_back() -> None:
+    async with playing(Act(CALLS), Act(CHAT.reply("Done.", ()))) as wire:
+        first = await reply(CHAT.open(wire))
+        messages = (
+            FromUser("go"),
+            said(first),
+            FromTool("call_a", "bash", "a.py"),
+            FromTool("call_b", "bash", "no command", ok=False),
+            FromModel("", (Call("call_c", "bash", "{oops"),)),
+            FromTool("call_c", "bash", "bad", ok=False),
+            FromModel(),
+            FromUser("and now?"),
+        )
+        await reply(CHAT.open(wire), Request("", messages))
+
+    def call(id_: str, arguments: str) -> dict[str, object]:
+        return {"id": id_, "type": "function", "function": {"name": "bash", "arguments": arguments}}
+
+    assert wire.bodies[1]["messages"] == [
+        {"role": "user", "content": "go"},
+        {
+            "role": "assistant",
+            "content": "I will look.",
+            "tool_calls": [call("call_a", '{"command": "ls"}'), call("call_b", "{}")],
+        },
+        {"role": "tool", "tool_call_id": "call_a", "content": "a.py"},
+        {"role": "tool", "tool_call_id": "call_b", "content": "Error: no command"},
+        {"role": "assistant", "content": None, "tool_calls": [call("call_c", '{"invalid": "{oops"}')]},
+        {"role": "tool", "tool_call_id": "call_c", "content": "Error: bad"},
+        {"role": "user", "content": "and now?"},
+    ]
+
+
+LS, PWD = '{"command": "ls"}', '{"command": "pwd"}'
+
+
+@pytest.mark.parametrize(
+    ("parts", "ids"),
+    [
+        pytest.param(
+            [chat_call(0, "call_x", "bash", LS), chat_call(0, "call_y", "bash", PWD)],
+            ("call_x", "call_y"),
+            id="index always 0",
+        ),
+        pytest.param(
+            [chat_call(0, None, "bash", LS), chat_call(0, None, "bash", PWD)],
+            ("call_0", "call_1"),
+            id="no ids and index always 0",
+        ),
+        pytest.param(
+            [chat_call(0, "", "bash", LS), chat_call(1, "", "bash", PWD)],
+            ("call_0", "call_1"),
+            id="empty ids",
+        ),
+        pytest.param(
+            [chat_call(None, None, "bash", LS), chat_call(None, None, "bash", PWD)],
+            ("call_0", "call_1"),
+            id="no index",
+        ),
+        pytest.param(
+            [chat_call(0, "same", "bash", LS), chat_call(0, "same", "bash", PWD)],
+            ("same", "same_1"),
+            id="the same id and index",
+        ),
+        pytest.param(
+            [
+                chat_call(0, "a", "bash", LS[:9]),
+                chat_call(0, "a", "bash", LS[9:]),
+                chat_call(0, "a", "bash", ""),
+                chat_call(1, "b", "bash", PWD),
+            ],
+            ("a", "b"),
+            id="id and name in every piece",
+        ),
+    ],
+)
+async def test_servers_that_count_their_calls_otherwise(
+    parts: list[dict[str, object]], ids: tuple[str, str]
+) -> None:
+    chunks = [*(chat_chunk({"tool_calls": [part]}) for part in parts), chat_chunk({}, "stop")]
+    async with playing(Act(chunks)) as wire:
+        got = await reply(OLLAMA.open(wire))
+    assert (got.calls, got.finish) == ((Call(ids[0], "bash", LS), Call(ids[1], "bash", PWD)), "calls")
+
+
+async def test_arguments_as_json_instead_of_text() -> None:
+    part = {"index": 0, "id": "a", "function": {"name": "bash", "arguments": {"command": "ls"}}}
+    async with playing(Act([chat_chunk({"tool_calls": [part]}), chat_chunk({}, "stop")])) as wire:
+        assert (await reply(OLLAMA.open(wire))).calls == (Call("a", "bash", LS),)
+
+
+async def test_an_id_is_not_taken_twice_in_a_conversation() -> None:
+    chunks = [chat_chunk({"tool_calls": [chat_call(0, "call_0", "bash", LS)]}), chat_chunk({}, "tool_calls")]
+    before = FromModel("", (Call("call_0", "bash", "{}"),))
+    messages = (FromUser("go"), before, FromTool("call_0", "bash", ""))
+    async with playing(Act(chunks)) as wire:
+        got = await reply(OLLAMA.open(wire), Request("", messages))
+    assert got.calls == (Call("call_0_1", "bash", LS),)
+
+
+@pytest.mark.parametrize(
+    ("delta", "finish", "expected"),
+    [
+        ({"reasoning_content": "hm"}, "stop", [Thinking("hm"), Text("x"), Finish("stop")]),
+        ({"reasoning": "hm"}, "length", [Thinking("hm"), Text("x"), Finish("length")]),
+        ({"refusal": "no"}, "stop", [Text("no"), Text("x"), Finish("refused")]),
+        ({}, "content_filter", [Text("x"), Finish("refused")]),
+        ({}, "new_reason", [Text("x"), Finish("other")]),
+    ],
+)
+async def test_thoughts_and_ends(delta: dict[str, str], finish: str, expected: list[Delta]) -> None:
+    async with playing(
+        Act([chat_chunk(delta), chat_chunk({"content": "x"}), chat_chunk({}, finish)])
+    ) as wire:
+        assert await pieces(OLLAMA.open(wire)) == expected
+
+
+async def test_another_server_hears_nothing_of_an_openai_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
+    async with playing(Act(CHAT.reply("x", ()))) as wire:
+        await pieces(OLLAMA.open(wire))
+    assert [value for value in wire.asked[0].headers.values() if "mine" in value] == []
