@@ -82,6 +82,7 @@ def has_stars_that_git_reads_otherwise(text: bytes) -> bool:
 @example({"": b"d/\n!d/a\n"})
 @example({"": b"b\\ \nab   \n\\#a\n\\!a\r\n"})
 @example({"": b"\xef\xbb\xbfa\n*.b\n", "d/": b"!a.b\n!a\n"})
+@example({"": b"//**/\nd//\n", "d/": b"/**//a\n"})
 @example({"": b"d/**/b\n**/d/a\nx/**\n"})
 def test_the_same_is_left_as_git_leaves(repository: Path, rules: dict[str, bytes]) -> None:
     rules = {name: b"" if has_stars_that_git_reads_otherwise(text) else text for name, text in rules.items()}

@@ -14,7 +14,7 @@ import re
 import string
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 
 GITIGNORE = ".gitignore"
 MOST_BYTES = 64 * 1024  # of one .gitignore; a longer one counts for nothing
@@ -141,7 +141,7 @@ def _line(raw: bytes) -> _Line | None:
     text = text[:-1] if must_be_directory else text
     anywhere = b"/" not in text
     tokens = _tokens(text.removeprefix(b"/"))
-    if not tokens:
+    if not tokens or (b"/", b"/") in pairwise([b"/", *tokens, b"/"]):  # no name is empty
         return None
     tail = b"/" if must_be_directory else b"/?"
     names = (text + b"/",) if must_be_directory else (text, text + b"/")
