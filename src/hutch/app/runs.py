@@ -122,7 +122,6 @@ class Opened:
         await self.bench.append([event])
         return change
 
-
     async def finish(self, worked: Worked) -> None:
         """End the session of a run that is over; one that was stopped can still go on."""
         if worked.ended.outcome in FINAL:
