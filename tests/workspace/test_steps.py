@@ -78,7 +78,7 @@ def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what:
     done = failed = 0
     with swapping(tree, "src" if what == "directory" else "src/c", target) as rounds:
         number = 0
-        while number < ROUNDS or rounds() < ROUNDS:
+        while number < ROUNDS or rounds() < ROUNDS or min(done, failed) < 100:
             number += 1
             for work in (
                 lambda number=number: files.write("src/c", b"%d" % number),
@@ -96,8 +96,6 @@ def test_nothing_outside_is_touched_while_links_are_swapped_in(tree: Path, what:
                     failed += 1
     close(files)
     assert everything(outside) == before
-    assert done > ROUNDS / 10
-    assert failed > ROUNDS / 10
 
 
 class Late(Calls):
