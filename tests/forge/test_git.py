@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import commit, git, make_repository, serving
 
 from hutch.domain.errors import Denied, NotFound, Unavailable
 from hutch.forge.git import ALWAYS, Git, GitFailed, pinned
 from hutch.forge.progress import Progress
 from hutch.forge.repo_url import parse_repo_url
+from tests.forge.repositories import commit, git, make_repository, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import Server, commit, commit_tree, git, make_repository, serving
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.git import Git
 from hutch.forge.mirror import Found, check_revision, fetch, has_commit, look
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from tests.forge.repositories import Server, commit, commit_tree, git, make_repository, serving
 
 pytestmark = pytest.mark.anyio
 

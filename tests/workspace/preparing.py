@@ -5,11 +5,10 @@ import os
 import stat
 from pathlib import Path
 
-from tests.forge.repositories import make_repository
-
 from hutch.forge.git import Git
 from hutch.workspace.fill import Options
 from hutch.workspace.record import Home
+from tests.forge.repositories import make_repository
 
 HOST = Git({"PATH": os.defpath})
 COPY, OVERLAY = Options(mode="copy"), Options(mode="overlay")

@@ -5,13 +5,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.workspace.edited_files import EditedFiles, edited_files
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.workspace.apply import apply_patch, edit_file
 from hutch.workspace.edit import Replace
 from hutch.workspace.edited import Edited, EditedFile
 from hutch.workspace.values import FileChange
+from tests.workspace.edited_files import EditedFiles, edited_files
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import git
-from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.mirror import make
 from hutch.workspace.base import Wanted, base_key, find_base, lock_path, make_base, tree_path
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home
+from tests.forge.repositories import git
+from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.workspace.changing import close, everything, make_place, opened, sha
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.workspace.change import MOST_BYTES
 from hutch.workspace.files import Files
 from hutch.workspace.values import Delete, FileChange, Move, Operation, Write
+from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"
 

@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import git
 
 from hutch.forge.git import Git
 from hutch.workspace.base_index import index_base
@@ -14,6 +13,7 @@ from hutch.workspace.collecting import MANY_PACKS, collect, is_due
 from hutch.workspace.directory import Directory
 from hutch.workspace.reading import Limits
 from hutch.workspace.snapshot import Content, Snapshots
+from tests.workspace.trees import git
 
 GIT = Git({"PATH": os.defpath})
 pytestmark = pytest.mark.anyio

@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import discard, git
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.git import Git
 from hutch.workspace.compare import Change, changes, differences, patch
 from hutch.workspace.directory import Directory
 from hutch.workspace.snapshot import Content, Snapshots
+from tests.workspace.trees import discard, git
 
 GIT = Git({"PATH": os.defpath})
 pytestmark = pytest.mark.anyio

@@ -5,11 +5,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.workspace.preparing import content, fingerprint
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.workspace.copy import DEEPEST, Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.directory import Directory
+from tests.workspace.preparing import content, fingerprint
 
 
 @pytest.fixture

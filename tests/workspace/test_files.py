@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.ordinary import pytest_as
-from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
 from hutch.workspace.files import MOST_TOLD, Files, Status
 from hutch.workspace.values import Entry, FileChange, Write
+from tests.ordinary import pytest_as
+from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
 
 ROOT = Path(__file__).parents[2]
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"

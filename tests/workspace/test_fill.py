@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import make_repository
-from tests.workspace.preparing import HOST, make_home, make_project
 
 from hutch.domain.errors import Unavailable
 from hutch.workspace.base import Base
@@ -14,6 +12,8 @@ from hutch.workspace.copy import can_reflink
 from hutch.workspace.fill import SMALL_BYTES, SMALL_FILES, Filling, Options, choose
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home
+from tests.forge.repositories import make_repository
+from tests.workspace.preparing import HOST, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

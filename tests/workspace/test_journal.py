@@ -8,6 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from hutch.domain.errors import Conflict, HutchError, Unavailable
+from hutch.workspace.files import Files
+from hutch.workspace.journal import HIDDEN
+from hutch.workspace.values import Delete, Move, Write
 from tests.workspace.changing import (
     CODES,
     Failing,
@@ -20,11 +25,6 @@ from tests.workspace.changing import (
     opened,
     sha,
 )
-
-from hutch.domain.errors import Conflict, HutchError, Unavailable
-from hutch.workspace.files import Files
-from hutch.workspace.journal import HIDDEN
-from hutch.workspace.values import Delete, Move, Write
 
 Work = Callable[[Files], object]
 OPERATIONS = [

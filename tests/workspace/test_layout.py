@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workspace.trees import git
 
 from hutch.workspace.layout import (
     FILES,
@@ -27,6 +26,7 @@ from hutch.workspace.layout import (
 )
 from hutch.workspace.objects import Objects
 from hutch.workspace.pack import PackWriter
+from tests.workspace.trees import git
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import commit, git, make_repository
-from tests.workspace.preparing import HOST
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.mirror import has_commit
 from hutch.workspace.local import open_local
 from hutch.workspace.source import Head, Layout
+from tests.forge.repositories import commit, git, make_repository
+from tests.workspace.preparing import HOST
 
 pytestmark = pytest.mark.anyio
 

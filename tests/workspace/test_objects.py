@@ -5,10 +5,10 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import git
 
 from hutch.domain.errors import Unavailable
 from hutch.workspace.objects import EMPTY_TREE, TREE, Objects, format_tree, object_name, parse_tree
+from tests.workspace.trees import git
 
 
 @pytest.fixture

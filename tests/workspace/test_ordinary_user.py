@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from tests.ordinary import pytest_as
 
 UID = 54398

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.jail import open_jail
@@ -17,6 +16,7 @@ from hutch.workspace.base import tree_path
 from hutch.workspace.overlay import Opened, open_place
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home, Record
+from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

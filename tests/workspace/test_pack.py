@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import git
 
 from hutch.workspace.objects import Objects
 from hutch.workspace.pack import PackWriter, Shrunk
+from tests.workspace.trees import git
 
 
 @pytest.fixture

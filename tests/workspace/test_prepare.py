@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
-from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.forge.progress import Progress
@@ -23,6 +21,8 @@ from hutch.workspace.overlay import open_place
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home, Record
 from hutch.workspace.removal import sweep
+from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
+from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

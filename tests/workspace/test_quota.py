@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.jail import open_jail
@@ -14,6 +13,7 @@ from hutch.workspace.overlay import open_place
 from hutch.workspace.prepare import prepare
 from hutch.workspace.quota import Quota, Use
 from hutch.workspace.record import Home
+from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

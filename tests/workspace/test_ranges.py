@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.workspace.changing import sha
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.workspace.directory import Directory
@@ -24,6 +23,7 @@ from hutch.workspace.ranges import (
     text_pieces,
 )
 from hutch.workspace.text import Text, split_lines
+from tests.workspace.changing import sha
 
 
 @pytest.fixture

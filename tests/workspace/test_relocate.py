@@ -8,6 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from hutch.domain.errors import Conflict, HutchError
+from hutch.workspace.calls import Calls
+from hutch.workspace.directory import Directory
+from hutch.workspace.files import Files
+from hutch.workspace.relocate import copy, refill, signature
 from tests.workspace.changing import (
     WHEN_NS,
     Failing,
@@ -20,12 +26,6 @@ from tests.workspace.changing import (
     opened,
     sha,
 )
-
-from hutch.domain.errors import Conflict, HutchError
-from hutch.workspace.calls import Calls
-from hutch.workspace.directory import Directory
-from hutch.workspace.files import Files
-from hutch.workspace.relocate import copy, refill, signature
 
 ROOT = Path(__file__).parents[2]
 LOWER = {"src/a": b"a\n", "src/deep/b": b"b\n", "src/deep/er/c": b"c\n", "file": b"file\n", "other/d": b"d\n"}

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.jail import open_jail
@@ -22,6 +21,7 @@ from hutch.workspace.overlay import open_place
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home
 from hutch.workspace.removal import NEW, TRASH, collect, discard, remove_workspace, sweep, temporary
+from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
 

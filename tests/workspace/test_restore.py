@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import describe, discard
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.workspace.directory import Directory
 from hutch.workspace.reading import Limits
 from hutch.workspace.restore import Restored, Work, restore
 from hutch.workspace.snapshot import Content, Snapshots
+from tests.workspace.trees import describe, discard
 
 
 @pytest.fixture

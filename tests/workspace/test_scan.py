@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import describe, git, write_tree
 
 from hutch.workspace.directory import Directory
 from hutch.workspace.restore import restore
 from hutch.workspace.snapshot import Content, Snapshots
+from tests.workspace.trees import describe, git, write_tree
 
 BUSY = """
 import os, random, sys

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.workspace.layers import coarse
-from tests.workspace.trees import apply, changes, describe, discard, git, makes, write_tree
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.workspace.directory import Directory
@@ -19,6 +17,8 @@ from hutch.workspace.layout import Absent, Leaf
 from hutch.workspace.reading import Limits
 from hutch.workspace.restore import restore
 from hutch.workspace.snapshot import Content, Snapshots
+from tests.workspace.layers import coarse
+from tests.workspace.trees import apply, changes, describe, discard, git, makes, write_tree
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.forge.repositories import commit, git, make_repository
 
 from hutch.domain.errors import BadRequest
 from hutch.workspace.source import Layout, find_repository, quick_head
+from tests.forge.repositories import commit, git, make_repository
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.workspace.changing import close, everything, make_place, opened, sha
 
 from hutch.domain.errors import Conflict, HutchError
 from hutch.workspace.calls import Calls
+from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ROUNDS = 1500
 

@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.workspace.trees import git
 
 from hutch.domain.errors import NotFound
 from hutch.workspace.directory import Directory
 from hutch.workspace.snapshot import Content, Snapshots
+from tests.workspace.trees import git
 
 CRASHES = Path(__file__).with_name("snapshot_crashes.py")
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.forge.repositories import commit, git, make_repository
-from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home
 
 from hutch.domain.errors import BadRequest
 from hutch.workspace.directory import Directory
@@ -17,6 +15,8 @@ from hutch.workspace.overlay import open_place
 from hutch.workspace.prepare import prepare
 from hutch.workspace.record import Home
 from hutch.workspace.uncommitted import bring_changes
+from tests.forge.repositories import commit, git, make_repository
+from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home
 
 
 async def brought(home: Home, source: Path, options: Options) -> dict[str, str | bytes]:

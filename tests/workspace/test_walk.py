@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.ordinary import place
 
 from hutch.workspace.directory import Directory
 from hutch.workspace.walk import TICK_NS, Clock, Descent, Vanished, opened, read_all
+from tests.ordinary import place
 
 
 @pytest.fixture

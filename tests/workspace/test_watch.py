@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.workspace.changing import close, make_place, opened
 
 from hutch.workspace.directory import Directory
 from hutch.workspace.files import Files
 from hutch.workspace.watch import MOST_PATHS, Changed, watching
+from tests.workspace.changing import close, make_place, opened
 
 pytestmark = pytest.mark.anyio
 
