@@ -31,6 +31,10 @@ EXCEPTIONS = {
     ): "the key's fingerprint is told without opening anything else",
     ("hutch.cli.config", "hutch.store.vault"): "secrets are put in before there is anything to start",
     ("hutch.cli.doctor", "hutch.jail.probe"): "asks what a jail needs on a machine where nothing may work",
+    **dict.fromkeys(
+        (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway.mcp_http")),
+        "`hutch mcp serve` is a gateway that is started by hand",
+    ),
     ("hutch.cli.verify", "hutch.store.verify"): "verifying must not need an installation",
 }
 

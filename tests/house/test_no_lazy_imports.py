@@ -9,6 +9,10 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
     ("hutch.app", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
     ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
+    **dict.fromkeys(
+        (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),
+        "the protocol's library takes a second, and help and completion need none of it",
+    ),
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

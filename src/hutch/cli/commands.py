@@ -26,6 +26,7 @@ COMMANDS = (
     Command("Work", "changes", "hutch.cli.changes:app", "Review and merge what runs have proposed."),
     Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),
     Command("Work", "workspace", "hutch.cli.workspace:app", "Prepare, change and restore workspaces."),
+    Command("Work", "mcp", "hutch.cli.mcp:app", "Let editors and other agents use the tools, jailed."),
     Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session.", "SESSION"),
     Command(
         "Record",

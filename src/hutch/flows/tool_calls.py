@@ -1,0 +1,189 @@
+"""A call of a tool from outside: logged, done, and what it changed is kept.
+
+Whoever calls is no agent of ours, and its calls make no run; they are in the log all
+the same, each with what came of it. Nothing that comes out holds a secret that Hutch
+knows.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.errors import HutchError
+from hutch.domain.events import (
+    Event,
+    FileChanged,
+    RanTests,
+    SessionEnded,
+    SessionOpened,
+    SnapshotTaken,
+    ToolCalled,
+    ToolReturned,
+)
+from hutch.domain.ids import SessionId
+from hutch.store.seam import EventLog
+
+NO_RUN = ""  # the run of a call that no agent of ours has made
+CANCELLED = "It was cancelled by the caller."
+FAILED = "It failed in a way that Hutch did not expect; the server's log says where."
+
+
+@dataclass(slots=True)
+class Tools:
+    """Tools on one workspace, with the log of their session; whoever opens these closes them."""
+
+    session_id: SessionId
+    toolbox: Toolbox
+    context: Context
+    log: EventLog
+    clean: Callable[[str], str]
+    told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
+    _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
+    _made: int = 0
+    _snapshot: int = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way."""
+        return bool(self._calls)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Use a tool; whatever is wrong with the call is a result too. Who leaves ends what was begun."""
+        # In a task of its own: callers may be cancelled over and over, and what ends a command waits for it.
+        task = asyncio.create_task(self._call(name, arguments))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def begin(self, purpose: str) -> None:
+        await self._write(
+            SessionOpened(purpose=self._text(purpose)), *await self._kept("before the first call")
+        )
+
+    async def stop(self) -> None:
+        """End what is under way, and keep how it all is now."""
+        calls = list(self._calls)
+        for task in calls:
+            task.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        await self._write(*await self._kept("after the last call"))
+
+    async def end(self) -> None:
+        """The last word in the log, after the jail was closed."""
+        await self._write(SessionEnded(outcome="done"))
+
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        self._made += 1
+        call_id, began, text = f"call_{self._made}", time.monotonic(), json.dumps(arguments)
+        await self._write(
+            ToolCalled(run_id=NO_RUN, call_id=call_id, tool=self._text(name), arguments=self._text(text))
+        )
+        result = ToolResult(FAILED, ok=False)
+        try:
+            result = await self._use(name, text)
+        except asyncio.CancelledError:
+            result = ToolResult(CANCELLED, ok=False)
+            raise
+        finally:
+            duration_s = round(time.monotonic() - began, 6)
+            result = await _to_the_end(self._settle(name, call_id, result, duration_s))
+        return result
+
+    async def _use(self, name: str, text: str) -> ToolResult:
+        given = self.toolbox.parse(name, text)
+        if isinstance(given, Arguments):
+            given = await self.toolbox.use(name, given, self.context)
+        elif not given.data:
+            given = replace(given, data={"error": "bad_request"})
+        return ToolResult(self._text(given.text), given.ok, self._data(given.data), given.changes)
+
+    async def _settle(self, name: str, call_id: str, result: ToolResult, duration_s: float) -> ToolResult:
+        """Keep and log what a call has done, however it ended."""
+        facts = self._facts(call_id, result)
+        if name in self.toolbox and not self.toolbox.parallel(name):
+            try:
+                facts += await self._kept(f"after {name}")
+            except HutchError as error:
+                result = replace(
+                    result, text=f"{result.text}\n[No snapshot was taken: {self._text(str(error))}]"
+                )
+        returned = ToolReturned(
+            run_id=NO_RUN,
+            call_id=call_id,
+            tool=self._text(name),
+            ok=result.ok,
+            text=result.text,
+            duration_s=duration_s,
+        )
+        await self._write(*facts, returned)
+        return result
+
+    def _facts(self, call_id: str, result: ToolResult) -> list[Event]:
+        facts: list[Event] = [
+            FileChanged(
+                path=self._text(change.path),
+                kind=change.kind,
+                before=change.before,
+                after=change.after,
+                moved_from=self._text(change.moved_from) if change.moved_from else None,
+                call_id=call_id,
+            )
+            for change in result.changes
+        ]
+        if tests := result.data.get("tests"):
+            facts.append(RanTests(run_id=NO_RUN, **tests))
+        return facts
+
+    async def _kept(self, reason: str) -> Sequence[Event]:
+        """A snapshot, if anything has changed since the last one."""
+        taken = await self.context.workspace.snapshot(reason)
+        if taken.id == self._snapshot:
+            return []
+        self._snapshot = taken.id
+        return [SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)]
+
+    async def _write(self, *events: Event) -> None:
+        told, self.told[:] = [self._event(event) for event in self.told], []
+        if told or events:
+            await self.log.append(self.session_id, [*told, *events])
+
+    def _event(self, event: Event) -> Event:
+        texts = {name: self._text(value) for name, value in event.__dict__.items() if isinstance(value, str)}
+        return event.model_copy(update=texts)
+
+    def _text(self, text: str) -> str:
+        """Without secrets, and such that it can be written: names of files may be no text at all."""
+        return self.clean(text).encode("utf-8", "backslashreplace").decode()
+
+    def _data(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._text(value)
+            case Mapping():
+                return {self._text(str(key)): self._data(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self._data(inner) for inner in value]
+            case _:
+                return value
+
+
+async def _to_the_end(work: Coroutine[Any, Any, ToolResult]) -> ToolResult:
+    """Wait until it is done; who is cancelled meanwhile is told then."""
+    task, cancelled = asyncio.ensure_future(work), False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()

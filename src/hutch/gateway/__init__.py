@@ -1,0 +1,1 @@
+"""How outsiders speak with Hutch."""

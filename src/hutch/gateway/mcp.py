@@ -1,0 +1,116 @@
+"""The agent's tools for any MCP client: the same names, arguments and answers.
+
+An answer is the text that a model reads and, beside it, the same as structured
+content. A refusal is an answer too, marked as an error, with all it says: raised
+instead, it would reach the client as "Error executing tool".
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+import hutch
+from hutch.app.tools import Tools
+
+# Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
+# seconds for a server to leave.
+LAST_WORDS_S, LOOK_S = 1.0, 0.02
+Write = Callable[[bytes], Awaitable[None]]
+
+
+def make_server(tools: Tools) -> Server[Any]:
+    """An MCP server that uses these tools, for one client or many."""
+    network = tools.context.jail.policy.network
+    listed = [
+        Tool(
+            name=spec.name,
+            description=spec.description,
+            input_schema=dict(spec.parameters),
+            annotations=ToolAnnotations(
+                read_only_hint=tools.toolbox.parallel(spec.name),
+                open_world_hint=bool(network) and spec.name in ("bash", "run_tests"),
+            ),
+        )
+        for spec in tools.toolbox.specs
+    ]
+
+    async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=listed)
+
+    async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        result = await tools.call(params.name, params.arguments or {})
+        return CallToolResult(
+            content=[TextContent(type="text", text=result.text)],
+            structured_content=dict(result.data),
+            is_error=not result.ok,
+        )
+
+    return Server(
+        "hutch",
+        version=hutch.__version__,
+        instructions=_instructions(tools),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve_stream(tools: Tools, coming: AsyncIterator[bytes], write: Write) -> None:
+    """Speak with one client, in lines, until it has said its last."""
+    server = make_server(tools)
+    # The library reads and writes files in threads that nobody can interrupt; these are ours.
+    stdin: Any = _until_answered(tools, coming)
+    stdout: Any = _Lines(write)
+    async with stdio_server(stdin, stdout) as (read, send):
+        await server.run(read, send, server.create_initialization_options())
+
+
+async def _until_answered(tools: Tools, coming: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines, with the end held back for a moment: it ends the calls that are under way."""
+    parts: list[bytes] = []
+    async for data in coming:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole, parts = b"".join([*parts, line]), []
+            if whole.strip():
+                yield whole
+        parts.append(rest)
+    for _ in range(int(LAST_WORDS_S / LOOK_S)):
+        await asyncio.sleep(LOOK_S)
+        if not tools.busy:
+            break
+
+
+class _Lines:
+    """What the library takes for a text file."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    async def write(self, text: str) -> None:
+        await self._write(text.encode())
+
+    async def flush(self) -> None:
+        """There is nothing held back."""
+
+
+def _instructions(tools: Tools) -> str:
+    jail = tools.context.jail
+    network = f"only {', '.join(jail.policy.network)}" if jail.policy.network else "none"
+    return (
+        f"Tools on the directory {tools.context.workspace.record.source}, which commands find at "
+        f"{jail.workspace}. They run in a jail: nothing else of the machine can be read or changed. "
+        f"Network: {network}. Paths are relative to the directory. bash keeps its directory and variables "
+        "from call to call. Changes are made in place; the state before each is kept."
+    )

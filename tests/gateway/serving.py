@@ -1,0 +1,140 @@
+"""A real `hutch mcp serve` with a real jail, and official clients that speak with it."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+HUTCH = str(Path(sys.executable).with_name("hutch"))
+LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
+PATIENCE_S = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory to work on, and a home for Hutch beside it."""
+
+    root: Path
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HUTCH_HOME": str(self.root / "home"), **more}
+
+    def argv(self, *args: str) -> list[str]:
+        return [HUTCH, "mcp", "serve", "--workspace", str(self.work), *args]
+
+    def events(self) -> list[dict[str, Any]]:
+        """What the log of the newest session says."""
+        sessions = self.hutch("log", "--json").splitlines()
+        newest = max(json.loads(line)["session"] for line in sessions)
+        return [json.loads(line)["event"] for line in self.hutch("log", newest, "--json").splitlines()]
+
+    def hutch(self, *args: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            [HUTCH, *args],
+            env=self.environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@contextmanager
+def new_place() -> Iterator[Place]:
+    root = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    root.chmod(0o755)
+    (root / "work").mkdir()
+    yield Place(root)
+    shutil.rmtree(root)
+
+
+@asynccontextmanager
+async def by_pipes(place: Place, *args: str, mode: str = MODERN, **environment: str) -> AsyncIterator[Client]:
+    """A client that starts a server of its own."""
+    _, *rest = place.argv(*args)
+    started = StdioServerParameters(command=HUTCH, args=rest, env=place.environment(**environment))
+    async with Client(started, mode=mode) as client:
+        yield client
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A server by HTTP."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    token: str
+
+    @asynccontextmanager
+    async def client(self, mode: str = MODERN) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
+            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
+        ):
+            yield client
+
+
+@contextmanager
+def by_http(place: Place, *args: str, token: str | None = None, code: int = 143) -> Iterator[Listening]:
+    """A server that listens on a port of its own, until the block is left; it tells its token, or we know."""
+    process = subprocess.Popen(
+        place.argv("--http", "127.0.0.1:0", *args),
+        env=place.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline()
+        url = re.search(r"serving MCP at (\S+)", said)
+        assert url, said + process.stderr.read()
+        told = process.stderr.readline().split()[-1] if token is None else token
+        yield Listening(process, url[1], told)
+    finally:
+        process.terminate()
+        printed, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, printed) == (code, "")
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait until it is so."""
+    until = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < until, "it never came to be so"
+        time.sleep(0.02)
+
+
+def runs(word: str) -> bool:
+    """Whether a process on this machine has that word in its command line."""
+    for directory in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if directory.name.isdigit() and word.encode() in (directory / "cmdline").read_bytes():
+                return True
+    return False
+
+
+def text_of(result: Any) -> str:
+    return "".join(part.text for part in result.content)

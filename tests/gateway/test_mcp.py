@@ -1,0 +1,322 @@
+"""The MCP server by pipes: real jails, the official client, both generations of the protocol."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from hutch import settings
+from hutch.app import workspaces
+from tests.gateway.serving import LEGACY, MODERN, PATIENCE_S, Place, by_pipes, eventually, runs, text_of
+
+pytestmark = pytest.mark.anyio
+
+NAMES = [
+    *("read_file", "write_file", "edit_file", "apply_patch", "glob", "grep"),
+    *("bash", "bash_output", "bash_kill", "run_tests"),
+]
+TESTED = {
+    "adding.py": "def add(a, b):\n    return a - b\n",
+    "test_adding.py": (
+        "import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    ),
+}
+PATCH = (
+    "*** Begin Patch\n*** Update File: adding.py\n@@\n-    return a * b\n+    return a + b\n*** End Patch\n"
+)
+SECRET = "sk-ant-api03-9d8f7a6b5c4e3d2f1a0b9c8d7e6f5a4b"
+
+
+def write(place: Place, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (place.work / path).write_text(text)
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Any:
+    return await client.call_tool(tool, arguments)
+
+
+async def done(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured content of a call that went well."""
+    result = await call(client, tool, **arguments)
+    assert not result.is_error, text_of(result)
+    content: dict[str, Any] = result.structured_content
+    return content
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_every_tool_does_its_work(place: Place, mode: str) -> None:
+    write(place, TESTED)
+    async with by_pipes(place, mode=mode) as client:
+        listed = (await client.list_tools()).tools
+        assert [tool.name for tool in listed] == NAMES
+        assert {tool.name for tool in listed if tool.annotations and tool.annotations.read_only_hint} == {
+            *("read_file", "glob", "grep", "bash_output")
+        }
+        failing = await done(client, "run_tests")
+        assert (failing["tests"]["ok"], failing["tests"]["failed"]) == (False, 1)
+        assert (await done(client, "glob", pattern="*.py"))["total"] == 2
+        found = await done(client, "grep", pattern="a - b")
+        assert found["lines"] == [
+            {"path": "adding.py", "line": 2, "text": "    return a - b", "matched": True}
+        ]
+        assert (await done(client, "read_file", path="adding.py", start_line=2, end_line=2))["text"] == (
+            "    return a - b\n"
+        )
+        await done(client, "edit_file", path="adding.py", edits=[{"old": "a - b", "new": "a * b"}])
+        await done(
+            client,
+            "apply_patch",
+            patch=PATCH,
+        )
+        await done(client, "write_file", path="notes/new.txt", content="a note\n")
+        assert (await done(client, "run_tests"))["tests"]["ok"] is True
+        assert await done(client, "bash", command="cat notes/new.txt; echo oh >&2; cd notes; false") == {
+            "exit_code": 1,
+            "stdout": "a note\n",
+            "stderr": "oh\n",
+            "timed_out": False,
+            "running": False,
+            "id": None,
+            "cwd": "/workspace/notes",
+            "truncated": False,
+            "output_path": None,
+        }
+        left = await done(client, "bash", command="echo begun; sleep 1000", yield_s=0.3)
+        assert left["running"]
+        assert (await done(client, "bash_output", id=left["id"]))["running"] is True
+        assert (await done(client, "bash_kill", id=left["id"]))["running"] is False
+        assert (await done(client, "bash_output", id=left["id"], wait_s=5))["running"] is False
+    assert (place.work / "adding.py").read_text() == "def add(a, b):\n    return a + b\n"
+    assert (place.work / "notes/new.txt").read_text() == "a note\n"
+
+
+async def test_one_shell_lasts_and_a_timeout_is_an_error(place: Place) -> None:
+    async with by_pipes(place) as client:
+        await done(client, "bash", command="mkdir below; cd below; export COLOUR=green; f() { echo from f; }")
+        assert (await done(client, "bash", command="echo $COLOUR; f; pwd"))["stdout"] == (
+            "green\nfrom f\n/workspace/below\n"
+        )
+        late = await call(client, "bash", command="sleep 1000", timeout_s=0.3)
+        assert late.is_error
+        assert late.structured_content["timed_out"] is True
+
+
+async def test_what_is_wrong_with_a_call_is_told(place: Place) -> None:
+    write(place, {"a.txt": "one\ntwo\none\n"})
+    async with by_pipes(place) as client:
+        for tool, arguments, lesson in (
+            ("read_file", {}, "read_file: `path` is missing. It takes {path, start_line?, end_line?}."),
+            ("read_file", {"path": 3}, "read_file: `path` is 3"),
+            ("bash", {"cmd": "ls"}, "`command` is missing; `cmd` is not known (did you mean `command`?)"),
+            ("bash", {"command": "ls", "timeout_s": -1}, "`timeout_s` is -1"),
+            ("edit_file", {"path": "a.txt", "edits": []}, "`edits` is []"),
+            ("edit_file", {"path": "a.txt", "edits": [{"old": "one", "new": "x"}]}, "a.txt"),
+            ("edit_file", {"path": "a.txt", "edits": [{"old": "three", "new": "x"}]}, "was not changed"),
+            ("apply_patch", {"patch": "nonsense"}, "*** Begin Patch"),
+            ("read_file", {"path": "b.txt"}, "b.txt"),
+            ("bash_output", {"id": "bg_77"}, "bg_77"),
+            ("grep", {"pattern": "("}, "("),
+            ("ask_user", {"question": "?"}, "There is no tool 'ask_user'."),
+            ("reed_file", {"path": "a.txt"}, "Did you mean read_file?"),
+        ):
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error, tool
+            assert lesson in text_of(result)
+            assert "error" in result.structured_content
+    assert (place.work / "a.txt").read_text() == "one\ntwo\none\n"
+
+
+async def test_paths_lead_nowhere_else(place: Place) -> None:
+    outside = place.root / "outside.txt"
+    outside.write_text("private\n")
+    (place.work / "link").symlink_to(outside)
+    (place.work / "up").symlink_to("..")
+    async with by_pipes(place) as client:
+        for path in (
+            "../outside.txt",
+            str(outside),
+            "link",
+            "up/outside.txt",
+            "/etc/passwd",
+            "/workspace/../etc/passwd",
+        ):
+            for tool, arguments in (
+                ("read_file", {"path": path}),
+                ("write_file", {"path": path, "content": "taken\n"}),
+                ("edit_file", {"path": path, "edits": [{"old": "private", "new": "taken"}]}),
+                ("apply_patch", {"patch": f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n"}),
+            ):
+                result = await client.call_tool(tool, arguments)
+                assert result.is_error, (tool, path)
+        assert (await call(client, "bash", command=f"cat {outside} link")).structured_content[
+            "exit_code"
+        ] == 1
+        # Under the name that it has out here, the directory is still the same.
+        inner = await done(client, "write_file", path=str(place.work / "in.txt"), content="x")
+        assert inner["path"] == "in.txt"
+    assert outside.read_text() == "private\n"
+
+
+async def test_secrets_stay_here(place: Place) -> None:
+    write(place, {"leak.txt": f"{SECRET}\n"})
+    async with by_pipes(place, ANTHROPIC_API_KEY="a-key-of-no-known-shape") as client:
+        shown = [
+            await call(client, "bash", command="cat leak.txt; echo a-key-of-no-known-shape; env"),
+            await call(client, "read_file", path="leak.txt"),
+            await call(client, "grep", pattern="sk-ant"),
+            await call(client, "read_file", path=["a-key-of-no-known-shape"]),
+        ]
+    for result in shown:
+        whole = result.model_dump_json()
+        assert SECRET not in whole
+        assert "a-key-of-no-known-shape" not in whole
+        assert "[redacted:" in whole
+    logged = json.dumps(place.events())
+    assert SECRET not in logged
+    assert "a-key-of-no-known-shape" not in logged
+
+
+async def test_the_log_tells_and_snapshots_undo(place: Place) -> None:
+    write(place, {"a.txt": "first\n"})
+    async with by_pipes(place) as client:
+        await done(client, "edit_file", path="a.txt", edits=[{"old": "first", "new": "second"}])
+        await done(client, "bash", command="echo third > a.txt; echo new > b.txt")
+    assert sorted(path.name for path in place.work.iterdir()) == ["a.txt", "b.txt"]
+    assert [event["type"] for event in place.events()] == [
+        "session.opened",
+        "snapshot.taken",
+        "tool.called",
+        "file.changed",
+        "snapshot.taken",
+        "tool.returned",
+        "tool.called",
+        "command.started",
+        "command.ended",
+        "snapshot.taken",
+        "tool.returned",
+        "session.ended",
+    ]
+    loaded = settings.load(environ=place.environment())
+    async with workspaces.open_directory(loaded, place.work) as workspace:
+        first, second, _ = await workspace.list_snapshots()
+        await workspace.restore(second.id)
+        assert (place.work / "a.txt").read_text() == "second\n"
+        await workspace.restore(first.id)
+    assert {path.name: path.read_text() for path in place.work.iterdir()} == {"a.txt": "first\n"}
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_a_cancelled_call_ends_its_command(place: Place, mode: str) -> None:
+    async with by_pipes(place, mode=mode) as client:
+        calling = asyncio.create_task(
+            call(client, "bash", command="sleep 7654.321 & sleep 7654.321", timeout_s=500)
+        )
+        await asyncio.to_thread(eventually, lambda: runs("7654.321"))
+        calling.cancel()
+        await asyncio.to_thread(eventually, lambda: not runs("7654.321"))
+        assert (await done(client, "bash", command="echo still here"))["stdout"] == "still here\n"
+    returned = [event for event in place.events() if event["type"] == "tool.returned"]
+    assert [event["ok"] for event in returned] == [False, True]
+    assert "cancelled" in returned[0]["text"]
+
+
+async def test_names_that_are_no_text_are_told_all_the_same(place: Place) -> None:
+    (place.work / os.fsdecode(b"\xff\xfe.txt")).write_text("odd\n")
+    async with by_pipes(place) as client:
+        assert "odd" in text_of(await call(client, "grep", pattern="odd"))
+        assert (await done(client, "glob", pattern="*"))["total"] == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Signals) -> None:
+    with raw(place) as server:
+        ask(server, "bash", {"command": "sleep 6543.21", "timeout_s": 500})
+        eventually(lambda: runs("6543.21"))
+        server.send_signal(number)  # with both pipes still open
+        server.wait(PATIENCE_S)
+        assert server.returncode == (-number if number == signal.SIGKILL else 128 + number)
+        eventually(lambda: not runs("6543.21"))
+        eventually(lambda: not runs(str(place.work)))
+
+
+def test_calls_are_answered_though_the_client_says_no_more(place: Place) -> None:
+    with raw(place) as server:
+        ask(server, "bash", {"command": "echo hello"})
+        printed, _ = server.communicate(timeout=PATIENCE_S)
+    assert server.returncode == 0
+    assert json.loads(printed)["result"]["structuredContent"]["stdout"] == "hello\n"
+
+
+def test_only_the_protocol_goes_to_standard_output(place: Place) -> None:
+    with raw(place, HUTCH_LOG__LEVEL="debug") as server:
+        assert server.stdin is not None
+        server.stdin.write(b'this is no JSON\n\n{"jsonrpc": "2.0"}\n[]\n\xff\xfe\n')
+        ask(server, "bash", {"command": "echo from the jail; echo and more >&2"})
+        ask(server, "no_such_tool", {}, number=2)
+        printed, _ = server.communicate(timeout=PATIENCE_S)
+    answers = [json.loads(line) for line in printed.splitlines()]
+    assert {answer["jsonrpc"] for answer in answers} == {"2.0"}
+    assert {answer.get("id") for answer in answers} >= {1, 2}
+
+
+async def test_the_next_server_waits_for_the_one_before(place: Place) -> None:
+    with raw(place) as before:
+        ask(before, "bash", {"command": "sleep 5432.1", "timeout_s": 500})
+        await asyncio.to_thread(eventually, lambda: runs("5432.1"))
+
+        async def next_one() -> str:
+            async with by_pipes(place) as client:
+                return (await done(client, "bash", command="echo mine now"))["stdout"]
+
+        waiting = asyncio.create_task(next_one())
+        await asyncio.sleep(0.5)
+        before.terminate()
+        assert await waiting == "mine now\n"
+
+
+def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> None:
+    for directory, code, said in ((place.work / "no", 2, "is not there"), (Path("/etc"), 4, "of the system")):
+        done_ = subprocess.run(
+            [*place.argv()[:3], "-w", str(directory)],
+            env=place.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert (done_.returncode, done_.stdout) == (code, "")
+        assert said in done_.stderr
+
+
+def test_help_does_not_wait_for_the_library() -> None:
+    for args in (["--help"], ["mcp", "--help"], ["mcp", "serve", "--help"]):
+        program = f"import sys; from hutch.cli.main import run; run({args!r}); sys.exit('mcp' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def raw(place: Place, **more: str) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        place.argv(), env=place.environment(**more), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+    )
+
+
+def ask(server: "subprocess.Popen[bytes]", tool: str, arguments: dict[str, Any], number: int = 1) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    assert server.stdin is not None
+    server.stdin.write(json.dumps(request).encode() + b"\n")
+    server.stdin.flush()

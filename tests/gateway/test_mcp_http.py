@@ -1,0 +1,182 @@
+"""The MCP server by HTTP: several clients, and those who are not to be let in."""
+
+import asyncio
+import socket
+import subprocess
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from hutch.domain.errors import BadRequest, Denied, Unavailable
+from hutch.gateway.mcp_http import address_of, listen
+from tests.gateway.serving import LEGACY, MODERN, Listening, Place, by_http, eventually, runs, text_of
+
+pytestmark = pytest.mark.anyio
+
+TOKEN = "a-token-that-somebody-has-chosen"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_clients_share_one_shell_and_one_directory(
+    shared: Listening, shared_place: Place, mode: str
+) -> None:
+    async with shared.client(mode) as one, shared.client(mode) as other:
+        await one.call_tool("bash", {"command": f"cd /workspace; export FROM={mode}; echo a > a.txt"})
+        said = await other.call_tool("bash", {"command": "echo $FROM"})
+        assert said.structured_content["stdout"] == f"{mode}\n"
+        at_once = await asyncio.gather(
+            *(client.call_tool("bash", {"command": "echo x >> many"}) for client in (one, other) * 10),
+            *(client.call_tool("read_file", {"path": "a.txt"}) for client in (one, other) * 5),
+        )
+        assert not any(result.is_error for result in at_once)
+        refused = await other.call_tool("edit_file", {"path": "a.txt", "edits": [{"old": "b", "new": "c"}]})
+        assert refused.is_error
+        assert "was not changed" in text_of(refused)
+        await one.call_tool("bash", {"command": "cp many kept; rm many"})
+    assert (shared_place.work / "kept").read_text() == "x\n" * 20
+
+
+async def test_a_client_that_leaves_ends_its_command(shared: Listening) -> None:
+    async with shared.client(MODERN) as client:
+        calling = asyncio.create_task(client.call_tool("bash", {"command": "sleep 4321.5", "timeout_s": 500}))
+        await asyncio.to_thread(eventually, lambda: runs("4321.5"))
+        calling.cancel()
+        await asyncio.to_thread(eventually, lambda: not runs("4321.5"))
+        said = await client.call_tool("bash", {"command": "echo still here"})
+        assert said.structured_content["stdout"] == "still here\n"
+
+
+async def test_a_call_is_cancelled_by_a_client_of_the_older_protocol(shared: Listening) -> None:
+    async with shared.client(LEGACY) as client:
+        calling = asyncio.create_task(client.call_tool("bash", {"command": "sleep 4321.6", "timeout_s": 500}))
+        await asyncio.to_thread(eventually, lambda: runs("4321.6"))
+        calling.cancel()
+        await asyncio.to_thread(eventually, lambda: not runs("4321.6"))
+
+
+async def test_who_is_not_let_in(shared: Listening) -> None:
+    port = httpx2.URL(shared.url).port
+    right = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
+    async with httpx2.AsyncClient() as http:
+
+        async def status(headers: dict[str, str], url: str = shared.url) -> int:
+            answer = await http.post(url, json=INITIALIZE, headers=headers)
+            return answer.status_code
+
+        assert await status(right) == 200
+        assert (
+            await status({**right, "Host": f"localhost:{port}", "Origin": f"http://localhost:{port}"}) == 200
+        )
+        assert await status(ACCEPT) == 401
+        assert await status({**right, "Authorization": "Bearer wrong"}) == 401
+        assert await status({**right, "Authorization": f"Basic {shared.token}"}) == 401
+        assert await status({**right, "Authorization": "Bearer"}) == 401
+        assert await status(right, shared.url.replace("/mcp", "/")) == 404
+        for generation in ({}, {"MCP-Protocol-Version": MODERN}):
+            for host in (
+                "evil.example",
+                f"evil.example:{port}",
+                f"127.0.0.1.evil.example:{port}",
+                "127.0.0.1:1",
+            ):
+                assert await status({**right, **generation, "Host": host}) == 421
+            for origin in (
+                "http://evil.example",
+                f"http://evil.example:{port}",
+                "null",
+                f"https://localhost:{port}",
+            ):
+                assert await status({**right, **generation, "Origin": origin}) == 403
+        for method in ("GET", "DELETE"):
+            answer = await http.request(method, shared.url, headers={**right, "Host": "evil.example"})
+            assert answer.status_code == 421
+        plain = {**right, "Content-Type": "text/plain"}  # what a page may send without asking
+        assert (await http.post(shared.url, content=b"{}", headers=plain)).status_code == 400
+
+
+async def test_a_token_may_be_chosen_and_is_not_printed_then(place: Place) -> None:
+    place.hutch("config", "set-secret", "mcp_token", stdin=TOKEN)
+    with by_http(place, token=TOKEN) as listening:
+        async with listening.client() as client:
+            said = await client.call_tool("bash", {"command": f"echo {TOKEN}"})
+        assert said.structured_content["stdout"] == "[redacted:secret]\n"
+
+
+async def test_without_a_token_everybody_here_is_let_in(place: Place) -> None:
+    with by_http(place, "--no-token", token="") as listening:
+        async with listening.client() as client:
+            assert not (await client.call_tool("bash", {"command": "true"})).is_error
+        async with httpx2.AsyncClient() as http:
+            answer = await http.post(
+                listening.url, json=INITIALIZE, headers={**ACCEPT, "Host": "evil.example"}
+            )
+            assert answer.status_code == 421
+
+
+def test_a_server_that_is_killed_leaves_nothing(place: Place) -> None:
+    with by_http(place, code=-9) as listening:
+        asyncio.run(_begin(listening))
+        listening.process.kill()
+        eventually(lambda: not runs("3210.9"))
+        eventually(lambda: not runs(str(place.work)))
+
+
+async def _begin(listening: Listening) -> None:
+    async with listening.client(MODERN) as client:
+        begun = await client.call_tool("bash", {"command": "sleep 3210.9", "yield_s": 0.2})
+        assert begun.structured_content["running"]
+        assert runs("3210.9")
+
+
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "localhost.evil.example:1"]
+)
+def test_only_this_machine_is_listened_on(address: str) -> None:
+    with pytest.raises(Denied, match="ssh -L"):
+        listen(address)
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:x", ":-1"])
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(BadRequest, match="is not an address"):
+        listen(address)
+
+
+@pytest.mark.parametrize("address", ["0", ":0", "localhost:0", "127.0.0.1:0", "127.0.0.2:0", "[::1]:0"])
+def test_addresses_of_this_machine(address: str) -> None:
+    if address.startswith("[") and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    with listen(address) as listener:
+        assert address_of(listener).startswith("http://")
+        assert address_of(listener).endswith("/mcp")
+        with socket.create_connection(listener.getsockname()[:2]):
+            pass
+
+
+def test_a_port_that_is_taken(place: Place) -> None:
+    with listen("0") as listener, pytest.raises(Unavailable, match="Name another port"):
+        listen(f"127.0.0.1:{listener.getsockname()[1]}")
+
+
+def test_no_token_is_only_for_http(place: Place) -> None:
+    done = subprocess.run(
+        place.argv("--no-token"),
+        env=place.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--http" in done.stderr
