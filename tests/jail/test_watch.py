@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import LimitReached
+from hutch.domain.errors import LimitReached, Unavailable
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.look import PATIENCE
 from hutch.jail.members import below
@@ -67,3 +67,16 @@ async def test_who_fills_the_workspace_again_and_again_has_to_be_cleaned_from_ou
         for path in workspace.iterdir():
             path.unlink()
         assert (await jail.run(["echo", "on"])).stdout == b"on\n"
+
+
+async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(workspace: Path) -> None:
+    async with open_jail(workspace) as jail:
+        process = await jail.spawn(["sleep", "500"])
+        assert jail._meter.watch is not None
+        jail._meter.watch.look.growth = None  # type: ignore[assignment] # so the next look fails
+        async with asyncio.timeout(60):
+            assert (await process.wait()).signal == 9
+            with pytest.raises(Unavailable, match="Nobody watches this jail any more"):
+                while True:
+                    await jail.run(["true"])
+        process.close()

@@ -6,11 +6,12 @@ be killed, or blamed, for another's deeds.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from hutch.domain.errors import HutchError, LimitReached
+from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.jail.look import Look
 
 LOOK_S = 0.2
@@ -37,13 +38,20 @@ class Watch:
         self._waking: asyncio.Future[bool] | None = None
         self._in_thread: asyncio.Future[Any] | None = None
         self._has_begun = False  # whether it is known how large the workspace was at the start
+        self._fault: BaseException | None = None
+        self._clearing: asyncio.Future[None] | None = None
         self._task = asyncio.create_task(self._watch())
+        self._task.add_done_callback(self._ended)
 
     async def calm(self) -> None:
         """Until a command may start: not before the workspace was measured, or what it makes would count as
         having been there; and not while the jail is being cleared, or it would be hit for another's deeds."""
         while not self._has_begun or self.look.is_clearing:  # noqa: ASYNC110 (set by a thread, and rare)
             await asyncio.sleep(CALM_S)
+        if self._fault is not None:
+            raise Unavailable(
+                f"Nobody watches this jail any more ({self._fault!r}), so nothing is run in it. Close it."
+            )
         if self.look.is_beyond() is not None:
             async with self._settling:
                 await self._aside(self.look.settle)  # somebody may have deleted something by now
@@ -74,6 +82,16 @@ class Watch:
             self.look.close()
         else:  # a walk may take a while, and needs its descriptors until then
             self._in_thread.add_done_callback(lambda _: self.look.close())
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A watcher that broke is no reason to go on unwatched: everything inside is ended."""
+        self._fault = None if task.cancelled() else task.exception()
+        if self._fault is not None:
+            self._clearing = asyncio.ensure_future(self._cleared())
+
+    async def _cleared(self) -> None:
+        with contextlib.suppress(HutchError):  # the jail is gone
+            await self._clear()
 
     async def _watch(self) -> None:
         try:
