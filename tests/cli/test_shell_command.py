@@ -728,3 +728,18 @@ def test_no_jail_no_run(place: Path, cripple: tuple[str, ...], fix: bytes) -> No
     assert ran.stderr.startswith(b"hutch: No jail, so nothing was run. ")
     assert fix in ran.stderr and b"hutch doctor" in ran.stderr
     assert not (place / "work" / "made").exists()
+
+
+def test_hard_links_that_lead_out_are_told(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir(mode=0o755)
+    (tmp_path / "elsewhere").write_text("x")
+    (work / "here").hardlink_to(tmp_path / "elsewhere")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("hutch"), "shell", "-w", work, "--", "true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert "1 files here are hard links of files elsewhere" in done.stderr

@@ -126,6 +126,11 @@ async def _run(
                 unsafe_workspace=unsafe.workspace,
                 unsafe_no_jail=unsafe.no_jail,
             ) as jail:
+                if linked := await jail.linked_out():
+                    _say(
+                        f"{linked} files here are hard links of files elsewhere, which commands can change: "
+                        "docs/security.md tells how to avoid it"
+                    )
                 hits = Hits(jail, chosen)
                 exit_ = await (_at_terminal(jail, wish, own, hits) if own else plainly(jail, wish))
                 sentences = hits.since_last(exit_)
