@@ -193,7 +193,6 @@ async def test_the_log_tells_and_snapshots_undo(place: Place) -> None:
     assert sorted(path.name for path in place.work.iterdir()) == ["a.txt", "b.txt"]
     assert [event["type"] for event in place.events()] == [
         "session.opened",
-        "snapshot.taken",
         "tool.called",
         "file.changed",
         "snapshot.taken",
@@ -212,6 +211,20 @@ async def test_the_log_tells_and_snapshots_undo(place: Place) -> None:
         assert (place.work / "a.txt").read_text() == "second\n"
         await workspace.restore(first.id)
     assert {path.name: path.read_text() for path in place.work.iterdir()} == {"a.txt": "first\n"}
+
+
+async def test_what_people_changed_meanwhile_can_be_had_back(place: Place) -> None:
+    async with by_pipes(place) as client:
+        await done(client, "bash", command="true")
+        write(place, {"by_hand.txt": "precious\n"})
+        await done(client, "bash", command="rm by_hand.txt; (sleep 0.2; echo late > late.txt) &")
+        await asyncio.to_thread(eventually, (place.work / "late.txt").exists)
+    loaded = settings.load(environ=place.environment())
+    async with workspaces.open_directory(loaded, place.work) as workspace:
+        reasons = {each.reason: each.id for each in await workspace.list_snapshots()}
+        await workspace.restore(reasons["before bash"], "by_hand.txt")
+        assert "after the last call" in reasons
+    assert (place.work / "by_hand.txt").read_text() == "precious\n"
 
 
 @pytest.mark.parametrize("mode", [LEGACY, MODERN])

@@ -29,6 +29,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.seam import EventLog
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
+COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change
 CANCELLED = "It was cancelled by the caller."
 FAILED = "It failed in a way that Hutch did not expect; the server's log says where."
 
@@ -47,11 +48,6 @@ class Tools:
     _made: int = 0
     _snapshot: int = 0
 
-    @property
-    def busy(self) -> bool:
-        """Whether a call is under way."""
-        return bool(self._calls)
-
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Use a tool; whatever is wrong with the call is a result too. Who leaves ends what was begun."""
         # In a task of its own: callers may be cancelled over and over, and what ends a command waits for it.
@@ -65,21 +61,22 @@ class Tools:
             raise
 
     async def begin(self, purpose: str) -> None:
-        await self._write(
-            SessionOpened(purpose=self._text(purpose)), *await self._kept("before the first call")
-        )
+        await self._write(SessionOpened(purpose=self._text(purpose)))
 
     async def stop(self) -> None:
-        """End what is under way, and keep how it all is now."""
+        """End what is under way."""
         calls = list(self._calls)
         for task in calls:
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-        await self._write(*await self._kept("after the last call"))
 
     async def end(self) -> None:
-        """The last word in the log, after the jail was closed."""
-        await self._write(SessionEnded(outcome="done"))
+        """After the jail was closed: keep what is there now, and say the last word in the log."""
+        try:
+            kept, reason = await self._kept("after the last call"), ""
+        except HutchError as error:
+            kept, reason = [], self._text(f"No last snapshot was taken: {error}")
+        await self._write(*kept, SessionEnded(outcome="done", reason=reason))
 
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         self._made += 1
@@ -101,10 +98,19 @@ class Tools:
     async def _use(self, name: str, text: str) -> ToolResult:
         given = self.toolbox.parse(name, text)
         if isinstance(given, Arguments):
-            given = await self.toolbox.use(name, given, self.context)
+            given = await self._undoable(name) or await self.toolbox.use(name, given, self.context)
         elif not given.data:
             given = replace(given, data={"error": "bad_request"})
         return ToolResult(self._text(given.text), given.ok, self._data(given.data), given.changes)
+
+    async def _undoable(self, name: str) -> ToolResult | None:
+        """Keep the state before a command, as the workspace does before an edit; people work here too."""
+        if name in COMMANDS:
+            try:
+                await self._write(*await self._kept(f"before {name}"))
+            except HutchError as error:
+                return ToolResult(str(error), ok=False, data={"error": error.code})
+        return None
 
     async def _settle(self, name: str, call_id: str, result: ToolResult, duration_s: float) -> ToolResult:
         """Keep and log what a call has done, however it ended."""

@@ -27,6 +27,7 @@ from hutch.app.tools import Tools
 # Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
 # seconds for a server to leave.
 LAST_WORDS_S, LOOK_S = 1.0, 0.02
+ID_WITHIN = 40  # letters, when a message is an answer
 Write = Callable[[bytes], Awaitable[None]]
 
 
@@ -69,37 +70,41 @@ def make_server(tools: Tools) -> Server[Any]:
 async def serve_stream(tools: Tools, coming: AsyncIterator[bytes], write: Write) -> None:
     """Speak with one client, in lines, until it has said its last."""
     server = make_server(tools)
-    # The library reads and writes files in threads that nobody can interrupt; these are ours.
-    stdin: Any = _until_answered(tools, coming)
-    stdout: Any = _Lines(write)
-    async with stdio_server(stdin, stdout) as (read, send):
+    # The library reads and writes files in threads that nobody can interrupt. This is all it wants of them.
+    lines: Any = _Lines(coming, write)
+    async with stdio_server(lines, lines) as (read, send):
         await server.run(read, send, server.create_initialization_options())
 
 
-async def _until_answered(tools: Tools, coming: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Lines, with the end held back for a moment: it ends the calls that are under way."""
-    parts: list[bytes] = []
-    async for data in coming:
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            whole, parts = b"".join([*parts, line]), []
-            if whole.strip():
-                yield whole
-        parts.append(rest)
-    for _ in range(int(LAST_WORDS_S / LOOK_S)):
-        await asyncio.sleep(LOOK_S)
-        if not tools.busy:
-            break
-
-
 class _Lines:
-    """What the library takes for a text file."""
+    """What the library takes for two text files.
 
-    def __init__(self, write: Write) -> None:
+    The end of what comes ends the calls that are under way, so it is held back for a moment.
+    """
+
+    def __init__(self, coming: AsyncIterator[bytes], write: Write) -> None:
+        self._coming = coming
         self._write = write
+        self._unanswered = 0  # at most: it is only for how long to wait in the end
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        parts: list[bytes] = []
+        async for data in self._coming:
+            *ends, rest = data.split(b"\n")
+            for end in ends:
+                line, parts = b"".join([*parts, end]), []
+                self._unanswered += b'"method"' in line and b'"id"' in line
+                if line.strip():
+                    yield line
+            parts.append(rest)
+        for _ in range(int(LAST_WORDS_S / LOOK_S)):
+            if self._unanswered <= 0:
+                break
+            await asyncio.sleep(LOOK_S)
 
     async def write(self, text: str) -> None:
         await self._write(text.encode())
+        self._unanswered -= '"id"' in text[:ID_WITHIN]
 
     async def flush(self) -> None:
         """There is nothing held back."""
