@@ -90,8 +90,9 @@ async def test_opening_can_be_cancelled_at_any_moment(workspace: Path) -> None:
         opening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await (await opening).close()
-    await asyncio.sleep(0.3)
-    assert descriptors() == before
+    async with asyncio.timeout(60):  # a walk that was under way keeps its descriptors until it ends
+        while descriptors() > before:  # noqa: ASYNC110 (given back by threads)
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.anyio

@@ -282,7 +282,7 @@ async def test_descriptors_are_given_back(home: Home, record: Record) -> None:
         opened = await open_place(home, "w")
         await run(opened, "true")
         opened.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     assert Path("/proc/self/mountinfo").read_text() == mounts
 
 
@@ -297,7 +297,7 @@ async def test_an_opening_that_is_cancelled_holds_nothing(home: Home, record: Re
             (await opening).close()
         except asyncio.CancelledError:
             continue
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     (await open_place(home, "w")).close()
 
 
