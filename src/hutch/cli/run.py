@@ -69,7 +69,9 @@ def run_command(
 
 
 def resume_command(
-    run: Annotated[str, typer.Argument(metavar="SESSION", help="A session's or run's id, or 'last'.")] = "last",
+    run: Annotated[
+        str, typer.Argument(metavar="SESSION", help="A session's or run's id, or 'last'.")
+    ] = "last",
     pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="Another model.")] = None,
     as_json: Json = False,
