@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -60,9 +61,21 @@ def _persona(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    try:
+        place = urlsplit(value)
+        is_one = place.scheme in ("http", "https") and place.hostname and place.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or place.username is not None or not value.isprintable():
+        raise ValueError("It should be an address such as https://models.example.com/v1, without a password")
+    return value
+
+
 Count = Annotated[int, BeforeValidator(_not_bool)]
 Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
+Address = Annotated[str, Field(max_length=2048), AfterValidator(_address)]
 Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
@@ -82,6 +95,38 @@ class Log(Section):
     )
     format: Literal["auto", "json", "human"] = Field(
         "auto", description="JSON lines, or lines for people; `auto` is for people when it is a terminal."
+    )
+
+
+class Models(Section):
+    """Where models are asked, and with how much patience."""
+
+    anthropic_base_url: Annotated[Address | None, May.NEVER] = Field(
+        None, description="Where Anthropic's models are asked; Anthropic itself when not set."
+    )
+    openai_base_url: Annotated[Address | None, May.NEVER] = Field(
+        None, description="Where OpenAI's models are asked, with `/v1`; OpenAI itself when not set."
+    )
+    gemini_base_url: Annotated[Address | None, May.NEVER] = Field(
+        None, description="Where Gemini is asked; Google itself when not set."
+    )
+    ollama_base_url: Annotated[Address | None, May.NEVER] = Field(
+        None, description="Where Ollama runs; `http://127.0.0.1:11434` when not set."
+    )
+    openai_compatible_base_url: Annotated[Address | None, May.NEVER] = Field(
+        None, description="Where models named `openai-compatible:` are asked, such as a vLLM or llama.cpp."
+    )
+    openai_protocol: Annotated[Literal["responses", "chat"], May.NEVER] = Field(
+        "responses", description="The protocol for `openai:` models; servers that imitate OpenAI know `chat`."
+    )
+    attempts: Annotated[Count, May.NEVER] = Field(
+        6, ge=1, le=100, description="How often a model is asked when it fails in a way that may pass."
+    )
+    longest_wait_s: Annotated[Count, May.NEVER] = Field(
+        60, ge=0, le=3600, description="Seconds to wait for the next try; who asks for more is given up."
+    )
+    silence_s: Annotated[Count, May.NEVER] = Field(
+        300, ge=5, le=3600, description="Seconds without a sign after which a reply counts as broken."
     )
 
 
@@ -186,6 +231,7 @@ class Settings(BaseSettings):
     ignore: Annotated[Texts, May.FREE] = Field(
         (), description="Patterns of files that the agent does not look at, as in `.gitignore`."
     )
+    models: Models = Models()
     log: Log = Log()
     tests: Tests = Tests()
     retention: Retention = Retention()
