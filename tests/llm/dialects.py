@@ -6,13 +6,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from tests.llm.wire import Wire, event
-
 from hutch.llm.names import key_name, parse_model_name
 from hutch.llm.open import Access, open_model
 from hutch.llm.reply import Gathering, Reply
 from hutch.llm.retry import Patience
 from hutch.llm.seam import Delta, FromModel, FromUser, Model, Request
+from tests.llm.wire import Wire, event
 
 KEY = "key-of-a-test-1234567890"
 QUICK = Patience(attempts=3, first_wait_s=0.001, longest_wait_s=30.0, silence_s=30.0)

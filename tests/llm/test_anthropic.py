@@ -1,9 +1,10 @@
 """Anthropic's own client library against a server that speaks as Anthropic does."""
 
-import pytest
-from tests.llm.dialects import ANTHROPIC, KEY, anthropic_event, pieces, reply, said
-from tests.llm.wire import Act, playing
+import dataclasses
 
+import pytest
+
+from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 from hutch.llm.seam import (
     Call,
     CallArguments,
@@ -19,6 +20,8 @@ from hutch.llm.seam import (
     ToolSpec,
     Usage,
 )
+from tests.llm.dialects import ANTHROPIC, KEY, anthropic_error, anthropic_event, pieces, reply, said
+from tests.llm.wire import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
 
@@ -216,3 +219,34 @@ async def test_what_the_service_would_refuse_is_made_fit() -> None:
             ],
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "error"),
+    [
+        ("authentication_error", "expired", Denied),
+        ("billing_error", "no money", LimitReached),
+        ("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum", LimitReached),
+        ("not_found_error", "model: claude-test", NotFound),
+    ],
+)
+async def test_refusals_inside_a_stream(kind: str, message: str, error: type[HutchError]) -> None:
+    told = event(anthropic_error(200, kind, message), "error")
+    async with playing(Act([*thoughtful()[:3], told])) as wire:
+        with pytest.raises(error, match=message):
+            await pieces(ANTHROPIC.open(wire))
+    assert len(wire.bodies) == 1
+
+
+async def test_near_names_come_from_the_list_of_prices_when_the_provider_tells_none() -> None:
+    unknown = answer(404, anthropic_error(404, "not_found_error", "model: claude-test"))
+    async with playing(unknown) as wire:
+        model = dataclasses.replace(ANTHROPIC, model="claude-sonet-4-5").open(wire)
+        with pytest.raises(NotFound, match=r"Did you mean anthropic:claude-sonnet-4-5 or anthropic:"):
+            await pieces(model)
+
+
+async def test_tokens_of_a_reply_that_broke_are_counted() -> None:
+    async with playing(Act(thoughtful()[:4], ending="cut"), Act(thoughtful())) as wire:
+        got = await reply(ANTHROPIC.open(wire))
+    assert got.usage == Usage(input=2 * 1312, cached=2000, cache_written=600, output=42)

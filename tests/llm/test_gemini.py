@@ -1,10 +1,13 @@
 """Google's client library against a server that speaks as Gemini does."""
 
 import base64
+from contextlib import aclosing
 
 import pytest
 
+from hutch.domain.errors import Denied, LimitReached
 from hutch.llm.seam import (
+    Again,
     Call,
     CallArguments,
     CallEnded,
@@ -19,8 +22,8 @@ from hutch.llm.seam import (
     ToolSpec,
     Usage,
 )
-from tests.llm.dialects import GEMINI, KEY, gemini_chunk, pieces, reply, said
-from tests.llm.wire import Act, event, playing
+from tests.llm.dialects import GEMINI, GO, KEY, gemini_chunk, gemini_error, pieces, reply, said
+from tests.llm.wire import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
 
@@ -189,3 +192,33 @@ async def test_the_environment_does_not_turn_it_into_another_service(monkeypatch
     async with playing(Act(GEMINI.reply("Done.", ()))) as wire:
         assert (await reply(GEMINI.open(wire))).text == "Done."
     assert wire.asked[0].headers["x-goog-api-key"] == KEY
+
+
+def _with_details(status: int, kind: str, message: str, detail: dict[str, object]) -> dict[str, object]:
+    return {"error": {**gemini_error(status, kind, message)["error"], "details": [detail]}}
+
+
+async def test_a_bad_key_is_told_as_a_bad_request_and_understood() -> None:
+    detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    body = _with_details(400, "INVALID_ARGUMENT", "API key not valid.", detail)
+    async with playing(answer(400, body)) as wire:
+        with pytest.raises(Denied, match=r"GEMINI_API_KEY or GOOGLE_API_KEY"):
+            await pieces(GEMINI.open(wire))
+
+
+async def test_it_says_when_to_come_back_in_the_body() -> None:
+    detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
+    body = _with_details(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", detail)
+    async with playing(answer(429, body)) as wire:
+        model = GEMINI.open(wire)
+        async with aclosing(model.stream(GO)) as stream:
+            assert await anext(stream) == Again(2, 7.5, "You exceeded your current quota.")
+        await model.close()
+
+
+async def test_what_is_used_up_for_today_is_not_waited_for() -> None:
+    violation = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
+    body = _with_details(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.", violation)
+    async with playing(answer(429, body)) as wire:
+        with pytest.raises(LimitReached, match="no credit left"):
+            await pieces(GEMINI.open(wire))

@@ -1,9 +1,10 @@
 """OpenAI's client library against servers that speak its chat protocol, well and not so well."""
 
 import pytest
-from tests.llm.dialects import CHAT, KEY, OLLAMA, chat_call, chat_chunk, pieces, reply, said
-from tests.llm.wire import Act, event, playing
 
+from hutch.domain.errors import NotFound
+from hutch.llm.names import parse_model_name
+from hutch.llm.open import Access, open_model
 from hutch.llm.seam import (
     Call,
     CallArguments,
@@ -20,6 +21,8 @@ from hutch.llm.seam import (
     ToolSpec,
     Usage,
 )
+from tests.llm.dialects import CHAT, KEY, OLLAMA, chat_call, chat_chunk, pieces, reply, said
+from tests.llm.wire import Act, answer, event, playing
 
 pytestmark = pytest.mark.anyio
 
@@ -216,3 +219,20 @@ async def test_another_server_hears_nothing_of_an_openai_account(monkeypatch: py
     async with playing(Act(CHAT.reply("x", ()))) as wire:
         await pieces(OLLAMA.open(wire))
     assert [value for value in wire.asked[0].headers.values() if "mine" in value] == []
+
+
+async def test_a_model_that_ollama_does_not_have() -> None:
+    unknown = answer(404, {"error": {"message": "model 'qwen-test' not found", "type": "api_error"}})
+    async with playing(unknown, lists=OLLAMA.lists(["qwen-tester:4b"])) as wire:
+        with pytest.raises(NotFound, match=r"It has qwen-tester:4b\. Fetch it with `ollama pull qwen-test`"):
+            await pieces(OLLAMA.open(wire))
+
+
+async def test_a_server_of_ones_own_by_its_address_and_without_a_key() -> None:
+    name = parse_model_name("openai-compatible:my/model")
+    async with playing(Act(CHAT.reply("Done.", ())), answer(404, b"<html>nothing</html>")) as wire:
+        access = Access(base_urls={"openai-compatible": f"{wire.url}/v1"})
+        assert (await reply(open_model(name, access))).text == "Done."
+        assert wire.bodies[0]["model"] == "my/model"
+        with pytest.raises(NotFound, match=r"look at models\.openai_compatible_base_url, which is http"):
+            await pieces(open_model(name, access))

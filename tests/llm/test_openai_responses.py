@@ -1,18 +1,8 @@
 """OpenAI's client library against a server that speaks its Responses protocol."""
 
 import pytest
-from tests.llm.dialects import (
-    KEY,
-    RESPONSES,
-    pieces,
-    reply,
-    responses_event,
-    responses_reply,
-    responses_whole,
-    said,
-)
-from tests.llm.wire import Act, playing
 
+from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
 from hutch.llm.names import parse_model_name
 from hutch.llm.open import Access, open_model
 from hutch.llm.seam import (
@@ -29,6 +19,17 @@ from hutch.llm.seam import (
     ToolSpec,
     Usage,
 )
+from tests.llm.dialects import (
+    KEY,
+    RESPONSES,
+    pieces,
+    reply,
+    responses_event,
+    responses_reply,
+    responses_whole,
+    said,
+)
+from tests.llm.wire import Act, playing
 
 pytestmark = pytest.mark.anyio
 
@@ -248,3 +249,22 @@ async def test_a_thought_that_the_service_will_not_know_is_dropped() -> None:
     async with playing(Act([done, *responses_reply("x", [("call_1", "bash", "{}")])])) as wire:
         got = await reply(RESPONSES.open(wire))
     assert (got.calls, got.opaque) == ((Call("call_1", "bash", "{}"),), {})
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "error", "asked"),
+    [
+        ("server_error", "It broke.", Unavailable, 3),
+        ("rate_limit_exceeded", "Please try again in 2ms.", Unavailable, 3),
+        ("invalid_prompt", "Not this.", BadRequest, 1),
+        ("context_length_exceeded", "Too long.", LimitReached, 1),
+        ("insufficient_quota", "Pay.", LimitReached, 1),
+    ],
+)
+async def test_a_response_that_fails(code: str, message: str, error: type[HutchError], asked: int) -> None:
+    whole = responses_whole("failed", error={"code": code, "message": message}, usage=None)
+    failed = Act([responses_reply("x")[0], responses_event("response.failed", response=whole)])
+    async with playing(failed, failed, failed) as wire:
+        with pytest.raises(error, match=message):
+            await pieces(RESPONSES.open(wire))
+    assert len(wire.bodies) == asked

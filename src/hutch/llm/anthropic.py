@@ -6,9 +6,10 @@ from typing import Any
 
 import anthropic
 
+from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
-from hutch.llm.provider import Account, CallIds, Meter, json_object
+from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -52,11 +53,12 @@ class AnthropicModel:
         self._client = anthropic.AsyncAnthropic(
             api_key=account.key, base_url=account.base_url, max_retries=0, timeout=account.timeout
         )
+        self._messages = self._client.messages  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with translated(self._account, anthropic.AnthropicError, names=self._names):
-            reply = await self._client.messages.create(**body, stream=True)
+            reply = await self._messages.create(**body, stream=True)
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request))):
                     yield piece

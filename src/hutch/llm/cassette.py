@@ -87,9 +87,11 @@ class Cassette(Part):
 def load_cassette(path: Path) -> Cassette:
     """Read a cassette in JSON or YAML; a mistake in it is named with its place."""
     try:
+        if path.exists() and not path.is_file():
+            raise BadRequest(f"The cassette {path} is not a file.")
         if path.stat().st_size > LARGEST_BYTES:
             raise BadRequest(f"The cassette {path} is over {LARGEST_BYTES // 2**20} MiB.")
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise NotFound(f"There is no cassette at {path}. Name one: scripted:FILE.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -110,7 +112,7 @@ def _plain(text: str, name: str) -> Any:
     if text.lstrip().startswith(("{", "[")):
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             json_fault = error  # perhaps it is YAML, which may begin so too
     else:
         json_fault = None
@@ -118,5 +120,5 @@ def _plain(text: str, name: str) -> Any:
 
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise BadRequest(f"The cassette {name} is neither JSON nor YAML: {json_fault or error}") from None

@@ -15,9 +15,10 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
+from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.order import Order, Said, Wanted, in_order
-from hutch.llm.provider import CONNECT_S, READ_S, Account, CallIds, Meter, json_object
+from hutch.llm.provider import CONNECT_S, READ_S, Account
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,

@@ -54,7 +54,7 @@ class Choice:
 def open_model(name: ModelName, access: Access) -> Model:
     """A model that is asked with patience. The client library of its provider is loaded now."""
     if name.provider == "scripted":
-        return PatientModel(ScriptedModel.load(Path(name.model)), access.patience)
+        return PatientModel(ScriptedModel.load(Path(name.model).expanduser()), access.patience)
     key, base_url = access.key(name.provider), access.base_url(name.provider)
     if name.provider in WITH_KEY and not key:
         raise Denied(f"There is no key for {name.provider}. {how_to_set(name.provider)}")
@@ -66,23 +66,24 @@ def open_model(name: ModelName, access: Access) -> Model:
     if base_url is None:
         raise BadRequest(f"{name} needs an address. Set it: {setting} = 'http://127.0.0.1:8000/v1'.")
     if not is_address(base_url):
+        shown = base_url.rpartition("@")[2]
         raise BadRequest(
-            f"{setting} is '{base_url}', which is no address. Write one like {BASE_URLS['openai']}."
+            f"{setting} is '{shown}', which is no address. Write one like {BASE_URLS['openai']}, "
+            f"without a password."
         )
     with _no_garbage():
         return PatientModel(_open(name, key or "none", base_url, access), access.patience)
 
 
 def is_address(text: str) -> bool:
-    """Whether something can be asked there."""
+    """Whether something can be asked there. A password has no place in it: addresses are shown."""
     try:
         place = urlsplit(text)
-        port_is_number = place.port is None or place.port > 0
+        port_is_one = place.port != 0
     except ValueError:
         return False
-    return (
-        place.scheme in ("http", "https") and bool(place.hostname) and port_is_number and text.isprintable()
-    )
+    is_place = place.scheme in ("http", "https") and bool(place.hostname) and place.username is None
+    return is_place and port_is_one and text.isprintable()
 
 
 @contextmanager
@@ -121,12 +122,12 @@ def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
     return OpenAIChatModel(account)
 
 
-async def default_model(access: Access, *, scripted: Path) -> Choice:
+async def default_model(access: Access, *, scripted: Path, look_s: float = LOOK_S) -> Choice:
     """The model for somebody who names none: the first provider with a key, else Ollama, else scripted."""
     for provider, model in WITH_KEY.items():
         if access.key(provider):
             return Choice(f"{provider}:{model}", f"there is a key for {provider}")
-    if found := await _ollama_model(access.base_url("ollama") or OLLAMA):
+    if found := await _ollama_model(access.base_url("ollama") or OLLAMA, look_s):
         return Choice(f"ollama:{found}", "no key is set, and an Ollama runs on this machine")
     return Choice(
         f"scripted:{scripted}",
@@ -135,13 +136,13 @@ async def default_model(access: Access, *, scripted: Path) -> Choice:
     )
 
 
-async def _ollama_model(base_url: str) -> str | None:
+async def _ollama_model(base_url: str, look_s: float) -> str | None:
     """The newest model of an Ollama, if there is one; asked by hand, since a client takes longer to load."""
     place = urlsplit(base_url)
     secure = place.scheme == "https"
     answer = b""
     try:
-        async with asyncio.timeout(LOOK_S):
+        async with asyncio.timeout(look_s):
             reader, writer = await asyncio.open_connection(
                 place.hostname, place.port or (443 if secure else 80), ssl=secure or None
             )

@@ -6,8 +6,9 @@ from typing import Any
 
 import openai
 
+from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.provider import Account, CallIds, json_arguments
+from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -37,13 +38,15 @@ FINISHES: dict[str | None, FinishReason] = {
 
 def openai_client(account: Account) -> openai.AsyncOpenAI:
     """A client that never tries again by itself, and tells other servers nothing of an OpenAI account."""
-    hidden = ("OpenAI-Organization", "OpenAI-Project") if account.provider != "openai" else ()
+    hidden: Any = {}
+    if account.provider != "openai":
+        hidden = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
     return openai.AsyncOpenAI(
         api_key=account.key,
         base_url=account.base_url,
         max_retries=0,
         timeout=account.timeout,
-        default_headers=dict.fromkeys(hidden, openai.Omit()) or None,
+        default_headers=hidden,
     )
 
 
@@ -56,11 +59,14 @@ class OpenAIChatModel:
         self.name = account.full_name
         self._account = account
         self._client = openai_client(account)
+        self._completions = (
+            self._client.chat.completions
+        )  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with translated(self._account, openai.OpenAIError, names=self._names):
-            reply = await self._client.chat.completions.create(**body, stream=True)
+            reply = await self._completions.create(**body, stream=True)
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request))):
                     yield piece

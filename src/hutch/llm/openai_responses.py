@@ -9,10 +9,11 @@ from typing import Any
 
 import openai
 
+from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
 from hutch.llm.openai_chat import openai_client
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
-from hutch.llm.provider import Account, CallIds, json_arguments
+from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -43,11 +44,12 @@ class OpenAIResponsesModel:
         self.name = account.full_name
         self._account = account
         self._client = openai_client(account)
+        self._responses = self._client.responses  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with translated(self._account, openai.OpenAIError, names=self._names):
-            reply = await self._client.responses.create(**body, stream=True)
+            reply = await self._responses.create(**body, stream=True)
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request), self._account)):
                     yield piece

@@ -5,11 +5,14 @@ import json
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hutch.domain.errors import Unavailable
+from hutch.llm.cassette import load_cassette
 from hutch.llm.reply import Gathering, Reply
-from hutch.llm.seam import Delta, Finish, Model, Request
+from hutch.llm.seam import Delta, Finish, FromModel, Model, Request
 
 
 class RecordingModel:
@@ -21,35 +24,48 @@ class RecordingModel:
         self._model = model
         self._path = path
         self._clean = clean
-        self._replies: list[dict[str, Any]] = []
+        self._replies: list[dict[str, Any]] | None = None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        if self._replies is None:
+            goes_on = any(isinstance(message, FromModel) for message in request.messages)
+            self._replies = await asyncio.to_thread(self._recorded) if goes_on else []
         gathering = Gathering()
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
                 gathering.add(piece)
                 if isinstance(piece, Finish):
                     self._replies.append(as_scripted(gathering.reply()))
-                    await asyncio.to_thread(self._write)
+                    await asyncio.to_thread(self._write, list(self._replies))
                 yield piece
 
     async def close(self) -> None:
         await self._model.close()
 
-    def _write(self) -> None:
+    def _recorded(self) -> list[dict[str, Any]]:
+        """What was recorded of a session that goes on."""
+        if not self._path.exists():
+            return []
+        return [reply.model_dump(exclude_defaults=True) for reply in load_cassette(self._path).replies]
+
+    def _write(self, replies: list[dict[str, Any]]) -> None:
         """Whole or not at all: a cassette can be played at any moment."""
-        text = json.dumps({"model": self.name, "replies": self._replies}, indent=1, ensure_ascii=False)
+        text = json.dumps({"model": self.name, "replies": replies}, indent=1, ensure_ascii=False)
         fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        fresh.write_text(self._clean(text) + "\n")
-        fresh.replace(self._path)
+        try:
+            fresh.write_text(self._clean(text) + "\n", encoding="utf-8")
+            fresh.replace(self._path)
+        except OSError as error:
+            raise Unavailable(f"The recording {self._path} cannot be written: {error.strerror}.") from None
 
 
 def as_scripted(reply: Reply) -> dict[str, Any]:
     """A reply in the words of a cassette."""
     calls = [{"id": call.id, "tool": call.tool, "args": _arguments(call.arguments)} for call in reply.calls]
-    usage = {"input": reply.usage.input, "cached": reply.usage.cached, "output": reply.usage.output}
+    usage = {name: value for name, value in asdict(reply.usage).items() if value}
     said = {"text": reply.text, "thinking": reply.thinking, "calls": calls}
-    return {name: value for name, value in said.items() if value} | {"usage": usage, "finish": reply.finish}
+    kept = {name: value for name, value in said.items() if value}
+    return kept | {"usage": usage, "finish": reply.finish}
 
 
 def _arguments(text: str) -> dict[str, Any] | str:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
+from hutch.llm.calls import CallIds
 from hutch.llm.cassette import Cassette, Reply, When, load_cassette
 from hutch.llm.faults import TRANSIENT_STATUSES, Transient
 from hutch.llm.seam import (
@@ -53,7 +54,7 @@ class ScriptedModel:
             await asyncio.sleep(reply.delay_s)
         if reply.fault:
             self._faults_played[number] += 1
-        pieces = list(_pieces(reply, number))
+        pieces = list(_pieces(reply, number, CallIds(request)))
         if reply.fault and reply.fault.kind == "status":
             status, wait_s = reply.fault.status, reply.fault.retry_after_s
             if status in TRANSIENT_STATUSES:
@@ -109,11 +110,11 @@ def _holds(when: When, last: FromTool | None) -> bool:
     )
 
 
-def _pieces(reply: Reply, number: int) -> Iterator[Delta]:
+def _pieces(reply: Reply, number: int, ids: CallIds) -> Iterator[Delta]:
     yield from (Thinking(part) for part in _cut(reply.thinking))
     yield from (Text(part) for part in _cut(reply.text))
     for place, call in enumerate(reply.calls):
-        id_ = call.id or f"call_{number}_{place}"
+        id_ = ids.take(call.id or f"call_{number}_{place}")
         arguments = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False)
         yield CallStarted(id_, call.tool)
         yield from (CallArguments(id_, part) for part in _cut(arguments))

@@ -203,8 +203,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _told(account: Account, error: Exception) -> Told:
     inner = _inner(getattr(error, "body", None) or getattr(error, "details", None))
-    kinds = [str(inner.get(name) or "").lower() for name in ("code", "type", "status")]
-    kinds += [str(detail.get("reason") or "").lower() for detail in _details(inner)]
+    kinds = [str(detail.get("reason") or "").lower() for detail in _details(inner)]
+    kinds += [str(inner.get(name) or "").lower() for name in ("code", "type", "status")]
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     named = next((STATUSES[kind] for kind in kinds if kind in STATUSES), None)
     if not isinstance(status, int) or status < 400:  # inside a stream that began well
@@ -237,10 +237,10 @@ def _retry_after_s(error: Exception, inner: Mapping[str, Any]) -> float | None:
         if (value := headers.get(name)) and (found := _seconds(value, unit)) is not None:
             return found
     for detail in _details(inner):
-        if found := re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay", ""))):
-            return float(found[1])
-    if found := re.search(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", str(inner.get("message", ""))):
-        return float(found[1]) * (0.001 if found[2] == "ms" else 1.0)
+        if delay := re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay", ""))):
+            return float(delay[1])
+    if words := re.search(r"try again in (\d+(?:\.\d+)?) ?(ms|s)\b", str(inner.get("message", ""))):
+        return float(words[1]) * (0.001 if words[2] == "ms" else 1.0)
     return None
 
 

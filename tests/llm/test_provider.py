@@ -1,0 +1,86 @@
+"""What the providers have in common, above all: nobody is listened to any longer than they are wanted."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from hutch.llm.provider import Account
+from hutch.llm.seam import Text
+from tests.llm.dialects import DIALECTS, GO, Dialect, pieces, reply
+from tests.llm.wire import Act, Wire, playing
+
+every = pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+LS = '{"command": "ls"}'
+
+
+async def hung_up(wire: Wire) -> None:
+    async with asyncio.timeout(60):  # not a measure: only so that a failure ends
+        await wire.gone.wait()
+
+
+@pytest.mark.anyio
+@every
+@pytest.mark.parametrize("said", [0, 2, 5])
+async def test_a_cancelled_reply_stops_the_wire(dialect: Dialect, said: int) -> None:
+    chunks = dialect.reply("Look.", [("call_a", "bash", LS)])[:said]
+    async with playing(Act(chunks, ending="stall")) as wire:
+        task = asyncio.create_task(pieces(dialect.open(wire)))
+        await wire.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await hung_up(wire)
+
+
+@pytest.mark.anyio
+@every
+async def test_a_request_without_an_answer_is_cancelled_too(dialect: Dialect) -> None:
+    async with playing(Act(ending="silent")) as wire:
+        task = asyncio.create_task(pieces(dialect.open(wire)))
+        await wire.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await hung_up(wire)
+
+
+@pytest.mark.anyio
+@every
+async def test_closing_a_stream_stops_the_wire_and_the_model_can_be_asked_again(dialect: Dialect) -> None:
+    whole = dialect.reply("Look.", ())
+    async with playing(Act(whole[: -dialect.before_end], ending="stall"), Act(whole)) as wire:
+        model = dialect.open(wire)
+        async with aclosing(model.stream(GO)) as stream:
+            async for piece in stream:
+                if piece == Text("Look."):
+                    break
+        await hung_up(wire)
+        assert (await reply(model)).text == "Look."
+
+
+@pytest.mark.anyio
+@every
+async def test_streams_of_one_model_side_by_side(dialect: Dialect) -> None:
+    """Closing one leaves the other alone."""
+    whole = dialect.reply("Look.", [("call_a", "bash", LS)])
+    async with playing(Act(whole[:3], ending="stall"), Act(whole)) as wire:
+        model = dialect.open(wire)
+        async with aclosing(model.stream(GO)) as first, aclosing(model.stream(GO)) as second:
+            await anext(first)
+            began = await anext(second)
+            await first.aclose()
+            rest = [piece async for piece in second]
+        await model.close()
+    assert len([began, *rest]) == len(await pieces_of(dialect, whole))
+
+
+async def pieces_of(dialect: Dialect, chunks: list[bytes]) -> list[object]:
+    async with playing(Act(chunks)) as wire:
+        return list(await pieces(dialect.open(wire)))
+
+
+def test_a_key_is_taken_out_of_what_a_server_repeats() -> None:
+    assert Account("openai", "x", "key-1234567890", "").without_key("bad key-1234567890!") == "bad [the key]!"
+    assert Account("ollama", "x", "none", "").without_key("none of these") == "none of these"
+    assert "1234567890" not in repr(Account("openai", "x", "key-1234567890", ""))

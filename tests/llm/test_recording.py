@@ -1,0 +1,77 @@
+"""What a model said can be played without it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Unavailable
+from hutch.llm.recording import RecordingModel
+from hutch.llm.reply import Reply
+from hutch.llm.scripted import ScriptedModel
+from hutch.llm.seam import FromTool, Usage
+from tests.llm.dialects import DIALECTS, Dialect, said
+from tests.llm.scripts import pieces, reply, scripted
+from tests.llm.wire import Act, playing
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_recording_plays_back_the_same(tmp_path: Path) -> None:
+    text = """
+    - thinking: hm
+      text: key sk-secret
+      calls: [{tool: bash, args: {command: ls}}, {tool: edit_file, args: "not json"}]
+      usage: {input: 5, cached: 2, output: 7}
+    - text: done
+    """
+    tape = tmp_path / "tape.json"
+    model = RecordingModel(scripted(text), tape, clean=lambda text: text.replace("sk-secret", "[redacted]"))
+    first = await reply(model)
+    second = await reply(model, said(first))
+    played = ScriptedModel.load(tape)
+    assert await reply(played) == Reply(
+        "key [redacted]", "hm", first.calls, Usage(5, 2, 0, 7), "calls", {"scripted": {"reply": 0}}
+    )
+    assert (await reply(played, said(first))).text == second.text == "done"
+    assert os.listdir(tmp_path) == ["tape.json"]  # noqa: PTH208 (and nothing half written)
+
+
+async def test_a_recording_goes_on_with_its_session_and_begins_anew_with_another(tmp_path: Path) -> None:
+    tape = tmp_path / "tape.json"
+    script = "- text: one\n- text: two\n"
+    first = await reply(RecordingModel(scripted(script), tape, clean=str))
+    await reply(RecordingModel(scripted(script), tape, clean=str), said(first))
+    played = ScriptedModel.load(tape)
+    assert [(await reply(played)).text, (await reply(played, said(first))).text] == ["one", "two"]
+    await reply(RecordingModel(scripted("- text: other"), tape, clean=str))
+    assert (await reply(ScriptedModel.load(tape))).text == "other"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=str)
+async def test_a_real_session_is_played_back_without_its_provider(dialect: Dialect, tmp_path: Path) -> None:
+    tape = tmp_path / "tape.json"
+    acts = [
+        Act(dialect.reply("Look.", [("a", "bash", '{"command": "ls"}')])),
+        Act(dialect.reply("Done.", ())),
+    ]
+    async with playing(*acts) as wire:
+        model = RecordingModel(dialect.open(wire), tape, clean=str)
+        first = await reply(model)
+        again = RecordingModel(dialect.open(wire), tape, clean=str)
+        second = await reply(again, said(first), FromTool("a", "bash", "x"))
+    played = ScriptedModel.load(tape)
+    once = await reply(played)
+    assert (once.text, once.calls, once.usage, once.finish) == (
+        first.text,
+        first.calls,
+        first.usage,
+        first.finish,
+    )
+    assert (await reply(played, said(once), FromTool("a", "bash", "x"))).text == second.text == "Done."
+
+
+async def test_a_recording_that_cannot_be_written(tmp_path: Path) -> None:
+    model = RecordingModel(scripted("- text: one"), tmp_path / "none" / "tape.json", clean=str)
+    with pytest.raises(Unavailable, match=r"tape\.json cannot be written: No such file or directory"):
+        await pieces(model)
