@@ -8,6 +8,7 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
     ("hutch.app", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
+    ("hutch.app.models", "hutch.store.vault"): "as above",
     ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
     **dict.fromkeys(
         (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),

@@ -1,44 +1,81 @@
 """The model for a run: named by somebody, or the best there is here."""
 
+import asyncio
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import hutch.llm
 from hutch.domain.redaction import Redactor
-from hutch.llm.names import PROVIDERS, key_name, parse_model_name
+from hutch.llm.names import PROVIDERS, key_name, key_variables, parse_model_name
 from hutch.llm.open import Access, Choice, default_model, open_model
+from hutch.llm.recording import RecordingModel
+from hutch.llm.retry import Patience
 from hutch.llm.seam import Model
 from hutch.settings import Loaded, user_environment
-from hutch.store.vault import Vault
 
-__all__ = ["Choice", "Model", "choose_model", "redactor"]
+__all__ = ["Choice", "Model", "access", "choose_model", "keys", "redactor"]
+
+OFFLINE = Path(hutch.llm.__file__).with_name("offline.json")
 
 
-async def choose_model(loaded: Loaded, name: str | None) -> tuple[Model, Choice]:
-    """Open the model that is named, or else the one that can be had, and say why it is this one."""
-    access = Access(keys=keys(loaded))
+async def choose_model(
+    loaded: Loaded, name: str | None, *, record: Path | None = None
+) -> tuple[Model, Choice]:
+    """Open the model that is named, or else the one that can be had, and say why it is this one.
+
+    Its client library is loaded in a thread, so that the rest of a run can be made ready meanwhile.
+    """
+    granted = access(loaded)
     if name is None:
-        choice = await default_model(access, scripted=Path("demo.yaml"))
+        choice = await default_model(granted, scripted=OFFLINE)
     else:
         choice = Choice(name, "it was asked for")
-    return open_model(parse_model_name(choice.name), access), choice
+    model = await asyncio.to_thread(open_model, parse_model_name(choice.name), granted)
+    if record is not None:
+        model = RecordingModel(model, record, clean=redactor(loaded).clean)
+    return model, choice
 
 
-def keys(loaded: Loaded) -> dict[str, str]:
+def access(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Access:
+    """Keys, addresses and patience, as the settings, the vault and the environment have them."""
+    models = loaded.settings.models
+    addresses = {name: getattr(models, f"{name.replace('-', '_')}_base_url", None) for name in PROVIDERS}
+    return Access(
+        keys=keys(loaded, environment),
+        base_urls={name: address for name, address in addresses.items() if address},
+        openai_protocol=models.openai_protocol,
+        patience=Patience(
+            attempts=models.attempts, longest_wait_s=models.longest_wait_s, silence_s=models.silence_s
+        ),
+    )
+
+
+def keys(loaded: Loaded, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The keys of providers: from the environment, or else from the vault."""
-    vault, environment = Vault(loaded.paths.vault, loaded.paths.vault_keys), user_environment()
-    kept = set(vault.names()) if loaded.paths.vault.exists() else set()
-    found = {}
+    environment = user_environment() if environment is None else environment
+    kept, found = _secrets(loaded, {key_name(provider) for provider in PROVIDERS}), {}
     for provider in PROVIDERS:
         name = key_name(provider)
-        value = environment.get(name.upper()) or (vault.get(name) if name in kept else None)
+        told = [environment.get(variable, "").strip() for variable in key_variables(provider)]
+        value = next(filter(None, told), "") or kept.get(name, "").strip()
         if value:
             found[name] = value
     return found
 
 
-def redactor(loaded: Loaded) -> Redactor:
-    """Knows every secret of the installation."""
-    values = list(keys(loaded).values())
-    if loaded.paths.vault.exists():
-        vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
-        values += [vault.get(name) or "" for name in vault.names()]
-    return Redactor(values)
+def redactor(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Redactor:
+    """Knows every secret of the installation, and every key of a provider in the environment."""
+    environment = user_environment() if environment is None else environment
+    told = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
+    values = {*told, *_secrets(loaded).values()}
+    return Redactor({*values, *(value.strip() for value in values)})
+
+
+def _secrets(loaded: Loaded, wanted: Collection[str] | None = None) -> dict[str, str]:
+    if not loaded.paths.vault.exists():
+        return {}
+    from hutch.store.vault import Vault  # ciphers take a while, and who has no vault needs none
+
+    vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
+    names = [name for name in vault.names() if wanted is None or name in wanted]
+    return {name: vault.get(name) or "" for name in names}
