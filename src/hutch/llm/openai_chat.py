@@ -59,9 +59,7 @@ class OpenAIChatModel:
         self.name = account.full_name
         self._account = account
         self._client = openai_client(account)
-        self._completions = (
-            self._client.chat.completions
-        )  # loaded now, not with the first request
+        self._completions = self._client.chat.completions  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
