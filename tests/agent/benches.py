@@ -1,7 +1,7 @@
 """A bench for tests: a real workspace, jail, log and toolbox, with a scripted model."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,26 +11,38 @@ from hutch.agent.approval import Approvals, Asker
 from hutch.agent.limits import RunLimits
 from hutch.agent.persona import load_persona
 from hutch.agent.tools.all import NAMES, TOOLS
-from hutch.agent.tools.seam import Ask, Context
+from hutch.agent.tools.seam import Ask, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app.jails import as_event
+from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.domain.events import Entry, Event, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.flows.code_change import Bench
 from hutch.forge.git import Git
 from hutch.jail.jail import start_jail
-from hutch.jail.policy import AGENT
+from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shells import Shells
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.retry import Patience, PatientModel
 from hutch.llm.scripted import ScriptedModel
+from hutch.llm.seam import (
+    CallArguments,
+    CallEnded,
+    CallStarted,
+    Delta,
+    Finish,
+    Model,
+    Request,
+    Text,
+    Usage,
+)
 from hutch.store.log import open_log
 from hutch.store.seam import EventLog
-from hutch.workspace.overlay import open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home
-from hutch.workspace.workspace import use
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.workspace import Workspace, use
 
 QUICK = Patience(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)
 GIT = Git({"PATH": "/usr/bin:/bin"})
@@ -63,6 +75,9 @@ class Wishes:
     secrets: Sequence[str] = ()
     approve: Asker | None = None
     ask: Ask | None = None
+    model: Model | None = None
+    folder: Path | None = None  # of the person's own personas
+    test_command: str | None = None
 
 
 @asynccontextmanager
@@ -85,16 +100,22 @@ async def open_bench(home: Path, wishes: Wishes, session_id: SessionId | None = 
         told: list[Event] = []
         shells = Shells(jail, on_event=lambda event: told.append(as_event(event)))
         try:
-            persona = load_persona(wishes.persona, known_tools=NAMES)
+            persona = load_persona(
+                wishes.persona,
+                known_tools=NAMES,
+                folder=wishes.folder,
+                read=lambda path: _small(workspace, path),
+            )
             yield Bench(
                 session_id=session_id,
                 log=log,
-                model=PatientModel(
+                model=wishes.model
+                or PatientModel(
                     ScriptedModel("scripted:test", parse_cassette(wishes.cassette, "test")), QUICK
                 ),
                 persona=persona,
                 toolbox=Toolbox(TOOLS, clean=redactor.clean).only(persona.tools),
-                context=Context(workspace, jail, shells, ask=wishes.ask),
+                context=Context(workspace, jail, shells, ask=wishes.ask, test_command=wishes.test_command),
                 redactor=redactor,
                 limits=wishes.limits,
                 approvals=Approvals(persona.policy, ask=wishes.approve),
@@ -105,8 +126,86 @@ async def open_bench(home: Path, wishes: Wishes, session_id: SessionId | None = 
             await shells.close()
 
 
+@dataclass(slots=True)
+class Desk:
+    """Tools by themselves: a workspace and a jail, without a model or a log."""
+
+    context: Context
+    toolbox: Toolbox
+
+    async def use(self, tool: str, **given: Any) -> ToolResult:
+        return await self.send(tool, json.dumps(given))
+
+    async def send(self, tool: str, text: str) -> ToolResult:
+        arguments = self.toolbox.parse(tool, text)
+        if isinstance(arguments, ToolResult):
+            return arguments
+        return await self.toolbox.use(tool, arguments, self.context)
+
+
+@asynccontextmanager
+async def open_desk(
+    home: Path, files: Mapping[str, bytes], *, policy: Policy = AGENT, **given: Any
+) -> AsyncIterator[Desk]:
+    place = Home(home / "data")
+    await prepare(place, "ws", dict(files), git=GIT)
+    opened = await open_place(place, "ws")
+    async with use(place, opened, place.workspace("ws"), GIT) as workspace:
+        jail = await start_jail(workspace.place, policy)
+        shells = Shells(jail)
+        try:
+            yield Desk(Context(workspace, jail, shells, **given), Toolbox(TOOLS))
+        finally:
+            await jail.close()
+            await shells.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a `Wise` model says next."""
+
+    text: str = ""
+    calls: tuple[dict[str, Any], ...] = ()
+    usage: Usage = field(default_factory=lambda: Usage(input=10, output=5))
+    error: HutchError | None = None
+
+
+@dataclass(slots=True)
+class Wise:
+    """A model that looks at what it is asked, and keeps that."""
+
+    think: Callable[[Request], Said]
+    name: str = "scripted:wise"
+    context_tokens: int | None = None
+    seen: list[Request] = field(default_factory=list)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        self.seen.append(request)
+        said = self.think(request)
+        if said.error:
+            raise said.error
+        yield Text(said.text)
+        for place, wanted in enumerate(said.calls):
+            id_ = f"call_{len(self.seen)}_{place}"
+            yield CallStarted(id_, wanted["tool"])
+            yield CallArguments(id_, json.dumps(wanted["args"]))
+            yield CallEnded(id_)
+        yield said.usage
+        yield Finish("calls" if said.calls else "stop", {"wise": {"signature": (len(self.seen), "é")}})
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 async def entries(log: EventLog, session_id: SessionId) -> list[Entry]:
     found: list[Entry] = []
     while page := await log.read(session_id, after=found[-1].seq if found else 0):
         found += page
     return found
+
+
+def _small(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return workspace.files.read_bytes(path)[0]
+    except (BadRequest, Denied):
+        return None

@@ -2,15 +2,16 @@
 
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Literal
 
 from hutch.domain.errors import NotFound
 
-Reader = Literal["junit", "go", "jest", "tap", "cargo"]
+Reader = Literal["junit", "go", "jest", "tap", "cargo", "summary"]
 ReadFile = Callable[[str], bytes | None]  # a file of the workspace, None when there is none
 REPORT = "/tmp/hutch-tests.report"
 
@@ -21,12 +22,23 @@ class Runner:
 
     name: str
     argv: tuple[str, ...]
-    reader: Reader | None  # None: only the exit code tells
+    reader: Reader
     report: str | None = None  # the file that it writes, as seen in the jail; None: what it prints
     shown: str = ""  # the command as people would write it
+    all_tests: tuple[str, ...] = ()  # the words that stand for all tests, where some are needed
 
     def __str__(self) -> str:
         return self.shown or " ".join(self.argv)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What to start."""
+        return (*self.argv, *self.all_tests)
+
+    @property
+    def surely_tells(self) -> bool:
+        """Whether a run that leaves no counts cannot have been one."""
+        return self.reader != "summary"
 
 
 def detect(read: ReadFile, names: Sequence[str], *, command: str | None = None) -> Runner:
@@ -46,10 +58,14 @@ def with_words(runner: Runner, words: Sequence[str]) -> Runner:
     """The same, for some of the tests."""
     if not words:
         return runner
-    argv = runner.argv[:-1] if runner.argv[-1] in ("./...", "discover") else runner.argv
-    return Runner(
-        runner.name, (*argv, *words), runner.reader, runner.report, f"{runner} {' '.join(words)}".strip()
-    )
+    if runner.name == "tests.command":
+        script = f'{runner.argv[-1]} "$@"'
+        return replace(runner, argv=(*runner.argv[:-1], script, "tests", *words), shown=_shown(runner, words))
+    return replace(runner, argv=(*runner.argv, *words), all_tests=(), shown=_shown(runner, words))
+
+
+def _shown(runner: Runner, words: Sequence[str]) -> str:
+    return f"{runner} {shlex.join(words)}"
 
 
 def _configured(command: str) -> Runner:
@@ -59,8 +75,7 @@ def _configured(command: str) -> Runner:
         return Runner("pytest", tuple(words), "junit", REPORT, command)
     if found := re.fullmatch(r"go test((?: [^|;&<>$`]*)?)", command.strip()):
         return Runner("go test", ("go", "test", "-json", *found[1].split()), "go", None, command)
-    reader: Reader | None = "cargo" if command.strip().startswith("cargo test") else None
-    return Runner("tests.command", ("/bin/bash", "-c", command), reader, None, command)
+    return Runner("tests.command", ("/bin/bash", "-c", command), "summary", None, command)
 
 
 def _node(read: ReadFile, names: Sequence[str]) -> Runner | None:
@@ -86,14 +101,14 @@ def _node(read: ReadFile, names: Sequence[str]) -> Runner | None:
     ):
         return Runner("node:test", ("node", "--test", "--test-reporter=tap"), "tap", None, "node --test")
     if script and "no test specified" not in script:
-        return Runner("npm test", ("npm", "test", "--silent"), None, None, "npm test")
+        return Runner("npm test", ("npm", "test", "--silent", "--"), "summary", None, "npm test")
     return None
 
 
 def _go(read: ReadFile, names: Sequence[str]) -> Runner | None:
     if "go.mod" not in names:
         return None
-    return Runner("go test", ("go", "test", "-json", "./..."), "go", None, "go test ./...")
+    return Runner("go test", ("go", "test", "-json"), "go", None, "go test", ("./...",))
 
 
 def _cargo(read: ReadFile, names: Sequence[str]) -> Runner | None:
@@ -102,16 +117,26 @@ def _cargo(read: ReadFile, names: Sequence[str]) -> Runner | None:
 
 def _python(read: ReadFile, names: Sequence[str]) -> Runner | None:
     tests = [name for name in names if re.search(r"(^|/)(test_\w+|\w+_test)\.py$", name)]
-    if not (tests or _names_pytest(read) or "conftest.py" in names):
+    conftest = any(name.rpartition("/")[2] == "conftest.py" for name in names)
+    if not (tests or _names_pytest(read) or conftest):
         return None
     python = next((f"{env}/bin/python" for env in (".venv", "venv") if env in names), "python3")
-    uses_pytest = _names_pytest(read) or "conftest.py" in names or _imports_pytest(read, tests)
+    uses_pytest = _names_pytest(read) or conftest or _imports_pytest(read, tests)
     if uses_pytest:
         words = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}")
         return Runner("pytest", words, "junit", REPORT, f"{python} -m pytest")
     source = resources.files("hutch.agent.testing").joinpath("unittest_junit.py").read_text()
-    argv = (python, "-c", source, REPORT, "discover")
-    return Runner("unittest", argv, "junit", REPORT, f"{python} -m unittest")
+    argv = (python, "-c", source, REPORT)
+    return Runner("unittest", argv, "junit", REPORT, f"{python} -m unittest", _discover(names, tests))
+
+
+def _discover(names: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:
+    """How unittest finds these: it does not enter a directory that is not a package."""
+    folders = {name.rpartition("/")[0].split("/")[0] for name in tests}
+    pattern = () if any(re.search(r"(^|/)test\w*\.py$", name) for name in tests) else ("-p", "*_test.py")
+    if len(folders) == 1 and (folder := folders.pop()) and f"{folder}/__init__.py" not in names:
+        return ("discover", "-s", folder, *pattern)
+    return ("discover", *pattern)
 
 
 def _names_pytest(read: ReadFile) -> bool:

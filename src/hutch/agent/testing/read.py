@@ -1,127 +1,97 @@
-"""What runners write, read into counts: JUnit XML, the events of `go test`, Jest's JSON, TAP, cargo's lines.
+"""What runners print, read into counts: the events of `go test`, Jest's JSON, TAP, cargo's lines.
 
 All of it was written inside the jail, by whatever the tests are: it is read with
-care and never believed beyond its numbers.
+care, in one pass, and never believed beyond its numbers.
 """
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
-from xml.etree import ElementTree
 
+from hutch.agent.testing.failure import failure, own_path
+from hutch.agent.testing.junit import junit
 from hutch.agent.testing.report import Counts, Failure
+from hutch.agent.testing.summary import summary
+from hutch.agent.testing.tally import Tally
 
 LARGEST_BYTES = 32 * 1024 * 1024
-MOST_FAILURES = 500
-LOCATION = re.compile(r"((?:[\w.@+-]+/)*[\w.@+-]+\.[A-Za-z]{1,5}):(\d+)")
-OWN_LOCATION = re.compile(r'File "([^"]+)", line (\d+)')
-
-
-def junit(data: bytes) -> Counts | None:
-    """Counts of `<testcase>` elements; the totals that the file claims are not looked at."""
-    if b"<!DOCTYPE" in data[:4096] or b"<!ENTITY" in data:
-        return None  # no runner writes one, and it can be made to blow up
-    try:
-        root = ElementTree.fromstring(data)
-    except ElementTree.ParseError:
-        return None
-    passed = failed = skipped = 0
-    failures: list[Failure] = []
-    for case in root.iter("testcase"):
-        fault = case.find("failure") if case.find("failure") is not None else case.find("error")
-        if fault is not None:
-            failed += 1
-            failures.append(_junit_failure(case, fault))
-        elif case.find("skipped") is not None:
-            skipped += 1
-        else:
-            passed += 1
-    return Counts(passed, failed, skipped, tuple(failures[:MOST_FAILURES]))
-
-
-def _junit_failure(case: ElementTree.Element, fault: ElementTree.Element) -> Failure:
-    owner, name = case.get("classname") or "", case.get("name") or "?"
-    message, text = fault.get("message") or "", fault.text or ""
-    body = text if message.strip() in text else f"{message}\n{text}"
-    location = f"{case.get('file')}:{case.get('line')}" if case.get("file") and case.get("line") else ""
-    return Failure(f"{owner}.{name}" if owner else name, body, _location(body) or location)
+GO_NOISE = ("=== ", "--- ", "FAIL", "ok  \t", "PASS", "exit status")
 
 
 def go_events(data: bytes) -> Counts | None:
-    """`go test -json`: one event a line; a test is one that names itself."""
+    """`go test -json`: one event a line; a test is one that names itself, and has no tests inside."""
     ends: dict[tuple[str, str], str] = {}
-    said: dict[tuple[str, str], list[str]] = {}
-    packages: list[tuple[str, str]] = []
+    said: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    broken: list[str] = []
     for event in _json_lines(data):
-        key = str(event.get("Package", "")), str(event.get("Test", ""))
+        # What a build prints goes under a name of its own: "example.com/x [example.com/x.test]".
+        package = str(event.get("Package") or event.get("ImportPath") or "").partition(" ")[0]
+        key = package, str(event.get("Test") or "")
         match event.get("Action"):
             case "output" | "build-output":
-                said.setdefault(key, []).append(str(event.get("Output", "")))
-            case "pass" | "fail" | "skip" as end:
-                if key[1]:
-                    ends[key] = end
-                elif end == "fail":
-                    packages.append(key)
-    parents = {(package, test.rpartition("/")[0]) for package, test in ends if "/" in test}
-    leaves = {key: end for key, end in ends.items() if key not in parents}
-    failures = [
-        Failure(f"{package}.{test}", _trimmed(said.get((package, test), [])), "")
-        for (package, test), end in leaves.items()
-        if end == "fail"
-    ]
-    broken = [
-        key
-        for key in packages
-        if not any(package == key[0] and end == "fail" for (package, _), end in ends.items())
-    ]
-    failures += [Failure(package, _trimmed(said.get((package, ""), [])), "") for package, _ in broken]
-    located = [Failure(each.name, each.message, _location(each.message)) for each in failures]
+                said[key].append(str(event.get("Output", "")))
+            case "pass" | "fail" | "skip" as end if key[1]:
+                ends[key] = end
+            case "fail":
+                broken.append(package)
     if not ends and not broken:
         return Counts() if data.strip().startswith(b"{") else None
-    values = list(leaves.values())
-    return Counts(
-        values.count("pass"),
-        values.count("fail") + len(broken),
-        values.count("skip"),
-        tuple(located[:MOST_FAILURES]),
-    )
+    parents = {(package, test.rpartition("/")[0]) for package, test in ends if "/" in test}
+    failing = {package for (package, _), end in ends.items() if end == "fail"}
+    tally = Tally()
+    for key, end in ends.items():
+        if key in parents:
+            continue
+        if end == "fail":
+            tally.fail(partial(_go_failure, ".".join(key), said[key]))
+        elif end == "skip":
+            tally.skipped += 1
+        else:
+            tally.passed += 1
+    for package in broken:
+        if package not in failing:  # it did not build, or quit in the middle
+            tally.fail(partial(_go_failure, package, said[package, ""]))
+    return tally.counts()
+
+
+def _go_failure(name: str, parts: list[str]) -> Failure:
+    return failure(name, "".join(part for part in parts if not part.lstrip().startswith(GO_NOISE)))
 
 
 def jest(data: bytes) -> Counts | None:
     """`jest --json`."""
     try:
-        report = json.loads(data)
-        suites = report["testResults"]
+        suites = json.loads(data)["testResults"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    counts = Counts()
-    for suite in suites:
-        for case in suite.get("assertionResults", ()):
-            counts += _jest_case(case)
-        if suite.get("status") == "failed" and not suite.get("assertionResults"):
-            message = str(suite.get("message", ""))
-            counts += Counts(
-                failed=1, failures=(Failure(str(suite.get("name", "?")), message, _location(message)),)
-            )
-    return counts
+    tally = Tally()
+    for suite in _objects(suites):
+        cases = list(_objects(suite.get("assertionResults")))
+        for case in cases:
+            _jest_case(case, str(suite.get("name", "")), tally)
+        if suite.get("status") == "failed" and not cases:  # it could not even be loaded
+            tally.fail(partial(failure, str(suite.get("name", "?")), str(suite.get("message", ""))))
+    return tally.counts()
 
 
-def _jest_case(case: dict[str, Any]) -> Counts:
+def _jest_case(case: dict[str, Any], file: str, tally: Tally) -> None:
     match case.get("status"):
         case "passed":
-            return Counts(passed=1)
+            tally.passed += 1
         case "failed":
-            message = "\n".join(map(str, case.get("failureMessages", ())))
-            return Counts(
-                failed=1, failures=(Failure(str(case.get("fullName", "?")), message, _location(message)),)
-            )
-    return Counts(skipped=1)
+            messages = case.get("failureMessages")
+            text = "\n".join(map(str, messages)) if isinstance(messages, list) else ""
+            tally.fail(partial(failure, str(case.get("fullName", "?")), text, location=own_path(file)))
+        case _:
+            tally.skipped += 1
 
 
-TAP_LINE = re.compile(
-    r"^(\s*)(not )?ok\b(?:\s+\d+)?(?:\s+-)?\s*(.*?)(?:\s+#\s*(SKIP|TODO)\b.*)?$", re.IGNORECASE
-)
+TAP_LINE = re.compile(r"^([ ]{0,400})(not )?ok\b(?: +\d+)?(?: +-)? *(.*)$")
+TAP_DIRECTIVE = re.compile(r"(?:^| )# *(SKIP|TODO)\b", re.IGNORECASE)
+BLOCK_LINES = 60  # of what one failure says
 
 
 def tap(data: bytes) -> Counts | None:
@@ -129,54 +99,95 @@ def tap(data: bytes) -> Counts | None:
     lines = data.decode(errors="replace").splitlines()
     if not any(line.startswith("TAP version") for line in lines[:5]):
         return None
-    counts, deeper = Counts(), False
-    depth_seen = -1
+    tally, above = Tally(), -1
     for place, line in enumerate(lines):
         found = TAP_LINE.match(line)
         if found is None:
             continue
         depth = len(found[1])
-        deeper, depth_seen = depth_seen > depth, depth
-        if deeper:
-            continue  # the sum of what stood above it
-        if found[4]:
-            counts += Counts(skipped=1)
+        is_sum, above = above > depth, depth
+        if is_sum:
+            continue
+        directive = TAP_DIRECTIVE.search(found[3])
+        name = found[3][: directive.start()] if directive else found[3]
+        if directive:
+            tally.skipped += 1
         elif found[2]:
-            message = "\n".join(_indented(lines, place + 1, depth))
-            counts += Counts(failed=1, failures=(Failure(found[3] or "?", message, _location(message)),))
+            block = [part[depth + 2 :] for part in _indented(lines, place + 1, depth)]
+            tally.fail(partial(_tap_failure, name, block))
         else:
-            counts += Counts(passed=1)
-    return counts
+            tally.passed += 1
+    return tally.counts()
 
 
 def _indented(lines: list[str], start: int, depth: int) -> Iterator[str]:
-    for line in lines[start : start + 40]:
+    for line in lines[start : start + BLOCK_LINES]:
         if line.strip() and len(line) - len(line.lstrip()) <= depth:
             return
-        yield line[depth:]
+        yield line
 
 
-CARGO_LINE = re.compile(r"^test (.+?) \.\.\. (ok|FAILED|ignored)", re.MULTILINE)
-CARGO_END = re.compile(r"^test result: ", re.MULTILINE)
+def _tap_failure(name: str, block: list[str]) -> Failure:
+    fields = dict(found for line in block if (found := _field(line)))
+    location = fields.get("location", "").strip("'")
+    error = "\n".join(_nested(block, "error:")) or fields.get("error", "").strip("'")
+    compared = [
+        f"{name}: {fields[name]}"
+        for name in ("expected", "actual")
+        if fields.get(name) and fields[name] not in ("|-", "") and fields[name] not in error
+    ]
+    return failure(
+        name,
+        "\n".join(_nested(block, "stack:")),
+        message="\n".join([error.strip(), *compared]),
+        location=own_path(location.rpartition(":")[0]),
+    )
+
+
+def _nested(block: list[str], name: str) -> Iterator[str]:
+    """The lines of a text under a field."""
+    inside = False
+    for line in block:
+        if inside and line.strip() and not line.startswith("  "):
+            return
+        if inside:
+            yield line[2:]
+        elif line.startswith(f"{name} |"):
+            inside = True
+
+
+def _field(line: str) -> tuple[str, str] | None:
+    found = re.match(r"(\w{1,40}): (.*)$", line)
+    return (found[1], found[2]) if found else None
+
+
+CARGO_END = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+CARGO_BLOCK = re.compile(r"^---- (.{1,500}) stdout ----$")
 
 
 def cargo(data: bytes) -> Counts | None:
-    """The lines that `cargo test` prints."""
-    text = data.decode(errors="replace")
-    if not CARGO_END.search(text):
-        return None
-    ends = [found[1] for found in CARGO_LINE.findall(text)]
-    failures = []
-    for name, end in CARGO_LINE.findall(text):
-        if end == "FAILED":
-            body = re.search(
-                rf"^---- {re.escape(name)} stdout ----\n(.*?)(?=^----|\Z|^failures:)", text, re.M | re.S
-            )
-            message = body[1] if body else ""
-            failures.append(Failure(name, message, _location(message)))
-    return Counts(
-        ends.count("ok"), ends.count("FAILED"), ends.count("ignored"), tuple(failures[:MOST_FAILURES])
-    )
+    """The lines that `cargo test` prints: the sums at the end of each part, and what failing tests said."""
+    tally, told = Tally(), False
+    blocks: list[tuple[str, list[str]]] = []
+    inside = False
+    for line in data.decode(errors="replace").splitlines():
+        if found := CARGO_END.match(line):
+            told = True
+            tally.passed += int(found[1])
+            tally.skipped += int(found[3])
+            # A failure without a word counts too.
+            for at in range(min(int(found[2]), 100_000)):
+                name, lines = blocks[at] if at < len(blocks) else ("?", [])
+                tally.fail(partial(failure, name, "\n".join(lines)))
+            inside, blocks = False, []
+        elif found := CARGO_BLOCK.match(line):
+            inside = True
+            blocks.append((found[1], []))
+        elif line == "failures:":
+            inside = False
+        elif inside and len(blocks[-1][1]) < BLOCK_LINES:
+            blocks[-1][1].append(line)
+    return tally.counts() if told else None
 
 
 READERS: dict[str, Callable[[bytes], Counts | None]] = {
@@ -185,19 +196,13 @@ READERS: dict[str, Callable[[bytes], Counts | None]] = {
     "jest": jest,
     "tap": tap,
     "cargo": cargo,
+    "summary": summary,
 }
 
 
-def _location(text: str) -> str:
-    """The last place of the project that a message names: the innermost frame."""
-    frames = OWN_LOCATION.findall(text) or LOCATION.findall(text)
-    ours = [frame for frame in frames if not frame[0].startswith(("/usr", "<", "node:"))]
-    return f"{ours[-1][0].removeprefix('/workspace/')}:{ours[-1][1]}" if ours else ""
-
-
-def _trimmed(parts: list[str]) -> str:
-    skip = ("=== ", "--- ", "FAIL", "ok  \t")
-    return "".join(part for part in parts if not part.lstrip().startswith(skip))
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
 
 
 def _json_lines(data: bytes) -> Iterator[dict[str, Any]]:

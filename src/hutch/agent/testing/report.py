@@ -1,12 +1,20 @@
 """What came of running tests, whatever ran them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from hutch.agent.plain import shortened
 
 SHOWN_FAILURES = 5
 SHOWN_LETTERS = 1200  # of one failure
 TAIL_LETTERS = 2000  # of the output, when nothing could be read from it
+SHOWN_NAMES = 20  # of failures beyond those
+NOT_INSTALLED = "No module named pytest"
+WITHOUT_PYTEST = (
+    "pytest is not installed in the jail. Put it into a .venv of the workspace, or run what there is with "
+    "bash; whoever set this up can set tests.command in .hutch/config.toml."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +52,11 @@ class Report:
     command: str
     counts: Counts | None  # None when the runner did not tell
     exit_code: int | None
+    surely_tells: bool = False  # a runner that did not tell did not run
     timed_out: bool = False
     limit: str = ""  # what stopped it
     output: str = ""
-    output_path: str = ""
+    output_path: str = ""  # in the jail, when the output is longer than what is told of it
     duration_s: float = 0.0
 
     @property
@@ -55,7 +64,13 @@ class Report:
         """Everything that ran has passed, and something ran. The exit code and the counts must agree."""
         if self.exit_code != 0 or self.timed_out or self.limit:
             return False
-        return self.counts is None or (self.counts.failed == 0 and self.counts.passed > 0)
+        if self.counts is None:
+            return not self.surely_tells
+        return self.counts.failed == 0 and self.counts.passed > 0
+
+    def kept_at(self, path: str) -> "Report":
+        """The same, with where its output can be looked at."""
+        return replace(self, output_path=path)
 
     def data(self) -> dict[str, Any]:
         """For the log and for programs."""
@@ -73,11 +88,13 @@ class Report:
         """For the model: the verdict first, then the first failures, then where the rest is."""
         lines = [self._verdict(), f"({self.runner}: {self.command}, {self.duration_s:.1f} s)"]
         if self.counts and self.counts.failures:
-            lines += _failures(self.counts.failures)
+            lines += _failures(self.counts.failures, self.counts.failed)
         elif not self.ok:
-            lines += ["", self.output[-TAIL_LETTERS:].strip()]
-        if self.output_path:
-            lines += ["", f"The whole output is in {self.output_path}."]
+            lines += ["", shortened(self.output.strip(), TAIL_LETTERS, head=0.2)]
+        if not self.ok and NOT_INSTALLED in self.output:
+            lines += ["", WITHOUT_PYTEST]
+        if self.output_path and not self.ok:
+            lines += ["", f"The output is in {self.output_path}: look at parts of it with bash."]
         return "\n".join(lines).rstrip()
 
     def _verdict(self) -> str:
@@ -86,7 +103,11 @@ class Report:
         if self.limit:
             return f"The tests were stopped by the limit {self.limit}."
         if self.counts is None:
-            return "The tests passed." if self.ok else f"The tests failed with exit code {self.exit_code}."
+            if self.exit_code != 0:
+                return f"The tests failed with exit code {self.exit_code}."
+            if not self.ok:
+                return "The runner ended without a report that can be read, so nothing is shown: not a pass."
+            return "The command for the tests succeeded; it tells no counts."
         counts = self.counts
         told = [f"{counts.failed} failed"] if counts.failed else []
         told += [f"{counts.passed} passed"] if counts.passed or not told else []
@@ -99,15 +120,17 @@ class Report:
         return summary
 
 
-def _failures(failures: Sequence[Failure]) -> list[str]:
+def _failures(failures: Sequence[Failure], failed: int) -> list[str]:
     lines = []
     for failure in failures[:SHOWN_FAILURES]:
         where = f" at {failure.location}" if failure.location else ""
         message = failure.message.strip()
         if len(message) > SHOWN_LETTERS:
-            message = f"{message[: SHOWN_LETTERS // 3]}\n[...]\n{message[-SHOWN_LETTERS * 2 // 3 :]}"
+            message = shortened(message, SHOWN_LETTERS, head=0.6)
         lines += ["", f"FAILED {failure.name}{where}", message]
     if len(failures) > SHOWN_FAILURES:
-        more = [failure.name for failure in failures[SHOWN_FAILURES : SHOWN_FAILURES + 20]]
-        lines += ["", f"Also failed ({len(failures) - SHOWN_FAILURES} more): {', '.join(more)}"]
+        names = [failure.name for failure in failures[SHOWN_FAILURES : SHOWN_FAILURES + SHOWN_NAMES]]
+        rest = failed - SHOWN_FAILURES
+        dots = ", …" if rest > len(names) else ""
+        lines += ["", f"Also failed ({rest:,} more): {', '.join(names)}{dots}"]
     return lines

@@ -1,56 +1,63 @@
 """Run tests in the jail and read what came of them."""
 
+import asyncio
 import time
-from collections.abc import Sequence
 
+from hutch.agent.jail_files import keep
+from hutch.agent.plain import plain
 from hutch.agent.testing.detect import Runner
 from hutch.agent.testing.read import LARGEST_BYTES, READERS
-from hutch.agent.testing.report import Counts, Report
+from hutch.agent.testing.report import TAIL_LETTERS, Counts, Report
 from hutch.domain.errors import NotFound
 from hutch.jail.policy import profile
 from hutch.jail.seam import Jail, StreamName
 
-NO_MODULE = b"No module named pytest"
+OUTPUT = "/tmp/hutch-tests.txt"
 
 
 async def run_tests(jail: Jail, runner: Runner, *, cwd: str = "", timeout_s: float | None = None) -> Report:
     """One run under the limits of the `test` profile, inside those of the jail."""
     began, printed = time.monotonic(), _Printed()
     if runner.report:
-        await jail.run(["rm", "-f", runner.report])
+        await jail.run(["rm", "-rf", runner.report])  # an old one would speak for a run that left none
     known = profile("test").limits
     try:
         ran = await jail.run(
-            runner.argv,
+            runner.words,
             cwd=cwd,
             timeout_s=timeout_s or known.command_timeout_s,
             limits=known,
-            on_output=printed.add if runner.reader and not runner.report else None,
+            on_output=None if runner.report else printed.add,
         )
     except NotFound as error:
         raise NotFound(f"{runner.argv[0]} is needed to run these tests. {error}") from None
-    output = (ran.stdout + b"\n" + ran.stderr).decode(errors="replace")
-    counts = await _counts(jail, runner, printed.data) if runner.reader else None
-    return Report(
+    duration_s = time.monotonic() - began
+    output = plain((ran.stdout + b"\n" + ran.stderr).decode(errors="replace"))
+    report = Report(
         runner=runner.name,
         command=str(runner),
-        counts=counts,
+        counts=await _counts(jail, runner, printed, ran.stdout + b"\n" + ran.stderr),
         exit_code=ran.exit_code if ran.exit_code is not None else 128 + (ran.signal or 0),
+        surely_tells=runner.surely_tells,
         timed_out=ran.timed_out,
         limit=str(ran.limit_hit) if ran.limit_hit and not ran.timed_out else "",
         output=output,
-        output_path=str(ran.output_path or ""),
-        duration_s=time.monotonic() - began,
+        duration_s=duration_s,
     )
+    if report.ok or len(output) <= TAIL_LETTERS:
+        return report
+    return report.kept_at(await keep(jail, OUTPUT, output))
 
 
-async def _counts(jail: Jail, runner: Runner, printed: bytes) -> Counts | None:
-    assert runner.reader
+async def _counts(jail: Jail, runner: Runner, printed: "_Printed", output: bytes) -> Counts | None:
+    if runner.reader == "summary":
+        return READERS["summary"](output)
     if runner.report:
-        kept = _Printed()
-        await jail.run(["cat", runner.report], on_output=kept.add)
-        printed = kept.data
-    return READERS[runner.reader](printed)
+        printed = _Printed()
+        await jail.run(["cat", runner.report], on_output=printed.add)
+    if printed.cut:
+        return None  # no honest runner writes that much, and half a report is none
+    return await asyncio.to_thread(READERS[runner.reader], printed.data)
 
 
 class _Printed:
@@ -61,15 +68,14 @@ class _Printed:
         self._room = LARGEST_BYTES
 
     def add(self, stream: StreamName, data: bytes) -> None:
-        if stream == "stdout" and self._room > 0:
+        if stream == "stdout" and self._room >= 0:
             self._parts.append(data[: self._room])
             self._room -= len(data)
 
     @property
+    def cut(self) -> bool:
+        return self._room < 0
+
+    @property
     def data(self) -> bytes:
         return b"".join(self._parts)
-
-
-def named(paths: Sequence[str]) -> list[str]:
-    """Paths that tests could be named by, without what would be an option."""
-    return [path for path in paths if path and not path.startswith("-")]

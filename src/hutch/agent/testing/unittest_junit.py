@@ -3,6 +3,7 @@
 Standard library only, any Python 3.8 or newer; fed to `python3 -c` as text.
 """
 
+import os
 import sys
 import traceback
 import unittest
@@ -22,8 +23,12 @@ def note(test: Any, inner: str = "") -> None:
 
 
 def fault(test: Any, error: Any, kind: str) -> None:
-    message = quoteattr(clean(str(error[1]))[:500])
-    text = escape(clean("".join(traceback.format_exception(*error))))
+    """As it is printed, but for frames of unittest itself."""
+    ends = traceback.format_exception_only(error[0], error[1])
+    steps = traceback.extract_tb(error[2])
+    frames = [step for step in steps if os.path.basename(os.path.dirname(step[0])) != "unittest"]  # noqa: PTH119, PTH120
+    message = quoteattr(clean("".join(ends))[:2000])
+    text = escape(clean("".join(traceback.format_list(frames))))
     note(test, f"<{kind} message={message}>{text}</{kind}>")
 
 

@@ -46,6 +46,7 @@ class Context:
     test_command: str | None = None  # found by looking when not set
     ask: Ask | None = None  # None when nobody is there to answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
+    outputs: int = 0  # that were too long to be told
 
 
 class Tool(Protocol):

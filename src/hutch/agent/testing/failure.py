@@ -1,0 +1,90 @@
+"""What a test said when it failed, so that its first lines are the reason and its place is the project's.
+
+Runners print their own frames, the source of whole functions, colours. A model
+needs the assertion, and then the few frames that are of the repository.
+"""
+
+import re
+from collections.abc import Iterator
+
+from hutch.agent.plain import plain, shortened
+from hutch.agent.testing.report import Failure
+
+MOST_LETTERS = 6000  # that are looked at; what is shown is less
+NAME_LETTERS = 300
+
+# Each place in a text is looked at once: a name cannot begin in the middle of one.
+PLACE = re.compile(
+    r"(?<![\w.@+/-])(?:file://)?((?:\./|/)?(?:[\w.@+-]{1,100}/){0,30}[\w@+-][\w.@+-]{0,100}\.[A-Za-z]{1,5}):(\d{1,7})\b"
+)
+PYTHON_FRAME = re.compile(r'^(\s*)File "([^"\n]{1,500})", line (\d{1,7})')
+PYTEST_PLACE = re.compile(r"^(\S{1,500}\.py):(\d{1,7}): ", re.MULTILINE)
+FOREIGN = re.compile(
+    r"^(?:<|node:|/usr/|/rustc/|/opt/)|/(?:node_modules|site-packages|dist-packages|unittest|_pytest|pluggy|\.cargo)/"
+)
+NOISE = re.compile(
+    r"^\s*(?:at\b.*(?:node:|node_modules/|/rustc/|<anonymous>\)$).*|.{0,200}\(node:[\w/.:-]+\)|node:[\w/.:-]+"
+    r"|async Promise\.all \(index \d+\)|at async Promise\.all.*|\d+: (?:__rustc|core|std|test|<fn)\b.*"
+    r"|stack backtrace:|note: (?:run with|Some details).*|[\s~^]*\^[\s~^]*)$"
+)
+
+
+def failure(name: str, text: str, *, message: str = "", location: str = "") -> Failure:
+    """A failure from what its runner wrote about it."""
+    text = shortened(plain(text), MOST_LETTERS, head=0.3)
+    message = shortened(plain(message).strip(), MOST_LETTERS)
+    found = place(text) or place(message) or location
+    lines = list(_of_the_project(text.splitlines()))
+    if message:
+        said = {line.strip() for line in message.splitlines()}
+        lines = [message, *(line for line in lines if not _repeats(line, said))]
+    else:
+        lines = _reason_first(lines)
+    body = re.sub(r"\n\s*\n\s*\n+", "\n\n", "\n".join(lines)).strip("\n")
+    return Failure(shortened(plain(name), NAME_LETTERS).strip() or "?", body, found)
+
+
+def place(text: str) -> str:
+    """The innermost place of the project that a text names."""
+    frames = [(found[2], found[3]) for found in map(PYTHON_FRAME.match, text.splitlines()) if found]
+    innermost_last = frames or PYTEST_PLACE.findall(text)
+    found = innermost_last[::-1] if innermost_last else PLACE.findall(text)
+    ours = [(file, line) for file, line in found if not FOREIGN.search(file)]
+    return f"{own_path(ours[0][0])}:{ours[0][1]}" if ours else ""
+
+
+def own_path(path: str) -> str:
+    return path.removeprefix("file://").removeprefix("/workspace/").removeprefix("./")
+
+
+def _of_the_project(lines: list[str]) -> Iterator[str]:
+    """Without the frames of runners and interpreters, and without the lines under these."""
+    dropped: int | None = None
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if dropped is not None and line.strip() and indent > dropped:
+            continue
+        dropped = None
+        frame = PYTHON_FRAME.match(line)
+        if (frame and FOREIGN.search(frame[2])) or re.match(r"\s*\d+: (?:__rustc|core|std|<fn)", line):
+            dropped = indent
+        elif not NOISE.match(line):
+            yield line.replace("/workspace/", "")
+
+
+def _reason_first(lines: list[str]) -> list[str]:
+    """Of Python's traceback, the exception before the way to it."""
+    if not lines or not lines[0].startswith("Traceback (most recent call last)"):
+        return lines
+    last = max((place for place, line in enumerate(lines) if PYTHON_FRAME.match(line)), default=0)
+    after = next((at for at in range(last + 1, len(lines)) if not lines[at].startswith(" ")), len(lines))
+    return [*lines[after:], *lines[1:after]] if after < len(lines) else lines[1:]
+
+
+def _repeats(line: str, said: set[str]) -> bool:
+    """Whether a line only says again what the message says: pytest's `E   assert 1 == 2`."""
+    bare = line.strip()
+    if bare == "E" or bare.startswith("E "):
+        bare = bare[1:].strip()
+        return not bare or bare in said or bare.partition(": ")[2] in said
+    return bool(bare) and bare in said

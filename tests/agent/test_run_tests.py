@@ -1,0 +1,230 @@
+"""Real runners in a real jail."""
+
+import sys
+import sysconfig
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.agent.testing.detect import Runner, detect, with_words
+from hutch.agent.testing.run import OUTPUT
+from hutch.domain.errors import NotFound
+from hutch.jail.policy import AGENT
+from tests.agent.benches import BROKEN, open_desk
+
+PACKAGES = sysconfig.get_path("purelib")
+WITH_PYTEST = replace(AGENT, readonly=(PACKAGES,), environment=(("PYTHONPATH", PACKAGES),))
+PYTEST = {
+    "pytest.ini": b"[pytest]\n",
+    "adding.py": b"def add(a, b):\n    return a - b\n",
+    "tests/test_adding.py": (
+        b"import pytest\nfrom adding import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"
+        b"def test_zero():\n    assert add(0, 0) == 0\n\n\n@pytest.mark.skip\ndef test_later():\n    pass\n"
+    ),
+    "conftest.py": b"",
+}
+NODE = {
+    "package.json": b'{"scripts": {"test": "node --test"}}',
+    "add.test.js": (
+        b"const test = require('node:test');\nconst assert = require('node:assert');\n"
+        b"test('adds', () => {\n  assert.strictEqual(2 - 3, 5);\n});\n"
+        b"test.describe('group', () => { test.it('inner', () => {}); });\n"
+        b"test('later', { skip: true }, () => {});\n"
+    ),
+}
+anyio = pytest.mark.anyio
+
+
+@anyio
+async def test_unittest_says_the_assertion_first_and_where(tmp_path: Path) -> None:
+    more = (
+        b"    def test_zero(self):\n        self.assertEqual(add(0, 0), 0)\n"
+        b"    @unittest.skip('no')\n    def test_x(self):\n        pass\n"
+    )
+    files = BROKEN | {"test_adding.py": BROKEN["test_adding.py"] + more}
+    async with open_desk(tmp_path, files) as desk:
+        result = await desk.use("run_tests")
+        one = await desk.use("run_tests", arguments="test_adding.Adding.test_zero")
+    lines = result.text.splitlines()
+    assert lines[0] == "1 failed, 1 passed, 1 skipped"
+    assert lines[1].startswith("(unittest: python3 -m unittest, ")
+    assert lines[3:6] == [
+        "FAILED test_adding.Adding.test_add at test_adding.py:8",
+        "AssertionError: -1 != 5",
+        '  File "test_adding.py", line 8, in test_add',
+    ]
+    tests = result.data["tests"]
+    assert (tests["ok"], tests["passed"], tests["failed"], tests["skipped"]) == (False, 1, 1, 1)
+    assert (one.text.splitlines()[0], one.data["partial"]) == ("1 passed", True)
+
+
+@anyio
+async def test_unittest_finds_tests_in_a_directory_that_is_no_package(tmp_path: Path) -> None:
+    files = {
+        "adding.py": b"def add(a, b):\n    return a + b\n",
+        "tests/test_adding.py": BROKEN["test_adding.py"],
+    }
+    async with open_desk(tmp_path, files) as desk:
+        result = await desk.use("run_tests")
+    assert result.text.splitlines()[0] == "1 passed"
+
+
+@anyio
+async def test_pytest_in_the_jail(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, PYTEST, policy=WITH_PYTEST) as desk:
+        result = await desk.use("run_tests")
+        some = await desk.use("run_tests", arguments="tests/test_adding.py::test_zero")
+        none = await desk.use("run_tests", arguments="-k nothing_like_it")
+        quit_ = await desk.use("write_file", path="conftest.py", content="import os\nos._exit(0)\n")
+        early = await desk.use("run_tests")
+    assert quit_.ok
+    lines = result.text.splitlines()
+    assert lines[0] == "1 failed, 1 passed, 1 skipped"
+    assert lines[3:5] == ["FAILED tests.test_adding.test_add at tests/test_adding.py:6", "assert -1 == 5"]
+    assert some.text.splitlines()[0] == "1 passed"
+    assert none.text.startswith("No test was run") and not none.data["tests"]["ok"]
+    # It ends well and has shown nothing.
+    assert "without a report that can be read" in early.text and not early.data["tests"]["ok"]
+
+
+@anyio
+async def test_without_pytest_it_is_told_what_to_do(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, PYTEST) as desk:
+        result = await desk.use("run_tests")
+    assert not result.data["tests"]["ok"]
+    assert result.text.startswith("The tests failed with exit code 1.")
+    assert "pytest is not installed in the jail. Put it into a .venv of the workspace" in result.text
+
+
+@anyio
+async def test_node_in_the_jail(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, NODE) as desk:
+        result = await desk.use("run_tests")
+    lines = result.text.splitlines()
+    assert lines[0] == "1 failed, 1 passed, 1 skipped"
+    assert lines[3:5] == ["FAILED adds at add.test.js:4", "Expected values to be strictly equal:"]
+    assert "node:internal" not in result.text
+
+
+@anyio
+async def test_what_takes_too_long_keeps_what_it_said(tmp_path: Path) -> None:
+    slow = (
+        b"import time, unittest\nclass T(unittest.TestCase):\n    def test_x(self):\n"
+        b"        print('so far', flush=True)\n        time.sleep(600)\n"
+    )
+    async with open_desk(tmp_path, {"test_slow.py": slow}) as desk:
+        result = await desk.use("run_tests", timeout_s=2)
+    assert result.text.startswith("The tests took too long and were stopped.")
+    assert "so far" in result.text and not result.data["tests"]["ok"]
+
+
+@anyio
+@pytest.mark.parametrize(
+    ("command", "first", "ok"),
+    [
+        ("echo '2 passed in 0.1s'", "2 passed", True),
+        (
+            "echo '2 passed in 0.1s'; exit 3",
+            "2 passed, but the runner ended with exit code 3: not",
+            False,
+        ),
+        ("echo '1 failed, 2 passed in 0.1s'", "1 failed, 2 passed", False),
+        ("echo 'no tests ran in 0.1s'", "No test was run (0 passed), so nothing is shown.", False),
+        ("echo fine", "The command for the tests succeeded; it tells no counts.", True),
+        ("echo bad >&2; false", "The tests failed with exit code 1.", False),
+        ("kill -9 $$", "The tests failed with exit code 137.", False),
+    ],
+)
+async def test_a_command_from_the_settings(tmp_path: Path, command: str, first: str, ok: bool) -> None:
+    async with open_desk(tmp_path, BROKEN, test_command=command) as desk:
+        result = await desk.use("run_tests")
+    assert result.text.startswith(first)
+    assert (result.data["tests"]["ok"], result.data["tests"]["command"]) == (ok, command)
+
+
+@anyio
+async def test_a_commands_output_can_be_looked_at(tmp_path: Path) -> None:
+    command = "printf '\\033[31mfirst\\033[0m\\n'; seq 5000; echo last; false"
+    async with open_desk(tmp_path, BROKEN, test_command=command) as desk:
+        result = await desk.use("run_tests")
+        line = await desk.use("bash", command=f"sed -n 2501p {OUTPUT}")
+        words = await desk.use("run_tests", arguments="'a b' c")
+    assert "\nfirst\n1\n" in result.text and "\nlast\n" in result.text and len(result.text) < 3000
+    assert f"The output is in {OUTPUT}" in result.text and line.text == "2500"
+    assert words.data["tests"]["command"] == f"{command} 'a b' c"
+
+
+@anyio
+async def test_a_report_from_before_does_not_speak_for_now(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, BROKEN) as desk:
+        await desk.use("run_tests")
+        await desk.use("bash", command="echo 'import os, unittest; os._exit(0)' > test_adding.py")
+        result = await desk.use("run_tests")
+    assert "not a pass" in result.text and not result.data["tests"]["ok"]
+
+
+@anyio
+async def test_a_giant_report_is_none(tmp_path: Path) -> None:
+    forged = (
+        b"import os\nwith open('/tmp/hutch-tests.report', 'w') as file:\n    file.write('<s>')\n"
+        b"    for _ in range(50):\n        file.write('<testcase/>' * 100_000)\nos._exit(0)\n"
+    )
+    async with open_desk(tmp_path, {"test_x.py": b"import unittest\n" + forged}) as desk:
+        result = await desk.use("run_tests")
+    assert "without a report that can be read" in result.text
+
+
+@anyio
+async def test_words_that_cannot_be_split_are_told(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, BROKEN) as desk:
+        result = await desk.use("run_tests", arguments="'open")
+    assert not result.ok and "Mind the quotes" in result.text
+
+
+def found(files: dict[str, bytes], command: str | None = None) -> Runner:
+    return detect(files.get, sorted({*files, *(name.split("/")[0] for name in files)}), command=command)
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({"package.json": b'{"devDependencies": {"vitest": "^2"}}'}, "Vitest"),
+        ({"package.json": b'{"devDependencies": {"jest": "^29"}}'}, "Jest"),
+        ({"package.json": b'{"scripts": {"test": "jest --ci"}}'}, "Jest"),
+        ({"package.json": b'{"scripts": {"test": "node --test"}}'}, "node:test"),
+        ({"package.json": b"{}", "a.test.mjs": b""}, "node:test"),
+        ({"package.json": b'{"scripts": {"test": "mocha"}}'}, "npm test"),
+        ({"package.json": b"{", "test_a.py": b"import unittest"}, "unittest"),
+        ({"package.json": b"[]", "test_a.py": b"def test_a(): pass"}, "pytest"),
+        ({"package.json": b'{"scripts": {"test": "echo no test specified"}}', "go.mod": b""}, "go test"),
+        ({"Cargo.toml": b""}, "cargo test"),
+        ({"pyproject.toml": b"[tool.pytest.ini_options]\n", "tests/test_a.py": b"import unittest"}, "pytest"),
+        ({"pyproject.toml": b"= broken", "test_a.py": b"import unittest"}, "unittest"),
+        ({"tests/conftest.py": b""}, "pytest"),
+        ({"setup.cfg": b"[tool:pytest]\n"}, "pytest"),
+    ],
+)
+def test_the_runner_is_found_by_looking(files: dict[str, bytes], name: str) -> None:
+    assert found(files).name == name
+
+
+def test_nothing_found_tells_the_way_out() -> None:
+    with pytest.raises(NotFound, match=r"set tests\.command in \.hutch/config\.toml"):
+        found({"readme.md": b""})
+
+
+def test_words_take_the_place_of_all_tests() -> None:
+    go = found({"go.mod": b""})
+    assert (go.words[-1], with_words(go, ["./x"]).words) == ("./...", ("go", "test", "-json", "./x"))
+    python = found({".venv": b"", "test_a.py": b"import unittest"})
+    assert python.words[0] == ".venv/bin/python" and python.words[-1] == "discover"
+    assert with_words(python, ["test_a"]).words[-1] == "test_a"
+    assert str(with_words(python, ["test_a"])) == ".venv/bin/python -m unittest test_a"
+
+
+def test_a_command_of_a_known_runner_is_read_as_its_own() -> None:
+    assert found({}, f"{sys.executable} -m pytest -x tests").reader == "junit"
+    assert found({}, "go test -race ./...").reader == "go"
+    assert found({}, "pytest | tee out").reader == "summary"
+    assert found({}, "make test").words == ("/bin/bash", "-c", "make test")
