@@ -3,14 +3,21 @@
 from typing import ClassVar
 
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.workspace.apply import read_operations
+from hutch.domain.errors import HutchError
+from hutch.workspace.edit.apply import read_operations
 
 
 class ApplyPatchArguments(Arguments):
     patch: str
 
     def touched(self) -> tuple[str, ...]:
-        return tuple(operation.path for operation in read_operations(self.patch))
+        """All the paths that it names. One that cannot be read touches nothing: it will be refused."""
+        try:
+            operations = read_operations(self.patch)
+        except HutchError:
+            return ()
+        named = ((each.path, each.move_to, each.otherwise) for each in operations)
+        return tuple(path for paths in named for path in paths if path)
 
 
 class ApplyPatch:

@@ -1,20 +1,18 @@
 """bash: commands in one shell that keeps its directory and variables."""
 
-import re
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from hutch.agent.jail_files import keep
+from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.shell_result import Result
 
 YIELD_S = 20.0
-SHOWN_LETTERS = 12_000  # of each stream
-ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"
-    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])"
-)
+SHOWN_LETTERS = 10_000  # of all output
+KEPT_OUTPUTS = 16  # that can be looked at again, of those that were too long
 SHELL = "/bin/bash"
 
 
@@ -36,17 +34,28 @@ class Bash:
     async def __call__(self, given: BashArguments, context: Context) -> ToolResult:
         shell = context.shells.shell("agent", program=SHELL)
         if not given.command.strip():
-            return ToolResult("(nothing to run)", data={**_data(Result(exit_code=0, cwd=shell.cwd))})
+            return ToolResult("(nothing to run)", data=_data(Result(exit_code=0, cwd=shell.cwd)))
         # A command that is given a time is waited for; one that is not goes on by itself after a while.
         waits = given.timeout_s is not None and given.yield_s is None
         yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
         result = await shell.run(given.command, timeout_s=given.timeout_s, yield_s=yield_s)
-        return ToolResult(told(result), ok=not result.timed_out and result.signal is None, data=_data(result))
+        kept = await self._kept(result, context)
+        ok = not result.timed_out and result.signal is None
+        return ToolResult(told(result, kept), ok=ok, data=_data(result))
+
+    async def _kept(self, result: Result, context: Context) -> str:
+        """Where all of an output is that is too long to be told."""
+        output = _output(result)
+        if len(output) <= SHOWN_LETTERS:
+            return ""
+        context.outputs += 1
+        return await keep(context.jail, f"/tmp/hutch-output-{context.outputs % KEPT_OUTPUTS}.txt", output)
 
 
-def told(result: Result) -> str:
+def told(result: Result, kept: str = "") -> str:
     """A result as a model reads it: output first, then what it needs to know."""
-    parts = [plain(result.stdout), plain(result.stderr)]
+    where = f"all of it is in {kept}, see parts with sed or grep" if kept else "send it to a file to see all"
+    text = shortened(_output(result), SHOWN_LETTERS, rest=where)
     notes = []
     if result.running:
         notes.append(
@@ -64,28 +73,21 @@ def told(result: Result) -> str:
         notes.append(f"The limit {result.limit_hit} was hit.")
     if result.note:
         notes.append(result.note)
-    if result.truncated and result.output_path:
-        notes.append("The output was cut; send it to a file and look at parts of it with read_file or grep.")
-    text = "\n".join(part.rstrip("\n") for part in parts if part.strip())
+    if result.truncated:
+        notes.append("There was more output than is kept. Send it to a file, and look at parts of that.")
     return "\n".join([*([text] if text else []), *(f"[{note}]" for note in notes)]) or "(no output)"
 
 
-def plain(text: str) -> str:
-    """Text without what only drives a terminal; of a line that was written over, what stood last."""
-    text = ESCAPES.sub("", text)
-    text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
-    text = "".join(letter for letter in text if letter >= " " or letter in "\n\t")
-    if len(text) <= SHOWN_LETTERS:
-        return text
-    half = SHOWN_LETTERS // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} letters left out ...]\n{text[-half:]}"
+def _output(result: Result) -> str:
+    parts = (plain(result.stdout), plain(result.stderr))
+    return "\n".join(part.rstrip("\n") for part in parts if part.strip())
 
 
 def _data(result: Result) -> dict[str, Any]:
     return {
         "exit_code": result.exit_code,
-        "stdout": plain(result.stdout),
-        "stderr": plain(result.stderr),
+        "stdout": shortened(plain(result.stdout), SHOWN_LETTERS),
+        "stderr": shortened(plain(result.stderr), SHOWN_LETTERS),
         "timed_out": result.timed_out,
         "running": result.running,
         "id": result.id,

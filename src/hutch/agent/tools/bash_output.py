@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.bash import plain
+from hutch.agent.plain import plain, shortened
+from hutch.agent.tools.bash import SHOWN_LETTERS
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 
 
@@ -24,10 +25,12 @@ class BashOutput:
         if given.wait_s and command.running:
             await command.wait(given.wait_s)
         tape = command.read()
-        text = plain(tape.data.decode(errors="replace")).rstrip("\n")
+        text = shortened(plain(tape.data.decode(errors="replace")).rstrip("\n"), SHOWN_LETTERS, head=0.2)
         result = command.result()
         if command.running:
             state = "still running"
+        elif result.timed_out:
+            state = "took too long and was killed"
         elif result.signal is not None:
             state = f"ended by signal {result.signal}"
         else:

@@ -34,5 +34,5 @@ class Glob:
         data = {"paths": found.paths, "total": found.total, "cut": found.cut}
         if not found.paths:
             return ToolResult("No file fits. Try '**/*' to see what there is.", data=data)
-        cut = [f"({found.total:,} in all; the newest {given.limit} are shown)"] if found.cut else []
-        return ToolResult("\n".join([*found.paths, *cut]), data=data)
+        cut = f"({found.total:,} in all; the newest {given.limit} are shown. Narrow it, or raise limit.)"
+        return ToolResult("\n".join([*found.paths, *([cut] if found.cut else [])]), data=data)

@@ -6,10 +6,12 @@ from pydantic import Field
 
 from hutch.agent.tools.paths import inside
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.workspace.ranges import Binary
+from hutch.workspace.edit.text import split_lines, without_ending
+from hutch.workspace.files.ranges import Binary, Lines
 
 MOST_LINES = 1000
 LINE_LETTERS = 2000
+MOST_LETTERS = 20_000  # at once
 
 
 class ReadFileArguments(Arguments):
@@ -36,7 +38,8 @@ class ReadFile:
         found = await context.workspace.read(path, first, last)
         if isinstance(found, Binary):
             return ToolResult(
-                f"'{path}' is not text: {found.kind}, {found.size:,} bytes, begins with {found.head}.",
+                f"'{path}' is not text: {found.kind}, {found.size:,} bytes, begins with {found.head}. "
+                f"Look at it with bash (file, xxd, strings).",
                 data={"path": path, "binary": True, "size": found.size, "kind": found.kind},
             )
         if found.sha256:
@@ -50,17 +53,26 @@ class ReadFile:
             "sha256": found.sha256,
         }
         if found.last_line < found.first_line:
-            empty = found.size == 0
-            total = found.total_lines or 0
-            return ToolResult(
-                "(the file is empty)" if empty else f"The file has only {total} lines.", data=data
-            )
-        lines = [
-            f"{number:>6}\t{line if len(line) <= LINE_LETTERS else line[:LINE_LETTERS] + '… (cut)'}"
-            for number, line in enumerate(found.text.splitlines(), start=found.first_line)
-        ]
-        more = found.total_lines is None or found.last_line < found.total_lines
-        if more:
-            of = f" of {found.total_lines}" if found.total_lines else ""
-            lines.append(f"(lines {found.first_line} to {found.last_line}{of}; read on with start_line)")
+            return ToolResult("(the file is empty)", data=data)
+        lines = _numbered(found)
+        last = found.first_line + len(lines) - 1
+        data |= {"last_line": last, "text": "".join(split_lines(found.text)[: len(lines)])}
+        if found.total_lines is None or last < found.total_lines:
+            of = f" of {found.total_lines:,}" if found.total_lines else ""
+            lines.append(f"(lines {found.first_line} to {last}{of}; read on with start_line {last + 1})")
         return ToolResult("\n".join(lines), data=data)
+
+
+def _numbered(found: Lines) -> list[str]:
+    """As many lines as there is room for, and at least one."""
+    lines: list[str] = []
+    room = MOST_LETTERS
+    for number, line in enumerate(split_lines(found.text), start=found.first_line):
+        line = without_ending(line)
+        if len(line) > LINE_LETTERS:
+            line = f"{line[:LINE_LETTERS]}… ({len(line) - LINE_LETTERS:,} letters more; see them with bash)"
+        room -= len(line) + 8
+        if room < 0 and lines:
+            break
+        lines.append(f"{number:>6}\t{line}")
+    return lines

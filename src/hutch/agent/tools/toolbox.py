@@ -6,17 +6,20 @@ what was wrong with it and what to do next.
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import ValidationError
 
+from hutch.agent.plain import shortened, whole
 from hutch.agent.tools.seam import Arguments, Context, Tool, ToolResult
 from hutch.domain.errors import HutchError
 from hutch.llm.seam import ToolSpec
 
-MOST_LETTERS = 24_000  # of one result, as the model sees it; tools that expect more keep the rest elsewhere
+MOST_LETTERS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
 SHOWN_LETTERS = 200  # of a wrong argument
+HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Toolbox:
@@ -45,23 +48,29 @@ class Toolbox:
         """The arguments of a call, or what is wrong with them."""
         tool = self._tools.get(name)
         if tool is None:
+            name = shortened(name, SHOWN_LETTERS)
             near = difflib.get_close_matches(name, self._tools, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             return ToolResult(
                 f"There is no tool '{name}'.{hint} There are: {', '.join(self._tools)}.", ok=False
             )
         try:
-            given = json.loads(text or "{}")
+            given = json.loads(text.strip() or "{}")
         except ValueError as error:
             return ToolResult(
                 f"{name}: the arguments are not JSON ({error}). Send one JSON object.", ok=False
             )
+        except RecursionError:
+            return ToolResult(f"{name}: the arguments are nested too deep. Send one flat object.", ok=False)
         if not isinstance(given, dict):
             return ToolResult(f"{name}: the arguments are a {_kind(given)}. Send one JSON object.", ok=False)
         try:
-            return tool.arguments.model_validate(given)
+            arguments = tool.arguments.model_validate(given)
         except ValidationError as error:
             return ToolResult(_wrong_shape(name, tool.arguments, error), ok=False)
+        if "\\u" in text and (fault := _unusable(given)):
+            return ToolResult(f"{name}: {fault} Call it again without.", ok=False)
+        return arguments
 
     async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
         """Do what was asked; a refusal is a result too."""
@@ -69,28 +78,32 @@ class Toolbox:
             result = await self._tools[name](given, context)
         except HutchError as error:
             result = ToolResult(str(error), ok=False, data={"error": error.code})
-        text = self._clean(result.text)
-        if len(text) > MOST_LETTERS:
-            half = MOST_LETTERS // 2
-            text = f"{text[:half]}\n[... {len(text) - 2 * half} letters left out ...]\n{text[-half:]}"
+        text = shortened(self._clean(whole(result.text)), MOST_LETTERS)
         return ToolResult(text, result.ok, result.data, result.changes)
 
 
 def schema(kind: type[Arguments]) -> dict[str, Any]:
     """The JSON schema of arguments, without what only costs tokens."""
-    lean: dict[str, Any] = _lean(kind.model_json_schema(), top=True)
+    full = kind.model_json_schema()
+    shared = full.pop("$defs", {})
+    lean: dict[str, Any] = _lean(full, shared)
     return lean
 
 
-def _lean(node: Any, *, top: bool = False) -> Any:
+def _lean(node: Any, shared: dict[str, Any]) -> Any:
+    """Without titles, defaults and the doc strings of classes, and with what is named once put in place."""
     if isinstance(node, list):
-        return [_lean(part) for part in node]
+        return [_lean(part, shared) for part in node]
     if not isinstance(node, dict):
         return node
+    if reference := node.get("$ref"):
+        return _lean(shared[reference.rpartition("/")[2]], shared)
     kept = {
-        name: {key: _lean(part) for key, part in value.items()} if name == "properties" else _lean(value)
+        name: {key: _lean(part, shared) for key, part in value.items()}
+        if name == "properties"
+        else _lean(value, shared)
         for name, value in node.items()
-        if name not in ("title", "default") and not (top and name == "description")
+        if name not in ("title", "default", "description")
     }
     options = kept.get("anyOf")
     if isinstance(options, list) and {"type": "null"} in options:  # leaving it out says the same
@@ -103,7 +116,7 @@ def _lean(node: Any, *, top: bool = False) -> Any:
 def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError) -> str:
     sentences = []
     for fault in error.errors()[:5]:
-        place = ".".join(str(step) for step in fault["loc"])
+        place = shortened(".".join(str(step) for step in fault["loc"]), SHOWN_LETTERS)
         match fault["type"]:
             case "missing":
                 sentences.append(f"`{place}` is missing")
@@ -113,12 +126,23 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError) -> st
                     f"`{place}` is not known" + (f" (did you mean `{near[0]}`?)" if near else "")
                 )
             case _:
-                shown = json.dumps(fault["input"], default=str)[:SHOWN_LETTERS]
-                sentences.append(f"`{place}` is {shown}: {fault['msg'].lower()}")
+                shown = shortened(json.dumps(fault["input"], default=str), SHOWN_LETTERS)
+                sentences.append(f"`{place}` is {shown}: {fault['msg'][0].lower()}{fault['msg'][1:]}")
     wanted = ", ".join(
         f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()
     )
     return f"{name}: {'; '.join(sentences)}. It takes {{{wanted}}}. Call it again with the right arguments."
+
+
+def _unusable(value: Any) -> str:
+    """What is wrong with the letters of arguments, wherever these stand."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return next((fault for part in value if (fault := _unusable(part))), "")
+    if isinstance(value, str) and HALVES.search(value):
+        return "the arguments hold half of a letter (a lone surrogate)."
+    return ""
 
 
 def _kind(value: object) -> str:

@@ -1,0 +1,128 @@
+"""Commands in one shell: what the model reads of them, and those that go on by themselves."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.agent.tools.bash import SHOWN_LETTERS
+from tests.agent.benches import open_desk
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_shell_keeps_its_directory_and_variables(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"sub/a": b""}) as desk:
+        await desk.use("bash", command="cd sub; x=3; f() { echo f$1; }")
+        result = await desk.use("bash", command="pwd; f $x; echo oops >&2; (exit 3)")
+    assert (result.text, result.ok) == ("/workspace/sub\nf3\noops\n[Exit code 3.]", True)
+    assert result.data == {
+        "exit_code": 3,
+        "stdout": "/workspace/sub\nf3\n",
+        "stderr": "oops\n",
+        "timed_out": False,
+        "running": False,
+        "id": None,
+        "cwd": "/workspace/sub",
+        "truncated": False,
+        "output_path": None,
+    }
+
+
+@pytest.mark.parametrize("command", ["", "  \n\t", "# only a remark", "true"])
+async def test_nothing_to_run_is_a_success(tmp_path: Path, command: str) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        result = await desk.use("bash", command=command)
+    assert result.ok and result.data["exit_code"] == 0
+    assert result.text in ("(nothing to run)", "(no output)")
+
+
+async def test_what_drives_a_terminal_is_not_shown(tmp_path: Path) -> None:
+    command = r"""printf '\033[1;31mred\033[0m \033]0;title\007\033]8;;http://x\033\\link\033]8;;\033\\ '
+printf '10%%\r50%%\r100%%\n\033(Bbell\007\b\x9b31m\x7f \033Pq#0\033\\end\r\n'"""
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        result = await desk.use("bash", command=command)
+    assert result.text == "100%\nbell\ufffd31m end"
+    assert "\x1b" not in result.data["stdout"]
+
+
+async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        result = await desk.use("bash", command="echo first; seq 100000; echo last >&2")
+        assert len(result.text) < SHOWN_LETTERS + 300
+        assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\nlast")
+        assert "letters left out; all of it is in /tmp/hutch-output-1.txt" in result.text
+        again = await desk.use("bash", command="f=/tmp/hutch-output-1.txt; sed -n 50001p $f; wc -l < $f")
+        # A trap in the place of the next one is not followed.
+        await desk.use("bash", command="ln -s /workspace/a /tmp/hutch-output-2.txt; echo x > a")
+        await desk.use("bash", command="seq 100000")
+        kept = await desk.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
+    assert again.text == "50000\n100001"
+    assert kept.text == "x\nreplaced"
+
+
+async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        result = await desk.use("bash", command="echo one; read x < fifo; sleep 600", yield_s=0)
+        id_ = result.data["id"]
+        assert result.data["running"] and f"in the background as {id_}" in result.text
+        first = await desk.use("bash_output", id=id_, wait_s=0)
+        assert first.data["running"] and "[still running" in first.text
+        ended = await desk.use("bash_kill", id=id_)
+        assert (ended.text, ended.ok) == (f"{id_} was ended.", True)
+        last = await desk.use("bash_output", id=id_)
+        assert "ended by signal 9" in last.text and not last.data["running"]
+        again = await desk.use("bash_kill", id=id_)
+        assert again.text == f"{id_} has ended already."
+        free = await desk.use("bash", command="echo free")
+    assert free.text == "free"
+
+
+async def test_output_in_the_background_comes_once_and_with_the_exit_code(tmp_path: Path) -> None:
+    command = "echo one; until test -e go; do sleep 0.05; done; printf '\\033[1mtwo\\033[0m\\n'; (exit 4)"
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]
+        seen = ""
+        while "one" not in seen:
+            seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
+        await desk.use("write_file", path="go", content="")
+        result = await desk.use("bash_output", id=id_, wait_s=60)
+        empty = await desk.use("bash_output", id=id_)
+    assert (seen, result.text) == ("one", "two\n[ended with exit code 4]")
+    assert empty.text == "[ended with exit code 4, nothing new]"
+
+
+async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
+    command = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]
+        seen = ""
+        while "ready" not in seen:
+            seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
+        sent = await desk.use("bash_kill", id=id_, signal="TERM")
+        result = await desk.use("bash_output", id=id_, wait_s=60)
+    assert sent.text == f"SIGTERM was sent to {id_}."
+    assert not result.data["running"]
+
+
+async def test_an_id_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        for tool in ("bash_output", "bash_kill"):
+            result = await desk.use(tool, id="bg_99")
+            assert not result.ok and "bg_99" in result.text
+
+
+async def test_what_takes_too_long_is_killed_and_says_so(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        result = await desk.use("bash", command="echo begun; sleep 600", timeout_s=0.5)
+        after = await desk.use("bash", command="pgrep -x sleep || echo none")
+    assert not result.ok and result.data["timed_out"]
+    assert result.text.startswith("begun\n[It took too long and was killed. Give a larger timeout_s")
+    assert after.text.startswith("none")
+
+
+async def test_a_command_cannot_leave(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        result = await desk.use("bash", command=f"cat {secret}; cat /etc/shadow; echo x > /etc/x")
+    assert "hidden" not in result.text and result.data["exit_code"] != 0

@@ -1,0 +1,169 @@
+"""What models are told of tools, and what they are told when they call them wrongly."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from hutch.agent.context import system_prompt
+from hutch.agent.persona import built_in, load_persona
+from hutch.agent.tools.all import NAMES, TOOLS
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.tools.toolbox import MOST_LETTERS, Toolbox
+from hutch.domain.events import ToolReturned
+from hutch.flows.code_change import begin
+from tests.agent.benches import Wishes, call, entries, open_bench, open_desk, replies
+
+MOST_TOKENS = 3000
+LETTERS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
+
+
+def told(toolbox: Toolbox) -> str:
+    return json.dumps(
+        [
+            {"name": each.name, "description": each.description, "parameters": each.parameters}
+            for each in toolbox.specs
+        ]
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", sorted(built_in()))
+async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> None:
+    persona = load_persona(name, known_tools=NAMES)
+    async with open_desk(tmp_path, {"a.py": b""}) as desk:
+        system = await system_prompt(persona, desk.context.workspace, jail_path="/workspace", network=())
+    tokens = len(system + told(Toolbox(TOOLS).only(persona.tools))) / LETTERS_PER_TOKEN
+    assert 300 < tokens < MOST_TOKENS
+
+
+def test_the_schemas_are_exact_and_small() -> None:
+    schemas = {spec.name: spec.parameters for spec in Toolbox(TOOLS).specs}
+    assert tuple(schemas) == NAMES
+    assert schemas["bash"] == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["command"],
+        "properties": {
+            "command": {"type": "string"},
+            "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 600.0},
+            "yield_s": {"type": "number", "minimum": 0, "maximum": 600.0},
+        },
+    }
+    assert set(schemas["edit_file"]["properties"]["edits"]["items"]["properties"]) == {
+        *("old", "new", "replace_all", "start_line", "end_line", "insert_line")
+    }
+    text = json.dumps({**schemas, "finish": None})  # which has a title of its own
+    assert [word for word in ("$ref", "$defs", '"title"', "anyOf", '"null"', "default") if word in text] == []
+    for name, schema in schemas.items():
+        assert schema["additionalProperties"] is False, name
+    wanted = {name: sorted(schema.get("required", [])) for name, schema in schemas.items()}
+    assert wanted == {
+        "read_file": ["path"],
+        "write_file": ["content", "path"],
+        "edit_file": ["edits", "path"],
+        "apply_patch": ["patch"],
+        "glob": ["pattern"],
+        "grep": ["pattern"],
+        "bash": ["command"],
+        "bash_output": ["id"],
+        "bash_kill": ["id"],
+        "run_tests": [],
+        "ask_user": ["question"],
+        "finish": ["title"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "words"),
+    [
+        ("read_file", "{}", "read_file: `path` is missing. It takes {path, start_line?, end_line?}."),
+        ("read_file", '{"file": "x"}', "`path` is missing; `file` is not known"),
+        ("read_file", '{"path": "x", "startline": 3}', "(did you mean `start_line`?)"),
+        ("read_file", '{"path": 7}', "`path` is 7: input should be a valid string"),
+        ("read_file", '{"path": "x", "start_line": 0}', "`start_line` is 0: input should be greater than"),
+        ("bash", '{"command": "x", "timeout_s": 601}', "`timeout_s` is 601: input should be less than"),
+        ("bash", '{"command": ["ls"]}', '`command` is ["ls"]: input should be a valid string'),
+        ("edit_file", '{"path": "x", "edits": []}', "`edits` is []: list should have at least 1 item"),
+        ("edit_file", '{"path": "x", "edits": [{"old": "a"}]}', "`edits.0.new` is missing"),
+        ("edit_file", '{"path": "x", "edits": "[]"}', '`edits` is "[]": input should be a valid list'),
+        (
+            "grep",
+            '{"pattern": "x", "output": "all"}',
+            "`output` is \"all\": input should be 'content'",
+        ),
+        ("bash_kill", '{"id": "bg_1", "signal": "STOP"}', "`signal` is \"STOP\": input should be 'KILL'"),
+        ("bash", "{", "bash: the arguments are not JSON"),
+        ("bash", '["ls"]', "bash: the arguments are a list. Send one JSON object."),
+        ("bash", "null", "the arguments are a null"),
+        ("bash", "[" * 100_000, "bash: the arguments are nested too deep"),
+        ("read_file", '{"path": "\\ud800"}', "half of a letter"),
+        ("edit_file", '{"path": "x", "edits": [{"insert_line": 0, "new": "\\udcff"}]}', "half of a letter"),
+        ("raed_file", "{}", "There is no tool 'raed_file'. Did you mean read_file? There are: read_file,"),
+        ("x" * 10_000, "{}", "There is no tool 'xxx"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_named(tool: str, text: str, words: str) -> None:
+    result = Toolbox(TOOLS).parse(tool, text)
+    assert isinstance(result, ToolResult) and not result.ok
+    assert words in result.text
+    assert len(result.text) < 1000
+
+
+def test_no_arguments_are_an_empty_object() -> None:
+    for text in ("", " ", "{}"):
+        assert isinstance(Toolbox(TOOLS).parse("run_tests", text), Arguments)
+
+
+class Nothing(Arguments):
+    pass
+
+
+@dataclass
+class Meeting:
+    """Waits until two others have come as well: alone it would wait for ever."""
+
+    barrier: asyncio.Barrier
+    name: ClassVar[str] = "meet"
+    description: ClassVar[str] = "Meet."
+    arguments: ClassVar[type[Arguments]] = Nothing
+    parallel: ClassVar[bool] = True
+
+    async def __call__(self, given: Nothing, context: Context) -> ToolResult:
+        await self.barrier.wait()
+        return ToolResult("met")
+
+
+class Long:
+    name: ClassVar[str] = "long"
+    description: ClassVar[str] = "Say much."
+    arguments: ClassVar[type[Arguments]] = Nothing
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: Nothing, context: Context) -> ToolResult:
+        return ToolResult("first\n" + "\udcff" * MOST_LETTERS + "\nlast")
+
+
+@pytest.mark.anyio
+async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("meet"), call("meet"), call("meet"), call("long")]}, {"text": "Done."})
+    async with open_bench(tmp_path, Wishes({"a": b"x"}, cassette)) as bench:
+        bench.toolbox = Toolbox([Meeting(asyncio.Barrier(3)), Long()])
+        async with asyncio.timeout(60):
+            worked = await begin(bench, "run_1", "Meet.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert worked.ended.outcome == "done"
+    assert [each.type for each in log if each.type.startswith("tool.")] == [
+        *["tool.called"] * 3,
+        *["tool.returned"] * 3,
+        *("tool.called", "tool.returned"),
+    ]
+    returned = [each for each in log if isinstance(each, ToolReturned)]
+    assert [each.call_id for each in returned] == ["call_0_0", "call_0_1", "call_0_2", "call_0_3"]
+    # Too long, and no text: both are mended before anybody sees it.
+    assert len(returned[-1].text) < MOST_LETTERS + 100
+    assert returned[-1].text.startswith("first\n�") and returned[-1].text.endswith("�\nlast")
+    assert "11 letters left out" in returned[-1].text

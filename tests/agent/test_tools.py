@@ -1,0 +1,191 @@
+"""The tools on files: what they say, and where they stop."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.agent.tools.read_file import LINE_LETTERS, MOST_LETTERS
+from tests.agent.benches import open_desk
+
+pytestmark = pytest.mark.anyio
+FILES = {
+    "src/app.py": b"def main():\n    return 1\n",
+    "src/odd.txt": "one\ftwo\u2028three\r\nfour\rfive\n".encode(),
+    "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
+    "empty": b"",
+    "long.txt": "".join(f"line {number} {'x' * 90}\n" for number in range(1, 2001)).encode(),
+    "wide.txt": b"y" * 50_000 + b"\nshort\n",
+}
+
+
+async def test_lines_are_numbered_as_the_edit_tools_count_them(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        odd = await desk.use("read_file", path="src/odd.txt")
+        part = await desk.use("read_file", path="/workspace/src/app.py", start_line=2, end_line=2)
+        edited = await desk.use(
+            "edit_file", path="src/odd.txt", edits=[{"start_line": 3, "end_line": 3, "new": "5\n"}]
+        )
+        after = await desk.use("read_file", path="./src/odd.txt")
+    assert odd.text == "     1\tone\ftwo\u2028three\n     2\tfour\n     3\tfive"
+    assert part.text == "     2\t    return 1"
+    assert edited.ok and after.text.endswith("     3\t5")
+
+
+async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        numbers, start = [], 1
+        while start <= 2000:
+            result = await desk.use("read_file", path="long.txt", start_line=start)
+            assert len(result.text) < MOST_LETTERS + 200
+            lines = [line for line in result.text.splitlines() if "\t" in line]
+            numbers += [int(line.split("\t")[0]) for line in lines]
+            assert result.data["last_line"] == numbers[-1]
+            assert result.data["text"].count("\n") == len(lines)
+            if numbers[-1] < 2000:
+                assert f"of 2,000; read on with start_line {numbers[-1] + 1})" in result.text
+            start = numbers[-1] + 1
+        wide = await desk.use("read_file", path="wide.txt")
+    assert numbers == list(range(1, 2001))
+    assert f"({50_000 - LINE_LETTERS:,} letters more; see them with bash)\n     2\tshort" in wide.text
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"path": "empty"}, "(the file is empty)"),
+        ({"path": "src/app.py", "start_line": 9}, "'src/app.py' has 2 lines, so there is no line 9."),
+        ({"path": "src/app.py", "start_line": 2, "end_line": 1}, "make no range"),
+        ({"path": "logo.png"}, "is not text: PNG image, 108 bytes"),
+        ({"path": "src/ap.py"}, "'src/ap.py' does not exist"),
+        ({"path": "src"}, "directory"),
+        ({"path": "a\0b"}, "NUL"),
+        ({"path": ""}, "directory"),
+        ({"path": "x" * 5000}, "longer than a path can be"),
+    ],
+)
+async def test_what_cannot_be_shown_is_told(tmp_path: Path, given: dict[str, object], words: str) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        result = await desk.use("read_file", **given)
+    assert words in result.text
+    assert len(result.text) < 1000
+
+
+OUTSIDE = ["/etc/passwd", "../secret", "src/../../secret", "link/secret", "/workspace/../secret", "src/x"]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+async def test_no_path_leads_out(tmp_path: Path, path: str) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        (tmp_path / "secret").write_text("root: hidden")
+        await desk.use("bash", command=f"ln -s {tmp_path} link; ln -s {tmp_path}/secret src/x")
+        calls = {
+            "read_file": {"path": path},
+            "write_file": {"path": path, "content": "x"},
+            "edit_file": {"path": path, "edits": [{"insert_line": 0, "new": "x\n"}]},
+            "apply_patch": {"patch": f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch"},
+        }
+        for tool, given in calls.items():
+            result = await desk.use(tool, **given)
+            assert not result.ok and result.changes == (), tool
+            assert "root:" not in result.text, tool
+        for tool in ("glob", "grep"):
+            result = await desk.use(tool, pattern="hidden" if tool == "grep" else "*", path=path)
+            assert "root:" not in result.text, tool
+        assert (tmp_path / "secret").read_text() == "root: hidden"
+
+
+async def test_a_file_is_written_and_told(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        new = await desk.use("write_file", path="deep/er/new.py", content="a\nb")
+        over = await desk.use("write_file", path="/workspace/deep/er/new.py", content="c\n")
+        folder = await desk.use("write_file", path="src", content="c\n")
+        read = await desk.use("read_file", path="deep/er/new.py")
+    assert (new.text, over.text) == (
+        "Created 'deep/er/new.py' (2 lines).",
+        "Modified 'deep/er/new.py' (1 lines).",
+    )
+    assert [change.kind for change in (*new.changes, *over.changes)] == ["created", "modified"]
+    assert not folder.ok and "directory" in folder.text
+    assert read.text == "     1\tc"
+
+
+async def test_what_changed_since_it_was_seen_is_not_overwritten_unawares(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        await desk.use("read_file", path="src/app.py")
+        await desk.use("bash", command="echo '# mine' >> src/app.py")
+        refused = await desk.use("write_file", path="src/app.py", content="gone\n")
+        kept = await desk.use("bash", command="tail -1 src/app.py")
+        again = await desk.use("write_file", path="src/app.py", content="meant\n")
+    assert not refused.ok and "was changed by something else since you saw it. Read it again" in refused.text
+    assert kept.text == "# mine" and again.ok
+
+
+async def test_an_edit_shows_what_it_did_and_a_refusal_teaches(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        done = await desk.use("edit_file", path="src/app.py", edits=[{"old": "return 1", "new": "return 2"}])
+        wrong = await desk.use("edit_file", path="src/app.py", edits=[{"old": "return 3", "new": "x"}])
+        none = await desk.use("edit_file", path="src/none.py", edits=[{"old": "a", "new": "b"}])
+    assert done.ok and "+    return 2" in done.data["diff"] and "return 2" in done.text
+    assert not wrong.ok and "return 2" in wrong.text  # the lines that are most like it
+    assert not none.ok and "'src/none.py' does not exist" in none.text
+
+
+async def test_a_patch_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-    return 1\n+    return 2\n"
+    async with open_desk(tmp_path, FILES) as desk:
+        half = await desk.use("apply_patch", patch=f"{patch}*** Delete File: not/there\n*** End Patch")
+        same = await desk.use("read_file", path="src/app.py")
+        done = await desk.use("apply_patch", patch=f"{patch}*** Add File: b.txt\n+b\n*** End Patch")
+        nonsense = await desk.use("apply_patch", patch="please change it")
+    assert not half.ok and "return 1" in same.text
+    assert done.ok and sorted(done.data["changed"]) == ["b.txt", "src/app.py"]
+    assert not nonsense.ok and "Begin Patch" in nonsense.text
+
+
+async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
+    files = {f"src/f{number}.py": b"needle\nhay\n" for number in range(300)} | {"b.txt": b"needle\n"}
+    async with open_desk(tmp_path, files) as desk:
+        found = await desk.use("glob", pattern="**/*.py")
+        none = await desk.use("glob", pattern="*.rs")
+        lines = await desk.use("grep", pattern="need.e", limit=3)
+        count = await desk.use("grep", pattern="needle", output="count", glob="*.txt")
+        missing = await desk.use("grep", pattern="nowhere")
+        bad = await desk.use("grep", pattern="(")
+        near = await desk.use("grep", pattern="hay", path="/workspace/src/f1.py", context=1)
+        paths = await desk.use("grep", pattern="needle", output="files", path="b.txt")
+    assert "(300 in all; the newest 200 are shown. Narrow it, or raise limit.)" in found.text
+    assert none.text == "No file fits. Try '**/*' to see what there is."
+    assert lines.text.count("needle") == 3 and "Narrow it, or raise limit.)" in lines.text
+    assert count.text == "b.txt: 1" and paths.text == "b.txt"
+    assert missing.text == "No match. Try another pattern or path, or ignore_case."
+    assert not bad.ok and "(" in bad.text
+    assert near.text == "src/f1.py\n     1- needle\n     2: hay"
+
+
+async def test_names_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        await desk.use("bash", command="mkdir bad; printf 'needle\\n' > \"bad/$(printf '\\377')\"; cd bad")
+        found = await desk.use("glob", pattern="bad/*")
+        lines = await desk.use("grep", pattern="needle")
+    for result in (found, lines):
+        assert result.ok and "bad/" in result.text
+        result.text.encode()
+
+
+async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:
+    async def answer(question: str) -> str:
+        return f"You asked: {question}"
+
+    async with open_desk(tmp_path, FILES) as desk:
+        alone = await desk.use("ask_user", question="Tabs or spaces?")
+        desk.context.ask = answer
+        heard = await desk.use("ask_user", question="Tabs or spaces?")
+    assert (alone.ok, heard.ok) == (False, True)
+    assert alone.text.startswith("Nobody is there to answer. Decide for yourself")
+    assert heard.text == "The user answers: You asked: Tabs or spaces?"
+
+
+async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        result = await desk.use("finish", title=" Two\n lines ", summary="Why.")
+    assert (result.ok, result.data) == (True, {"title": "Two lines", "summary": "Why."})
