@@ -4,13 +4,16 @@ An answer holds once, for the session, or always, and what it covers is shown
 before it is given. Where nobody can be asked, asking is denying.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import asyncio
+import posixpath
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hutch.agent.policy import Decision, Policy, Rule
 from hutch.agent.tools.seam import Arguments, ToolResult
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event
+from hutch.jail.policy import WORKSPACE
 from hutch.llm.seam import Call
 
 Scope = Literal["once", "session", "always"]
@@ -39,10 +42,12 @@ class Approvals:
     policy: Policy
     ask: Asker | None = None  # None: nobody is there
     keep: Keep | None = None  # where what is allowed always is kept
+    roots: Sequence[str] = (WORKSPACE,)  # what the workspace is called inside
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one question at a time
 
     async def check(self, call: Call, given: Arguments, write: Write) -> ToolResult | None:
         """None when the call may be made, else what to tell the model."""
-        decision = decide(self.policy, call.tool, given)
+        decision = self._decide(call.tool, given)
         match decision.action:
             case "allow":
                 return None
@@ -51,7 +56,17 @@ class Approvals:
                     f"A rule denies this: {decision.rule}. Find another way, or say that you cannot."
                 )
             case "ask":
-                return await self._ask(call, given, decision, write)
+                async with self._turn:
+                    # An answer that was given meanwhile may hold for this, too.
+                    decision = self._decide(call.tool, given)
+                    return await self._ask(call, given, decision, write) if decision.action == "ask" else None
+
+    def remember(self, tool: str, given: Arguments) -> None:
+        """Let an answer hold again that was given for the session, before a crash."""
+        self.policy = self.policy.granted(self._decide(tool, given).covers)
+
+    def _decide(self, tool: str, given: Arguments) -> Decision:
+        return decide(self.policy, tool, given, self.roots)
 
     async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:
@@ -69,7 +84,7 @@ class Approvals:
         event: Event = ApprovalGiven(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
         await write(event)
         if not answer.allowed:
-            why = f": {answer.reason}" if answer.reason else "."
+            why = f": {answer.reason.rstrip('. ')}." if answer.reason else "."
             return _refusal(f"The user does not allow this{why} Do something else, or ask what they want.")
         if scope != "once":
             self.policy = self.policy.granted(decision.covers)
@@ -78,13 +93,23 @@ class Approvals:
         return None
 
 
-def decide(policy: Policy, tool: str, given: Arguments) -> Decision:
-    """What the rules say of a call."""
+def decide(policy: Policy, tool: str, given: Arguments, roots: Sequence[str] = (WORKSPACE,)) -> Decision:
+    """What the rules say of a call. Paths are looked at as they are meant, however they are written."""
     command = getattr(given, "command", None)
     if tool == "bash" and isinstance(command, str):
         return policy.decide(tool, command=command)
     paths = getattr(given, "touched", None)
-    return policy.decide(tool, paths=list(paths()) if callable(paths) else [])
+    named = [_meant(path, roots) for path in paths()] if callable(paths) else []
+    return policy.decide(tool, paths=named)
+
+
+def _meant(path: str, roots: Sequence[str]) -> str:
+    path = posixpath.normpath(f"/{path}" if path.startswith("//") else path) if path else ""
+    for root in roots:
+        if path == root or path.startswith(f"{root}/"):
+            path = path[len(root) :].lstrip("/")
+            break
+    return "" if path == "." else path
 
 
 def summary(tool: str, given: Arguments) -> str:
