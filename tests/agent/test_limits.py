@@ -1,10 +1,24 @@
 """What a run may take, and a model that goes in circles."""
 
+from pathlib import Path
+
 import pytest
 
 from hutch.agent.guard import FAILING_STOPPED, FAILING_TOLD, LoopGuard
-from hutch.agent.limits import RunLimits, Spent
-from hutch.llm.seam import Usage
+from hutch.agent.limits import RunLimits, Spent, spent_before
+from hutch.domain.events import (
+    ContextCompacted,
+    Entry,
+    Event,
+    ModelReplied,
+    RunEnded,
+    RunStarted,
+    ToolReturned,
+)
+from hutch.domain.ids import new_session_id
+from hutch.flows.code_change import begin, go_on
+from hutch.llm.seam import FromModel, Request, Usage
+from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
 
 
 def test_each_limit_is_told_by_its_name() -> None:
@@ -57,3 +71,64 @@ def test_honest_repetition_is_not_a_circle(times: int) -> None:
         guard.changed()  # by an edit
         assert guard.seen("bash_output", '{"id": "bg_1"}', "", ok=True) == ("", False)
         assert guard.seen("bash", '{"command": "make"}', f"error {turn}", ok=False) == ("", False)
+
+
+def entries_of(*events: Event) -> list[Entry]:
+    id_ = new_session_id()
+    return [Entry(id_, seq, seq * 1_000_000, event, "") for seq, event in enumerate(events, start=1)]
+
+
+def reply(**given: object) -> ModelReplied:
+    return ModelReplied(run_id="r", turn=1, input_tokens=10, output_tokens=5, duration_s=2, **given)  # type: ignore[arg-type]
+
+
+def test_what_was_spent_is_known_from_the_log() -> None:
+    returned = ToolReturned(run_id="r", call_id="c", tool="bash", ok=True, text="", duration_s=3)
+    short = ContextCompacted(run_id="r", upto_seq=3, summary="s", input_tokens=100, cost_usd=0.5)
+    log = entries_of(
+        RunStarted(run_id="q", prompt="", persona="", model=""),
+        reply(cost_usd=9),
+        RunStarted(run_id="r", prompt="", persona="", model=""),
+        reply(cost_usd=0.25),
+        returned,
+        short,
+    )
+    spent = spent_before(log)
+    assert (spent.turns, spent.usage, spent.cost) == (1, Usage(input=110, output=5), 0.75)
+    assert spent.before_s == 5  # and not the hours that it lay there
+    ended = RunEnded(run_id="r", outcome="cancelled", duration_s=7)
+    assert spent_before([*log, *entries_of(ended, reply(), returned)]).before_s == 12
+    assert spent_before([*log, *entries_of(ended, reply())]).cost is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("limits", "words", "turns"),
+    [
+        (RunLimits(cost_usd=0.01), "It cost $0.01; the limit is $0.01. Give more with --max-cost.", 3),
+        (RunLimits(tokens=2500), "It took 3,300 tokens; the limit is 2,500. Raise run.tokens.", 3),
+        (RunLimits(turns=2), "It took 2 turns, which is the limit. Give more with --max-turns.", 2),
+    ],
+)
+async def test_a_limit_ends_a_run_and_more_lets_it_go_on(
+    tmp_path: Path, limits: RunLimits, words: str, turns: int
+) -> None:
+    def think(request: Request) -> Said:
+        said = sum(isinstance(message, FromModel) for message in request.messages)
+        calls = (call("finish", title="Done") if said == 5 else call("bash", command=f"echo {said} >> ran"),)
+        return Said(calls=calls, usage=Usage(input=1000, output=100))
+
+    # One whose price is known, at 3 and 15 dollars for a million: each turn is 0.0045.
+    model = Wise(think, name="anthropic:claude-sonnet-4-5")
+    wishes = Wishes({"a": b""}, "[]", model=model, limits=limits)
+    async with open_bench(tmp_path, wishes) as bench:
+        session_id = bench.session_id
+        ended = (await begin(bench, "run_1", "Go.")).ended
+    assert (ended.outcome, ended.reason, ended.turns) == ("limit_reached", words, turns)
+    assert ended.cost_usd == pytest.approx(0.0045 * turns)
+    wishes.limits = RunLimits()
+    async with open_bench(tmp_path, wishes, session_id) as bench:
+        worked = await go_on(bench, "run_1", await entries(bench.log, session_id))
+        ran = await bench.context.workspace.read_small("ran")
+    assert (worked.ended.outcome, worked.ended.turns, ran) == ("done", 6, b"0\n1\n2\n3\n4\n")
+    assert worked.ended.cost_usd == pytest.approx(0.0045 * 6)

@@ -6,11 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.agent.benches import BROKEN, FIX, Wishes, call, entries, open_bench, replies
 
 from hutch.agent.limits import RunLimits
 from hutch.domain import events
 from hutch.flows.code_change import begin, go_on
+from hutch.llm.seam import Request
+from tests.agent.benches import BROKEN, FIX, Said, Wise, Wishes, call, entries, open_bench, replies
 
 pytestmark = pytest.mark.anyio
 
@@ -164,3 +165,59 @@ async def test_a_run_goes_on_from_its_log(tmp_path: Path) -> None:
         changed = [e for e in await entries(bench.log, session_id) if isinstance(e.event, events.FileChanged)]
         assert worked.ended.outcome == "done"
         assert len(changed) == 1  # the edit was not made again
+
+
+async def test_a_patch_that_makes_no_sense_is_an_answer(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("apply_patch", patch="*** Begin Patch\n*** what")]}, FINISH)
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert worked.ended.outcome == "done"
+    assert [event.ok for event in log if isinstance(event, events.ToolReturned)] == [False, True]
+
+
+async def test_a_reply_that_was_cut_off_is_asked_to_go_on(tmp_path: Path) -> None:
+    cassette = replies({"text": "I was just", "finish": "length"}, {"text": "saying."})
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert (worked.summary, worked.ended.turns) == ("saying.", 2)
+    (said,) = [event for event in log if isinstance(event, events.MessageSent)]
+    assert (said.author, said.text.startswith("Your reply was cut off.")) == ("hutch", True)
+
+
+async def test_a_model_that_refuses_fails_the_run_in_its_own_words(tmp_path: Path) -> None:
+    cassette = replies({"text": "I cannot help with that.", "finish": "refused"})
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        ended = (await begin(bench, "run_1", "Go.")).ended
+    assert (ended.outcome, ended.reason) == (
+        "failed",
+        "scripted:test refuses to go on. I cannot help with that.",
+    )
+
+
+async def test_a_fault_of_hutch_is_in_the_log_and_rises(tmp_path: Path) -> None:
+    def think(request: Request) -> Said:
+        raise ZeroDivisionError
+
+    async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:
+        with pytest.raises(ZeroDivisionError):
+            await begin(bench, "run_1", "Go.")
+        last = (await entries(bench.log, bench.session_id))[-1].event
+    assert isinstance(last, events.RunEnded)
+    assert (last.outcome, last.reason) == (
+        "failed",
+        "Hutch itself failed: ZeroDivisionError. This is a fault of it.",
+    )
+
+
+async def test_halves_of_letters_are_mended_before_they_are_kept(tmp_path: Path) -> None:
+    said = iter(
+        [Said("\ud83d\ude00 \ud800", (call("bash", command="cd \"$(mkdir -p $'\\377'; echo $'\\377')\""),))]
+    )
+    model = Wise(lambda request: next(said, Said("Done.")))
+    async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=model)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert worked.ended.outcome == "done"
+    assert next(event.text for event in log if isinstance(event, events.ModelReplied)) == "\U0001f600 \ufffd"

@@ -1,24 +1,48 @@
-"""A long conversation made short: the task, what was decided, and which files were changed, stay."""
+"""A long conversation made short: the task, what was decided, and which files were changed, stay.
 
+The first two that are known for sure, the task and what people said, are kept word
+for word; so is the list of files. What the model found out it says itself, once,
+and its word goes into the log: after a crash the same summary stands there.
+"""
+
+from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 
 from hutch.agent.conversation import Conversation
+from hutch.agent.plain import shortened, whole
 from hutch.domain.errors import HutchError
-from hutch.domain.events import ContextCompacted
 from hutch.llm.reply import Gathering
-from hutch.llm.seam import FromModel, FromTool, FromUser, Message, Model, Request
+from hutch.llm.seam import FromModel, FromTool, FromUser, Message, Model, Request, ToolSpec, Usage
 
 SHARE = 0.75  # of what a model can take
 UNKNOWN_CONTEXT_TOKENS = 160_000
 LETTERS_PER_TOKEN = 3.5
-LAST_LETTERS = 2000  # of what was said last, when the model cannot summarise
+LAST_LETTERS = 4000  # of what was said last, when the model cannot summarise
+SAID_LETTERS = 4000  # of what people said
+SUMMARY_LETTERS = 16_000
 SUMMARY_TOKENS = 4096
+MOST_FILES = 200
+STANDING = "Where things stand:\n"
 WANTED = (
     "The conversation is getting too long, and only your next message will be kept of it. Write down what "
     "somebody needs who goes on from here and has seen nothing of it: decisions and why, what was found out, "
     "what was tried and did not work, the state of the tests, and the next steps. Name files and lines. "
     "Do not call tools."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for all that was said so far, and what it took to get it."""
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    tokens_before: int = 0
+
+    @property
+    def tokens_after(self) -> int:
+        return tokens([FromUser(self.text)])
 
 
 def tokens(messages: list[Message]) -> int:
@@ -29,44 +53,55 @@ def tokens(messages: list[Message]) -> int:
 def due(conversation: Conversation, model: Model) -> bool:
     """Whether the next request could be too long; never while a call waits for its result."""
     most = SHARE * (model.context_tokens or UNKNOWN_CONTEXT_TOKENS)
-    return (
-        not conversation.waiting and len(conversation.messages) > 2 and tokens(conversation.messages) > most
-    )
+    return possible(conversation) and max(tokens(conversation.messages), conversation.input_tokens) > most
 
 
-async def compacted(conversation: Conversation, model: Model, system: str, run_id: str) -> ContextCompacted:
-    """The event that stands for all that was said so far."""
-    files = "\n".join(f"- {path} ({kind})" for path, kind in sorted(conversation.files.items()))
-    summary = (
-        f"{conversation.task}\n\n[The conversation so far was made short by Hutch.]\n\n"
-        f"Files changed so far:\n{files or '- none'}\n\nWhere things stand:\n"
-        f"{await _asked(conversation, model, system)}"
-    )
-    after = tokens([FromUser(summary)])
-    return ContextCompacted(
-        run_id=run_id,
-        upto_seq=conversation.seq,
-        summary=summary,
-        tokens_before=tokens(conversation.messages),
-        tokens_after=after,
-    )
+def possible(conversation: Conversation) -> bool:
+    """Whether there is anything that a summary could stand for."""
+    return not conversation.waiting and len(conversation.messages) > 2
 
 
-async def _asked(conversation: Conversation, model: Model, system: str) -> str:
-    request = Request(system, (*conversation.messages, FromUser(WANTED)), most_tokens=SUMMARY_TOKENS)
+async def summarised(
+    conversation: Conversation,
+    model: Model,
+    system: str,
+    tools: tuple[ToolSpec, ...],
+    files: Mapping[str, str],
+) -> Summary:
+    """The summary of a conversation. The tools are told as always, so that what is cached is of use."""
+    request = Request(system, (*conversation.messages, FromUser(WANTED)), tools, most_tokens=SUMMARY_TOKENS)
+    text, usage = await _asked(model, request)
+    listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
+    if len(listed) > MOST_FILES:
+        listed = [*listed[:MOST_FILES], f"- and {len(listed) - MOST_FILES} more"]
+    said = "\n".join(f"- {text}" for text in conversation.said)
+    parts = [
+        conversation.task,
+        "[The conversation so far was made short by Hutch.]",
+        f"The user said since:\n{shortened(said, SAID_LETTERS, head=0.3)}" if said else "",
+        "Files changed so far:\n" + ("\n".join(listed) or "- none"),
+        STANDING + (shortened(text, SUMMARY_LETTERS) or _last_words(conversation)),
+    ]
+    return Summary("\n\n".join(filter(None, parts)), usage, tokens(conversation.messages))
+
+
+async def _asked(model: Model, request: Request) -> tuple[str, Usage]:
     gathering = Gathering()
     try:
         async with aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
                 gathering.add(piece)
     except HutchError:
-        return _last_words(conversation)  # too long even for that, or out of order: go on with what there is
-    return gathering.reply().text.strip() or _last_words(conversation)
+        return "", Usage()  # too long even for that, or out of order: go on with what there is
+    reply = gathering.reply()
+    return whole(reply.text).strip(), reply.usage
 
 
 def _last_words(conversation: Conversation) -> str:
     said = [message.text for message in conversation.messages if isinstance(message, FromModel)]
-    return "\n".join(text for text in said[-10:] if text)[-LAST_LETTERS:] or "(nothing was said)"
+    before = conversation.summary.partition(STANDING)[2]
+    words = [shortened(before, LAST_LETTERS), *(text for text in said[-10:] if text)]
+    return "\n".join(filter(None, words))[-2 * LAST_LETTERS :] or "(nothing was said)"
 
 
 def _letters(message: Message) -> int:

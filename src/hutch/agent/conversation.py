@@ -15,42 +15,68 @@ INTERRUPTED = (
     "Hutch was stopped while this ran, so nobody knows how far it got. Look at the present state before you "
     "do it again."
 )
+UNFINISHED = ("length", "refused")
 
 
 @dataclass(slots=True)
 class Conversation:
-    """The messages so far, the files that were changed, and the calls that still wait."""
+    """The messages so far, and what else a run must know of its past."""
 
     messages: list[Message] = field(default_factory=list)
     task: str = ""
+    said: list[str] = field(default_factory=list)  # by people, since the task
     files: dict[str, str] = field(default_factory=dict)  # changed ones, and how
     waiting: dict[str, Call] = field(default_factory=dict)  # calls without a result, in order
     begun: set[str] = field(default_factory=set)  # those of them that had started
+    granted: list[Call] = field(default_factory=list)  # that people have allowed for more than once
+    last: Call | str | None = None  # the call to finish that was made, or what was said in place of one
+    input_tokens: int = 0  # of the last request, as its provider counts them
+    summary: str = ""  # what stands for all that was said before, if that was made short
     seq: int = 0  # of the last event that is in here
+    _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
 
     def apply(self, event: AnyEvent, seq: int) -> None:
         self.seq = seq
         match event:
             case events.RunStarted():
-                self.task = event.prompt
+                self.task, self.said, self.last = event.prompt, [], None
                 self.messages.append(FromUser(event.prompt))
             case events.MessageSent(author="user"):
-                self.messages.append(FromUser(event.text))
+                self._hear(event.text)
+                self.said.append(event.text)
+            case events.MessageSent(author="hutch"):
+                self._hear(f"[Hutch: {event.text}]")
             case events.ModelReplied():
-                calls = tuple(Call(call.id, call.tool, call.arguments) for call in event.calls)
-                self.messages.append(FromModel(event.text, calls, event.opaque))
-                self.waiting = {call.id: call for call in calls}
-                self.begun = set()
+                self._reply(event)
             case events.ToolCalled():
                 self.begun.add(event.call_id)
             case events.ApprovalAsked():
                 self.begun.discard(event.call_id)  # it waits for a person, and has done nothing yet
             case events.ApprovalGiven():
                 self.begun.add(event.call_id)
+                if event.allowed and event.scope != "once" and event.call_id in self._calls:
+                    self.granted.append(self._calls[event.call_id])
             case events.ToolReturned():
-                self.waiting.pop(event.call_id, None)
+                call = self.waiting.pop(event.call_id, None)
                 self.messages.append(FromTool(event.call_id, event.tool, event.text, event.ok))
+                if event.tool == "finish" and event.ok:
+                    self.last = call
             case events.FileChanged():
                 self.files[event.path] = event.kind
+                if event.moved_from:
+                    self.files[event.moved_from] = "moved away"
             case events.ContextCompacted():
                 self.messages = [FromUser(event.summary)]
+                self.summary, self.input_tokens = event.summary, 0
+
+    def _hear(self, text: str) -> None:
+        self.messages.append(FromUser(text))
+        self.last = None
+
+    def _reply(self, event: events.ModelReplied) -> None:
+        calls = tuple(Call(call.id, call.tool, call.arguments) for call in event.calls)
+        self.messages.append(FromModel(event.text, calls, event.opaque))
+        self._calls = {call.id: call for call in calls}
+        self.waiting, self.begun = dict(self._calls), set()
+        self.last = event.text if not calls and event.finish not in UNFINISHED else None
+        self.input_tokens = event.input_tokens

@@ -1,8 +1,10 @@
 """How much a run may take: turns, tokens, money and time."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
+from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.llm.seam import Usage
 
 
@@ -43,7 +45,12 @@ class Spent:
         return None if self.unpriced else self.cost_usd
 
     def add(self, usage: Usage, cost_usd: float | None) -> None:
+        """One more turn."""
         self.turns += 1
+        self.pay(usage, cost_usd)
+
+    def pay(self, usage: Usage, cost_usd: float | None) -> None:
+        """What was asked of a model beside the turns."""
         self.usage += usage
         self.cost_usd += cost_usd or 0.0
         self.unpriced = self.unpriced or cost_usd is None
@@ -61,6 +68,31 @@ class Spent:
         if limits.timeout_s is not None and self.duration_s >= limits.timeout_s:
             return too_long(limits.timeout_s)
         return None
+
+
+def spent_before(entries: Sequence[Entry]) -> Spent:
+    """What a run has taken, by its log. Where a process was killed, nobody wrote down its whole time: then
+    that of its steps counts, and not how long it lay there until somebody took it up again."""
+    spent = Spent()
+    for entry in entries:
+        event = entry.event
+        match event:
+            case RunStarted():
+                spent = Spent()
+            case ModelReplied():
+                spent.add(_usage(event), event.cost_usd)
+                spent.before_s += event.duration_s
+            case ToolReturned():
+                spent.before_s += event.duration_s
+            case ContextCompacted():
+                spent.pay(_usage(event), event.cost_usd)
+            case RunEnded():
+                spent.before_s = event.duration_s
+    return spent
+
+
+def _usage(event: ModelReplied | ContextCompacted) -> Usage:
+    return Usage(input=event.input_tokens, cached=event.cached_tokens, output=event.output_tokens)
 
 
 def too_long(timeout_s: float) -> str:

@@ -9,25 +9,25 @@ the model as that.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hutch.agent.approval import Approvals
-from hutch.agent.compaction import compacted, due
+from hutch.agent.asking import OnDelta, ask, replied
+from hutch.agent.compaction import due, possible, summarised
 from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.agent.guard import LoopGuard
 from hutch.agent.limits import RunLimits, Spent, too_long
+from hutch.agent.plain import whole
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
-    CallMade,
+    ContextCompacted,
     Event,
     FileChanged,
     MessageSent,
-    ModelReplied,
     RanTests,
     RunEnded,
     SnapshotTaken,
@@ -36,14 +36,14 @@ from hutch.domain.events import (
 )
 from hutch.domain.redaction import Redactor
 from hutch.llm.price import cost_usd
-from hutch.llm.reply import Gathering, Reply
-from hutch.llm.seam import Call, Delta, Model, Request
+from hutch.llm.reply import Reply
+from hutch.llm.seam import Call, FromModel, Model, Request
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Append = Callable[[Sequence[Event]], Awaitable[int]]  # durable when it returns; the log's last number
-OnDelta = Callable[[Delta], None]
 Verify = Callable[[], Awaitable[Report | None]]
 GO_ON = "Go on with the task, or call finish when it is done."
+RESUMED = "I was stopped and started again. The shell is a new one, and no command runs in the background."
 
 
 @dataclass(slots=True)
@@ -69,8 +69,13 @@ class Run:
     verdict: Report | None = None  # what the last word was
     conclusion: ToolResult | None = None  # what the model finished with
     snapshot: int = 0  # the newest
+    _first: int = 0  # the snapshot before it all
     _guard: LoopGuard = field(default_factory=LoopGuard)
     _stuck: str = ""
+
+    def __post_init__(self) -> None:
+        self._first = self.snapshot
+        self.approvals.roots = (self.context.jail.workspace, *self.context.jail.policy.also_at)
 
     async def go(self) -> RunEnded:
         """Work until it is done, cannot go on, or is cancelled; however it ends, the log says so."""
@@ -85,6 +90,9 @@ class Run:
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._end("cancelled", "It was cancelled.")))
             raise
+        except Exception as error:
+            await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a fault of it.")
+            raise
         return await self._end(outcome, reason)
 
     async def _work(self) -> tuple[Outcome, str]:
@@ -96,14 +104,16 @@ class Run:
                 return "limit_reached", sentence
             await self._listen()
             if due(self.conversation, self.model):
-                await self._write(await compacted(self.conversation, self.model, self.system, self.run_id))
+                await self._compact()
             reply = await self._ask()
-            if not reply.calls and reply.finish == "length":
-                await self._write(MessageSent(author="user", text=f"Your reply was cut off. {GO_ON}"))
-            elif not reply.calls:
-                self.conclusion = ToolResult(self.redactor.clean(reply.text))
-            else:
+            if reply.calls:
                 await self._use(reply.calls)
+            elif reply.finish == "length":
+                await self._write(MessageSent(author="hutch", text=f"Your reply was cut off. {GO_ON}"))
+            elif reply.finish == "refused":
+                return "failed", f"{self.model.name} refuses to go on. {reply.text}".strip()
+            else:
+                self.conclusion = ToolResult(reply.text)
 
     async def _conclude(self) -> tuple[Outcome, str]:
         if self.tests_ok is None and self.verify is not None:
@@ -112,43 +122,67 @@ class Run:
         return ("tests_failing", "The tests fail.") if self.tests_ok is False else ("done", "")
 
     async def _ask(self) -> Reply:
-        """One reply, passed on piece by piece as it comes."""
-        began, gathering = time.monotonic(), Gathering()
+        """The next reply; when the conversation is too long after all, that of a shorter one."""
+        try:
+            return await self._ask_once()
+        except LimitReached as error:
+            if error.limit != "context" or not possible(self.conversation):
+                raise
+        await self._compact()
+        return await self._ask_once()
+
+    async def _ask_once(self) -> Reply:
+        began = time.monotonic()
         request = Request(self.system, tuple(self.conversation.messages), self.toolbox.specs)
-        async with aclosing(self.model.stream(request)) as pieces:
-            async for piece in pieces:
-                gathering.add(piece)
-                self.on_delta(piece)
-        reply, clean = gathering.reply(), self.redactor.clean
-        price = cost_usd(self.model.name, reply.usage)
-        self.spent.add(reply.usage, price)
-        calls = tuple(Call(call.id, call.tool, clean(call.arguments)) for call in reply.calls)
-        replied = ModelReplied(
-            run_id=self.run_id,
-            turn=self.spent.turns,
-            text=clean(reply.text),
-            thinking=clean(reply.thinking),
-            calls=tuple(CallMade(id=call.id, tool=call.tool, arguments=call.arguments) for call in calls),
-            finish=reply.finish,
-            input_tokens=reply.usage.input,
-            cached_tokens=reply.usage.cached,
-            output_tokens=reply.usage.output,
-            cost_usd=price,
-            attempts=reply.attempts,
-            duration_s=round(time.monotonic() - began, 6),
-            opaque=dict(reply.opaque),
+        reply = await ask(self.model, request, self.redactor, self.on_delta)
+        event = replied(self.run_id, self.spent.turns + 1, self.model, reply, began)
+        self.spent.add(reply.usage, event.cost_usd)
+        await self._write(event)
+        return reply
+
+    async def _compact(self) -> None:
+        """Make the conversation short."""
+        changed = await self.context.workspace.changes(self._first, self.snapshot)
+        files = {each.path: "changed" for each in changed} | self.conversation.files
+        specs = self.toolbox.specs
+        made = await summarised(self.conversation, self.model, self.system, specs, files)
+        price = cost_usd(self.model.name, made.usage)
+        self.spent.pay(made.usage, price)
+        await self._write(
+            ContextCompacted(
+                run_id=self.run_id,
+                upto_seq=self.conversation.seq,
+                summary=self.redactor.clean(whole(made.text)),
+                tokens_before=made.tokens_before,
+                tokens_after=made.tokens_after,
+                input_tokens=made.usage.input,
+                cached_tokens=made.usage.cached,
+                output_tokens=made.usage.output,
+                cost_usd=price,
+            )
         )
-        await self._write(replied)
-        return replace(reply, calls=calls)
 
     async def _settle(self) -> None:
         """After a crash: what was under way is told as that, what was not begun is done now."""
-        for call in [
-            call for call in self.conversation.waiting.values() if call.id in self.conversation.begun
-        ]:
+        past = self.conversation
+        if not any(isinstance(message, FromModel) for message in past.messages) and not past.summary:
+            return
+        for call in past.granted:
+            if isinstance(given := self.toolbox.parse(call.tool, call.arguments), Arguments):
+                self.approvals.remember(call.tool, given)
+        for call in [call for call in past.waiting.values() if call.id in past.begun]:
             await self._write(self._returned(call, ToolResult(INTERRUPTED, ok=False), 0.0))
-        if self.conversation.waiting:
-            await self._use(tuple(self.conversation.waiting.values()))
+        if past.waiting:
+            await self._use(tuple(past.waiting.values()))
+        match past.last:
+            case Call() as call if self.conclusion is None:
+                given = self.toolbox.parse(call.tool, call.arguments)
+                if isinstance(given, Arguments):
+                    self.conclusion = await self.toolbox.use(call.tool, given, self.context)
+            case str() as text:
+                self.conclusion = ToolResult(text)
+        if self.conclusion is None:
+            await self._write(MessageSent(author="hutch", text=RESUMED))
 
     async def _use(self, calls: Sequence[Call]) -> None:
         """Use tools in order; neighbours that only read run side by side."""
@@ -167,12 +201,19 @@ class Run:
                 for call in calls
             )
         )
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._use_one(call)) for call in calls]
-        for call, task in zip(calls, tasks, strict=True):
-            result, duration_s = task.result()
+        for call, (result, duration_s) in zip(calls, await self._results(calls), strict=True):
             facts = [*self._facts(call, result), *await self._kept(call)]
             await self._write(*facts, self._returned(call, result, duration_s))
+
+    async def _results(self, calls: Sequence[Call]) -> list[tuple[ToolResult, float]]:
+        if len(calls) == 1:
+            return [await self._use_one(calls[0])]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._use_one(call)) for call in calls]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # one is enough to end the run, and has a message
+        return [task.result() for task in tasks]
 
     async def _use_one(self, call: Call) -> tuple[ToolResult, float]:
         began = time.monotonic()
@@ -238,10 +279,19 @@ class Run:
 
     async def _write(self, *events: Event) -> None:
         """Into the log, and from there into the conversation."""
-        told, self.told[:] = list(self.told), []
+        told, self.told[:] = [self._clean(event) for event in self.told], []
         last = await self.append([*told, *events])
         for place, event in enumerate(events, start=last - len(events) + 1):
             self.conversation.apply(event, place)
+
+    def _clean(self, event: Event) -> Event:
+        """What the jail tells of commands, without secrets and halves of letters."""
+        texts = {
+            name: self.redactor.clean(whole(value))
+            for name, value in event.__dict__.items()
+            if isinstance(value, str)
+        }
+        return event.model_copy(update=texts)
 
     async def _end(self, outcome: Outcome, reason: str) -> RunEnded:
         ended = RunEnded(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.agent.approval import Answer, Approvals, Asker
+from hutch.agent.asking import OnDelta
 from hutch.agent.limits import RunLimits
-from hutch.agent.loop import OnDelta
 from hutch.agent.persona import load_persona
 from hutch.agent.policy import Rule
 from hutch.agent.tools.all import NAMES, TOOLS

@@ -216,6 +216,10 @@ class ContextCompacted(Event):
     summary: str
     tokens_before: int = 0
     tokens_after: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
 
 
 class ChangeProposed(Event):

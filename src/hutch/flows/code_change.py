@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hutch.agent.approval import Approvals
+from hutch.agent.asking import OnDelta
 from hutch.agent.context import system_prompt
 from hutch.agent.conversation import Conversation
-from hutch.agent.limits import RunLimits, Spent
-from hutch.agent.loop import OnDelta, Run
+from hutch.agent.limits import RunLimits, Spent, spent_before
+from hutch.agent.loop import Run
 from hutch.agent.persona import Persona
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.run_tests import run as run_tests
@@ -21,7 +22,6 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import (
     Entry,
     Event,
-    ModelReplied,
     RanTests,
     RunEnded,
     RunStarted,
@@ -29,9 +29,9 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
-from hutch.llm.seam import Model, Usage
+from hutch.llm.seam import Model
 from hutch.store.seam import EventLog
-from hutch.workspace.storage import Snapshot
+from hutch.workspace.snapshots.storage import Snapshot
 
 FIRST_LINE_LETTERS = 72
 OnEvent = Callable[[Event], None]
@@ -98,20 +98,13 @@ async def begin(bench: Bench, run_id: str, prompt: str) -> Worked:
 
 async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
     """Take a run up again where its log ends."""
-    conversation, spent, first = Conversation(), Spent(), 0
+    conversation, first = Conversation(), 0
     for entry in entries:
-        match entry.event:
-            case SnapshotTaken() if not conversation.task:
-                first = entry.event.snapshot
-            case ModelReplied():
-                reply = entry.event
-                usage = Usage(reply.input_tokens, reply.cached_tokens, 0, reply.output_tokens)
-                spent.add(usage, reply.cost_usd)
-            case RunEnded():
-                spent.before_s = entry.event.duration_s
+        if isinstance(entry.event, SnapshotTaken) and not conversation.task:
+            first = entry.event.snapshot
         conversation.apply(entry.event, entry.seq)
     snapshot = bench.context.workspace.snapshots.get(first)
-    return await _work(bench, run_id, conversation, spent, snapshot)
+    return await _work(bench, run_id, conversation, spent_before(entries), snapshot)
 
 
 async def _work(

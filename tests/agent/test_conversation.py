@@ -1,0 +1,213 @@
+"""What the model sees is made from the log: the same now as after a crash, and never said otherwise."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hutch.agent.asking import as_read_back
+from hutch.agent.conversation import Conversation
+from hutch.domain import events
+from hutch.domain.errors import LimitReached
+from hutch.domain.events import Event, from_json, to_json
+from hutch.flows.code_change import begin, go_on
+from hutch.llm.seam import FromModel, FromTool, FromUser, Request, Usage
+from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+ids = st.sampled_from(["c1", "c2", "c3"])
+plain_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+made = st.builds(events.CallMade, id=ids, tool=st.sampled_from(["bash", "finish"]), arguments=texts)
+some_events = st.one_of(
+    st.builds(events.RunStarted, run_id=st.just("r"), prompt=texts, persona=texts, model=texts),
+    st.builds(events.MessageSent, author=st.sampled_from(["user", "agent", "hutch"]), text=texts),
+    st.builds(
+        events.ModelReplied,
+        run_id=st.just("r"),
+        turn=st.integers(1, 9),
+        text=texts,
+        calls=st.lists(made, max_size=3, unique_by=lambda each: each.id).map(tuple),
+        finish=st.sampled_from(["stop", "calls", "length", "refused", "other"]),
+        input_tokens=st.integers(0, 10**6),
+        opaque=st.dictionaries(texts, plain_json, max_size=2).map(as_read_back),  # as the loop does
+    ),
+    st.builds(events.ToolCalled, run_id=st.just("r"), call_id=ids, tool=texts, arguments=texts),
+    st.builds(
+        events.ToolReturned,
+        run_id=st.just("r"),
+        call_id=ids,
+        tool=st.sampled_from(["bash", "finish"]),
+        ok=st.booleans(),
+        text=texts,
+    ),
+    st.builds(events.ApprovalAsked, call_id=ids, tool=texts, summary=texts, rule=texts),
+    st.builds(
+        events.ApprovalGiven,
+        call_id=ids,
+        allowed=st.booleans(),
+        scope=st.sampled_from(["once", "session", "always"]),
+    ),
+    st.builds(events.FileChanged, path=texts, kind=st.just("modified"), moved_from=st.none() | texts),
+    st.builds(events.ContextCompacted, run_id=st.just("r"), upto_seq=st.integers(0, 99), summary=texts),
+    st.builds(events.SnapshotTaken, snapshot=st.integers(0, 9), tree=texts, reason=texts),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(some_events, max_size=25))
+def test_what_is_read_back_makes_the_same_conversation(log: list[Event]) -> None:
+    live, rebuilt = Conversation(), Conversation()
+    for seq, event in enumerate(log, start=1):
+        before = list(live.messages)
+        live.apply(event, seq)
+        rebuilt.apply(from_json(to_json(event), event.type), seq)
+        if not isinstance(event, events.ContextCompacted):
+            assert live.messages[: len(before)] == before
+    assert repr(rebuilt) == repr(live)
+
+
+@given(st.recursive(plain_json | st.text(max_size=5), lambda inner: st.lists(inner).map(tuple), max_leaves=5))
+def test_json_is_as_it_will_be_read_back(value: Any) -> None:
+    once = as_read_back({"x": value})
+    event = events.ModelReplied(run_id="r", turn=1, opaque=once)
+    assert from_json(to_json(event), event.type) == event
+    assert as_read_back(once) == once
+
+
+def heads(request: Request) -> str:
+    return repr((request.system, request.tools))
+
+
+@pytest.mark.anyio
+async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path: Path) -> None:
+    def think(request: Request) -> Said:
+        turn = sum(isinstance(message, FromModel) for message in request.messages)
+        if turn == 50:
+            return Said(calls=(call("finish", title="Done"),))
+        match turn % 5:
+            case 0:
+                return Said(f"turn {turn}", (call("bash", command=f"echo {turn} >> f; cat f"),))
+            case 1:
+                return Said(calls=(call("read_file", path="f"), call("glob", pattern="*"), call("nothing")))
+            case 2:
+                return Said(calls=(call("write_file", path="AGENTS.md", content=f"Notes {turn}"),))
+            case 3:
+                return Said(calls=({"tool": "grep", "args": "broken"},))
+        return Said(calls=(call("edit_file", path="f", edits=[{"insert_line": 0, "new": "é\n"}]),))
+
+    model = Wise(think)
+    async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
+        bench.inbox.append("Mind the gap.")
+        worked = await begin(bench, "run_1", "Go.")
+        log = await entries(bench.log, bench.session_id)
+    assert (worked.ended.outcome, len(model.seen)) == ("done", 51)
+    stable = [
+        later.messages[: len(earlier.messages)] == earlier.messages and heads(later) == heads(earlier)
+        for earlier, later in zip(model.seen, model.seen[1:], strict=False)
+    ]
+    assert stable == [True] * 50
+    rebuilt = Conversation()
+    for entry in log:
+        rebuilt.apply(entry.event, entry.seq)
+    last = model.seen[-1].messages
+    assert repr(tuple(rebuilt.messages[: len(last)])) == repr(last)
+
+
+def compacting(request: Request, *, answer: Said) -> Said:
+    """Makes much noise until it is made short, then finishes."""
+    last = request.messages[-1]
+    if isinstance(last, FromUser) and "only your next message will be kept" in last.text:
+        return answer
+    if isinstance(request.messages[0], FromUser) and "made short by Hutch" in request.messages[0].text:
+        return Said(calls=(call("finish", title="Done"),))
+    turn = sum(isinstance(message, FromModel) for message in request.messages)
+    if turn == 0:
+        edit = call("edit_file", path="f", edits=[{"old": "0", "new": "1"}])
+        return Said("I decide for plan B.", (edit, call("bash", command="echo x > by_bash")))
+    return Said(f"thought {turn}", (call("bash", command=f"seq {turn} 2000"),))
+
+
+@pytest.mark.anyio
+async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files(tmp_path: Path) -> None:
+    answer = Said("Plan B was chosen, the key is hunter2-hunter2.", usage=Usage(input=100, output=7))
+    model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
+    wishes = Wishes({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
+    async with open_bench(tmp_path, wishes) as bench:
+        bench.inbox.append("Use tabs.")
+        worked = await begin(bench, "run_1", "The task itself.")
+        log = await entries(bench.log, bench.session_id)
+    assert worked.ended.outcome == "done"
+    (made_short,) = [each.event for each in log if isinstance(each.event, events.ContextCompacted)]
+    assert made_short.summary.startswith(
+        "The task itself.\n\n[The conversation so far was made short by Hutch.]"
+    )
+    for part in (
+        "The user said since:\n- Use tabs.",
+        "- f (modified)",
+        "- by_bash (changed)",
+        "Where things stand:\nPlan B was chosen, the key is [redacted:secret].",
+    ):
+        assert part in made_short.summary
+    assert made_short.tokens_after < made_short.tokens_before
+    assert model.seen[-1].messages[0] == FromUser(made_short.summary)
+    # It was paid for, and is counted when the log is taken up again.
+    replies = [each.event for each in log if isinstance(each.event, events.ModelReplied)]
+    assert worked.ended.input_tokens == sum(each.input_tokens for each in replies) + 100
+    rebuilt = Conversation()
+    for entry in log:
+        rebuilt.apply(entry.event, entry.seq)
+    assert rebuilt.messages[0] == FromUser(made_short.summary)
+    assert isinstance(rebuilt.messages[-1], FromTool)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "answer", [Said(""), Said(error=LimitReached("Too long even for that.", limit="context"))]
+)
+async def test_without_a_summary_the_last_words_stand_for_it(tmp_path: Path, answer: Said) -> None:
+    model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
+    async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
+        worked = await begin(bench, "run_1", "The task itself.")
+    assert worked.ended.outcome == "done"
+    summary = model.seen[-1].messages[0]
+    assert isinstance(summary, FromUser) and "I decide for plan B.\nthought 1" in summary.text
+
+
+@pytest.mark.anyio
+async def test_a_provider_that_counts_otherwise_is_believed(tmp_path: Path) -> None:
+    def think(request: Request) -> Said:
+        # Nothing looked too long from here.
+        if len(request.messages) > 4 and not isinstance(request.messages[-1], FromUser):
+            return Said(error=LimitReached("The conversation is too long.", limit="context"))
+        return compacting(request, answer=Said("In short."))
+
+    model = Wise(think)
+    async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
+        worked = await begin(bench, "run_1", "The task itself.")
+        log = await entries(bench.log, bench.session_id)
+    assert worked.ended.outcome == "done"
+    assert sum(isinstance(each.event, events.ContextCompacted) for each in log) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("last", [Said(calls=(call("finish", title="Done", summary="So."),)), Said("So.")])
+async def test_what_was_concluded_is_not_asked_again(tmp_path: Path, last: Said) -> None:
+    """Killed between the last word and the end of the run."""
+    model = Wise(lambda request: last)
+    wishes = Wishes({"f": b"0\n"}, "[]", model=model)
+    async with open_bench(tmp_path, wishes) as bench:
+        session_id = bench.session_id
+        first = await begin(bench, "run_1", "Go.")
+        log = await entries(bench.log, session_id)
+    end = next(place for place, entry in enumerate(log) if isinstance(entry.event, events.RunEnded))
+    async with open_bench(tmp_path, wishes, session_id) as bench:
+        again = await asyncio.wait_for(go_on(bench, "run_1", log[:end]), 60)
+    assert len(model.seen) == 1
+    assert (again.title, again.summary, again.ended.outcome) == (first.title, first.summary, "done")

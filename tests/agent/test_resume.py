@@ -1,0 +1,106 @@
+"""Killed in the middle of anything, a run goes on from its log and repeats nothing that was done."""
+
+# ruff: noqa: ASYNC221, ASYNC240 (nothing else is to be done meanwhile)
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hutch.agent.conversation import INTERRUPTED
+from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolReturned
+from hutch.flows.code_change import go_on
+from tests.agent.benches import entries, open_bench
+from tests.agent.killed import SESSION, TURNS, WISHES
+
+pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).resolve().parents[2]
+LAST_DELTA, LAST_EVENT, LAST_COMMAND = 120, 45, TURNS
+
+
+async def kill_and_go_on(home: Path, moment: str, number: int) -> bool:
+    """One round; whether the process was killed before it was done."""
+    home.mkdir(exist_ok=True)
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.agent.killed", str(home), moment, str(number)],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=120,
+    )
+    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr.decode()
+    if not (home / SESSION).exists():
+        return False  # it was too early for there to be anything
+    session_id = (home / SESSION).read_text()
+    async with open_bench(home, WISHES, session_id) as bench:
+        log = await entries(bench.log, session_id)
+        if not any(entry.event.type == "run.started" for entry in log):
+            return False
+        before = {entry.event.call_id for entry in log if isinstance(entry.event, ToolReturned)}
+        if not any(isinstance(entry.event, RunEnded) for entry in log):
+            worked = await go_on(bench, "run_1", log)
+            assert worked.ended.outcome == "done"
+        log = await entries(bench.log, session_id)
+        ran = ((await bench.context.workspace.read_small("ran.txt")) or b"").decode().split()
+    check(log, ran, before)
+    return ended.returncode != 0
+
+
+def check(log: list[Entry], ran: list[str], before: set[str]) -> None:
+    events = [entry.event for entry in log]
+    replies = [event for event in events if isinstance(event, ModelReplied)]
+    called = [event.call_id for event in events if isinstance(event, ToolCalled)]
+    returned = {event.call_id: event for event in events if isinstance(event, ToolReturned)}
+    # All turns were had, each once, and every call got exactly one result.
+    assert [reply.turn for reply in replies] == list(range(1, TURNS + 2))
+    wanted = [call.id for reply in replies for call in reply.calls]
+    assert sorted(returned) == sorted(wanted)
+    assert sum(isinstance(event, ToolReturned) for event in events) == len(wanted)
+    # What had returned was not called again; nothing at all was called twice.
+    assert sorted(called) == sorted(set(called)) and before <= set(called)
+    # What was interrupted is told as that. It was done once or not at all, the others once.
+    assert len(ran) == len(set(ran))
+    for reply in replies[:TURNS]:
+        shell, read, patch = (returned[call.id] for call in reply.calls)
+        interrupted = [each for each in (shell, read, patch) if each.text == INTERRUPTED]
+        assert all(each.ok or each in interrupted for each in (shell, read, patch))
+        assert f"bash_{reply.turn - 1}" in ran or shell in interrupted
+    assert [event.outcome for event in events if isinstance(event, RunEnded)] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("stream", 3),  # in the first reply
+        ("stream", 47),
+        ("append", 2),  # before the first reply is written
+        ("append", 5),
+        ("written", 2),
+        ("written", 3),  # after a call was written down, before it is made
+        ("written", 9),
+        ("tool", 1),
+        ("any", 900),
+    ],
+)
+async def test_a_killed_run_goes_on(tmp_path: Path, moment: str, number: int) -> None:
+    killed = await kill_and_go_on(tmp_path / "home", moment, number)
+    assert killed or moment == "any"
+
+
+@pytest.mark.soak
+async def test_killed_a_hundred_times(tmp_path: Path) -> None:
+    rng, killed = random.Random(5), 0
+    for number in range(100):
+        moment, most = rng.choice(
+            [
+                ("stream", LAST_DELTA),
+                ("append", LAST_EVENT // 2),
+                ("written", LAST_EVENT),
+                ("tool", LAST_COMMAND),
+                ("any", 2000),
+            ]
+        )
+        killed += await kill_and_go_on(tmp_path / str(number), moment, rng.randrange(most))
+    assert killed > 50
