@@ -13,13 +13,13 @@ from bench.claim_prepare import GIT, make_repository
 from bench.row import Row
 
 from hutch.jail.jail import open_jail
-from hutch.workspace.apply import edit_file
-from hutch.workspace.fill import Options
-from hutch.workspace.forking import fork
-from hutch.workspace.overlay import open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home
-from hutch.workspace.removal import discard
+from hutch.workspace.edit.apply import edit_file
+from hutch.workspace.prepare.fill import Options
+from hutch.workspace.prepare.forking import fork
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.prepare.removal import discard
 from hutch.workspace.search import Grep, grep
 from hutch.workspace.workspace import Workspace, use
 

@@ -8,9 +8,9 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from hutch.workspace.calls import Calls
 from hutch.workspace.directory import Directory
-from hutch.workspace.files import Files
+from hutch.workspace.files.calls import Calls
+from hutch.workspace.files.files import Files
 
 WHEN_NS = 1_600_000_000_000_000_007
 

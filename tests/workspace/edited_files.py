@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hutch.workspace.directory import Directory
-from hutch.workspace.files import Files
+from hutch.workspace.files.files import Files
 
 
 class EditedFiles(Files):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hutch.workspace.directory import Directory
-from hutch.workspace.snapshot import Content
+from hutch.workspace.snapshots.snapshot import Content
 
 COARSE = "/usr/bin/mount -t ramfs ramfs . && echo mounted && exec cat"
 SCRIPT = '/usr/bin/mount -t overlay -o "$1" overlay tree && echo mounted && exec cat'

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hutch.forge.git import Git
-from hutch.workspace.collecting import collect
 from hutch.workspace.directory import Directory
-from hutch.workspace.layout import Branch, Leaf, items_of
-from hutch.workspace.reading import Limits
-from hutch.workspace.restore import restore
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.collecting import collect
+from hutch.workspace.snapshots.layout import Branch, Leaf, items_of
+from hutch.workspace.snapshots.reading import Limits
+from hutch.workspace.snapshots.restore import restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 
 LIMITS = Limits(large_bytes=20_000)
 

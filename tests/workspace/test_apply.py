@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
-from hutch.workspace.apply import apply_patch, edit_file
-from hutch.workspace.edit import Replace
-from hutch.workspace.edited import Edited, EditedFile
+from hutch.workspace.edit.apply import apply_patch, edit_file
+from hutch.workspace.edit.edit import Replace
+from hutch.workspace.edit.edited import Edited, EditedFile
 from hutch.workspace.values import FileChange
 from tests.workspace.edited_files import EditedFiles, edited_files
 

@@ -7,9 +7,9 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.mirror import make
-from hutch.workspace.base import Wanted, base_key, find_base, lock_path, make_base, tree_path
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home
+from hutch.workspace.prepare.base import Wanted, base_key, find_base, lock_path, make_base, tree_path
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
 from tests.forge.repositories import git
 from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 

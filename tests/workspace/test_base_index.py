@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutch.workspace.base_index import BaseIndex, index_base
 from hutch.workspace.directory import Directory
-from hutch.workspace.restore import fill, restore
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.base_index import BaseIndex, index_base
+from hutch.workspace.snapshots.restore import fill, restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.layers import coarse, layered
 from tests.workspace.trees import apply, changes, describe, discard, git, makes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.calls import BUFFER_BYTES, Calls, digest_of
+from hutch.workspace.files.calls import BUFFER_BYTES, Calls, digest_of
 
 
 @pytest.fixture

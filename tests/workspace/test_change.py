@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
-from hutch.workspace.change import MOST_BYTES
-from hutch.workspace.files import Files
+from hutch.workspace.files.change import MOST_BYTES
+from hutch.workspace.files.files import Files
 from hutch.workspace.values import Delete, FileChange, Move, Operation, Write
 from tests.workspace.changing import close, everything, make_place, opened, sha
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hutch.forge.git import Git
-from hutch.workspace.base_index import index_base
-from hutch.workspace.collecting import MANY_PACKS, collect, is_due
 from hutch.workspace.directory import Directory
-from hutch.workspace.reading import Limits
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.base_index import index_base
+from hutch.workspace.snapshots.collecting import MANY_PACKS, collect, is_due
+from hutch.workspace.snapshots.reading import Limits
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.trees import git
 
 GIT = Git({"PATH": os.defpath})

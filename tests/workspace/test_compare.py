@@ -7,9 +7,9 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.git import Git
-from hutch.workspace.compare import Change, changes, differences, patch
 from hutch.workspace.directory import Directory
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.compare import Change, changes, differences, patch
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.trees import discard, git
 
 GIT = Git({"PATH": os.defpath})

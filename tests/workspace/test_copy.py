@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
-from hutch.workspace.copy import DEEPEST, Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.directory import Directory
+from hutch.workspace.prepare.copy import DEEPEST, Copied, can_reflink, copy_base, copy_tree
 from tests.workspace.preparing import content, fingerprint
 
 

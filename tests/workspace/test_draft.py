@@ -6,8 +6,8 @@ from hashlib import sha256
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.workspace.draft import Draft, clean
-from hutch.workspace.operation import FileOperation, Hunk
+from hutch.workspace.edit.draft import Draft, clean
+from hutch.workspace.edit.operation import FileOperation, Hunk
 from hutch.workspace.values import Delete, FileChange, Move, Operation, Write
 
 

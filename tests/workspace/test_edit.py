@@ -3,8 +3,16 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.workspace.edit import MOST_EDITS, InsertLines, Plan, Replace, ReplaceLines, plan_edits, read_edit
-from hutch.workspace.spans import Span
+from hutch.workspace.edit.edit import (
+    MOST_EDITS,
+    InsertLines,
+    Plan,
+    Replace,
+    ReplaceLines,
+    plan_edits,
+    read_edit,
+)
+from hutch.workspace.edit.spans import Span
 
 CODE = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from hutch.domain.errors import HutchError
-from hutch.workspace.apply import apply_patch, edit_file
+from hutch.workspace.edit.apply import apply_patch, edit_file
 from hutch.workspace.values import FileChange, Operation
 
 

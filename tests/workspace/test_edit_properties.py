@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, HutchError
-from hutch.workspace.apply import apply_patch, edit_file
-from hutch.workspace.edit import InsertLines, Replace, ReplaceLines, plan_edits
-from hutch.workspace.encoding import decode
-from hutch.workspace.text import ending, split_lines, without_ending
+from hutch.workspace.edit.apply import apply_patch, edit_file
+from hutch.workspace.edit.edit import InsertLines, Replace, ReplaceLines, plan_edits
+from hutch.workspace.edit.encoding import decode
+from hutch.workspace.edit.text import ending, split_lines, without_ending
 from tests.workspace.edited_files import edited_files
 
 MANY = settings(

@@ -1,7 +1,7 @@
 """What is told of an edit."""
 
-from hutch.workspace.edited import EditedFile, shown
-from hutch.workspace.spans import Span
+from hutch.workspace.edit.edited import EditedFile, shown
+from hutch.workspace.edit.spans import Span
 
 
 def test_a_new_file_is_shown_in_part_and_its_diff_is_all_of_it() -> None:

@@ -1,8 +1,8 @@
 """What is shown of a change."""
 
-from hutch.workspace.excerpt import MOST_DIFF_LINES, around, clipped, numbered, unified
-from hutch.workspace.spans import Replacement, compose, replaced
-from hutch.workspace.window import Window, window_on
+from hutch.workspace.edit.excerpt import MOST_DIFF_LINES, around, clipped, numbered, unified
+from hutch.workspace.edit.spans import Replacement, compose, replaced
+from hutch.workspace.edit.window import Window, window_on
 
 
 def changed(content: str, *edits: tuple[str, str]) -> Window:

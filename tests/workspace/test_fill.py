@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.workspace.base import Base
-from hutch.workspace.copy import can_reflink
-from hutch.workspace.fill import SMALL_BYTES, SMALL_FILES, Filling, Options, choose
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home
+from hutch.workspace.prepare.base import Base
+from hutch.workspace.prepare.copy import can_reflink
+from hutch.workspace.prepare.fill import SMALL_BYTES, SMALL_FILES, Filling, Options, choose
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
 from tests.forge.repositories import make_repository
 from tests.workspace.preparing import HOST, make_home, make_project
 
@@ -58,8 +58,8 @@ import asyncio, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from tests.workspace.preparing import HOST, Home
 from hutch.domain.errors import HutchError
-from hutch.workspace.fill import Options
-from hutch.workspace.prepare import prepare
+from hutch.workspace.prepare.fill import Options
+from hutch.workspace.prepare.prepare import prepare
 home, source = Home(pathlib.Path(sys.argv[2])), pathlib.Path(sys.argv[3])
 for mode in ("auto", "overlay"):
     try:

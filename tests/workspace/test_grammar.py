@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace import grammar_process
-from hutch.workspace.grammar import ANSWER, HEADER, Grammar, Unanswered, allow_list, first_error_line
+from hutch.workspace.edit import grammar_process
+from hutch.workspace.edit.grammar import ANSWER, HEADER, Grammar, Unanswered, allow_list, first_error_line
 
 PYTHON = Grammar("Python", "tree_sitter_python")
 YAML = Grammar("YAML", "tree_sitter_yaml")

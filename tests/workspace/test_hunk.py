@@ -3,8 +3,8 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.hunk import plan_hunks
-from hutch.workspace.operation import Hunk
+from hutch.workspace.edit.hunk import plan_hunks
+from hutch.workspace.edit.operation import Hunk
 
 
 def hunk(text: str, **known: object) -> Hunk:

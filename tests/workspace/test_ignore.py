@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hutch.workspace.ignore import MOST_BYTES, Ignores
+from hutch.workspace.files.ignore import MOST_BYTES, Ignores
 
 GIT = ["git", "-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false", "-c", "safe.directory=*"]
 

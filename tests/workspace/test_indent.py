@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.workspace.indent import shift_between
+from hutch.workspace.edit.indent import shift_between
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, Unavailable
-from hutch.workspace.files import Files
-from hutch.workspace.journal import HIDDEN
+from hutch.workspace.files.files import Files
+from hutch.workspace.files.journal import HIDDEN
 from hutch.workspace.values import Delete, Move, Write
 from tests.workspace.changing import (
     CODES,

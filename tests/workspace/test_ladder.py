@@ -2,8 +2,8 @@
 
 import pytest
 
-from hutch.workspace.ladder import Page, Rung, fold, occurrences, unfolded
-from hutch.workspace.replace import find
+from hutch.workspace.edit.ladder import Page, Rung, fold, occurrences, unfolded
+from hutch.workspace.edit.replace import find
 
 TEXT = "a\r\n\r\nb b\rc \nd"
 

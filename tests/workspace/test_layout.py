@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutch.workspace.layout import (
+from hutch.workspace.snapshots.layout import (
     FILES,
     IGNORED,
     NOTHING,
@@ -24,8 +24,8 @@ from hutch.workspace.layout import (
     refused,
     whole,
 )
-from hutch.workspace.objects import Objects
-from hutch.workspace.pack import PackWriter
+from hutch.workspace.snapshots.objects import Objects
+from hutch.workspace.snapshots.pack import PackWriter
 from tests.workspace.trees import git
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.workspace.directory import Directory
-from hutch.workspace.listing import HELD_OPEN, MOST_ENTRIES, Page, Walk, list_page
+from hutch.workspace.files.listing import HELD_OPEN, MOST_ENTRIES, Page, Walk, list_page
 from hutch.workspace.values import Entry
 
 

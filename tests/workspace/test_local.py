@@ -9,8 +9,8 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.mirror import has_commit
-from hutch.workspace.local import open_local
-from hutch.workspace.source import Head, Layout
+from hutch.workspace.prepare.local import open_local
+from hutch.workspace.prepare.source import Head, Layout
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import HOST
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.lock import locked, take
+from hutch.workspace.prepare.lock import locked, take
 
 pytestmark = pytest.mark.anyio
 
 HOLDING = """
 import pathlib, sys, time
-from hutch.workspace.lock import take
+from hutch.workspace.prepare.lock import take
 assert take(pathlib.Path(sys.argv[1])) is not None
 print("held", flush=True)
 time.sleep(60)

@@ -1,7 +1,7 @@
 """The lines that somebody may have meant."""
 
-from hutch.workspace.ladder import Page
-from hutch.workspace.nearest import Nearest, nearest
+from hutch.workspace.edit.ladder import Page
+from hutch.workspace.edit.nearest import Nearest, nearest
 
 FUNCTIONS = "".join(
     f"def function_{n}(value):\n    total = value * {n}\n    return total\n\n" for n in range(10_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.workspace.objects import EMPTY_TREE, TREE, Objects, format_tree, object_name, parse_tree
+from hutch.workspace.snapshots.objects import EMPTY_TREE, TREE, Objects, format_tree, object_name, parse_tree
 from tests.workspace.trees import git
 
 

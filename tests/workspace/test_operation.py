@@ -1,6 +1,6 @@
 """Hunks as values."""
 
-from hutch.workspace.operation import Hunk, Piece
+from hutch.workspace.edit.operation import Hunk, Piece
 
 
 def test_a_hunk_knows_what_must_be_there_and_what_will_be() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.jail import open_jail
-from hutch.workspace.base import tree_path
-from hutch.workspace.overlay import Opened, open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home, Record
+from hutch.workspace.prepare.base import tree_path
+from hutch.workspace.prepare.overlay import Opened, open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home, Record
 from tests.workspace.preparing import HOST, MEMORY, OVERLAY, content, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -305,8 +305,8 @@ HOST_THAT_DIES = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[2])
 from hutch.jail.jail import open_jail
-from hutch.workspace.overlay import open_place
-from hutch.workspace.record import Home
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.record import Home
 async def main():
     opened = await open_place(Home(pathlib.Path(sys.argv[1])), "w")
     async with open_jail(opened.place) as jail:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.objects import Objects
-from hutch.workspace.pack import PackWriter, Shrunk
+from hutch.workspace.snapshots.objects import Objects
+from hutch.workspace.snapshots.pack import PackWriter, Shrunk
 from tests.workspace.trees import git
 
 

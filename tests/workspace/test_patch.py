@@ -3,8 +3,8 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.operation import FileOperation, Hunk
-from hutch.workspace.patch import read_patch, unwrapped
+from hutch.workspace.edit.operation import FileOperation, Hunk
+from hutch.workspace.edit.patch import read_patch, unwrapped
 
 
 def read(body: str) -> list[FileOperation]:

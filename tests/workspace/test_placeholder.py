@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.workspace.placeholder import line_numbers, placeholder, without_numbers
+from hutch.workspace.edit.placeholder import line_numbers, placeholder, without_numbers
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.workspace.ladder import Page, Rung
-from hutch.workspace.operation import Hunk
-from hutch.workspace.placement import place_hunks
+from hutch.workspace.edit.ladder import Page, Rung
+from hutch.workspace.edit.operation import Hunk
+from hutch.workspace.edit.placement import place_hunks
 
 TWICE = "def a():\n    x = 1\n    return x\n\ndef b():\n    x = 1\n    return x\n"
 

@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
-from hutch.workspace.layout import FILES, IGNORED, PRIVATE
-from hutch.workspace.placing import Context, Nothing
+from hutch.workspace.snapshots.layout import FILES, IGNORED, PRIVATE
+from hutch.workspace.snapshots.placing import Context, Nothing
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 

@@ -16,11 +16,11 @@ from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.forge.progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail import open_jail
-from hutch.workspace.fill import Options
-from hutch.workspace.overlay import open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home, Record
-from hutch.workspace.removal import sweep
+from hutch.workspace.prepare.fill import Options
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home, Record
+from hutch.workspace.prepare.removal import sweep
 from tests.forge.repositories import commit, commit_tree, git, make_repository, serving
 from tests.workspace.preparing import COPY, FILES, HOST, OVERLAY, content, make_home, make_project
 
@@ -435,7 +435,7 @@ PREPARING = """
 import asyncio, os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from tests.workspace.preparing import HOST, Home
-from hutch.workspace.prepare import prepare
+from hutch.workspace.prepare.prepare import prepare
 home, source, id, die = Home(pathlib.Path(sys.argv[2])), pathlib.Path(sys.argv[3]), sys.argv[4], sys.argv[5]
 def tell(progress):
     if progress.step == die:

@@ -8,11 +8,11 @@ import pytest
 from hutch.domain.errors import LimitReached
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.fill import Options
-from hutch.workspace.overlay import open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.quota import Quota, Use
-from hutch.workspace.record import Home
+from hutch.workspace.prepare.fill import Options
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.quota import Quota, Use
+from hutch.workspace.prepare.record import Home
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio

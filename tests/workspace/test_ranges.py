@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.workspace.directory import Directory
-from hutch.workspace.ranges import (
+from hutch.workspace.edit.text import Text, split_lines
+from hutch.workspace.files.ranges import (
     MOST_BYTES,
     WHOLE_BYTES,
     Binary,
@@ -22,7 +23,6 @@ from hutch.workspace.ranges import (
     take_lines,
     text_pieces,
 )
-from hutch.workspace.text import Text, split_lines
 from tests.workspace.changing import sha
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.layout import FILES, IGNORED, Absent, Leaf
-from hutch.workspace.objects import Objects, object_name
-from hutch.workspace.pack import PackWriter
-from hutch.workspace.reading import Limits, Reader
-from hutch.workspace.walk import key_of
+from hutch.workspace.snapshots.layout import FILES, IGNORED, Absent, Leaf
+from hutch.workspace.snapshots.objects import Objects, object_name
+from hutch.workspace.snapshots.pack import PackWriter
+from hutch.workspace.snapshots.reading import Limits, Reader
+from hutch.workspace.snapshots.walk import key_of
 
 
 @pytest.fixture

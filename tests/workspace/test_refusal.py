@@ -1,8 +1,8 @@
 """What is said when a quote cannot be replaced."""
 
-from hutch.workspace.ladder import Page
-from hutch.workspace.refusal import already_applied, ambiguous, listed, not_found
-from hutch.workspace.replace import find
+from hutch.workspace.edit.ladder import Page
+from hutch.workspace.edit.refusal import already_applied, ambiguous, listed, not_found
+from hutch.workspace.edit.replace import find
 
 
 def test_many_matches_are_told_by_their_first_lines_and_their_number() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.workspace.calls import Calls
 from hutch.workspace.directory import Directory
-from hutch.workspace.files import Files
-from hutch.workspace.relocate import copy, refill, signature
+from hutch.workspace.files.calls import Calls
+from hutch.workspace.files.files import Files
+from hutch.workspace.files.relocate import copy, refill, signature
 from tests.workspace.changing import (
     WHEN_NS,
     Failing,

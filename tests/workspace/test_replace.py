@@ -2,9 +2,9 @@
 
 import pytest
 
-from hutch.workspace.ladder import Page, Rung
-from hutch.workspace.replace import find, find_at, fit, kept_punctuation, quoted_lines
-from hutch.workspace.spans import Replacement
+from hutch.workspace.edit.ladder import Page, Rung
+from hutch.workspace.edit.replace import find, find_at, fit, kept_punctuation, quoted_lines
+from hutch.workspace.edit.spans import Replacement
 
 
 def fitted(content: str, old: str, new: str) -> Replacement:

@@ -11,9 +11,9 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.workspace.directory import Directory
-from hutch.workspace.reading import Limits
-from hutch.workspace.restore import Restored, Work, restore
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.reading import Limits
+from hutch.workspace.snapshots.restore import Restored, Work, restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.trees import describe, discard
 
 

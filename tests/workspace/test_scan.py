@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hutch.workspace.directory import Directory
-from hutch.workspace.restore import restore
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.restore import restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.trees import describe, git, write_tree
 
 BUSY = """

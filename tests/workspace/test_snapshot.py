@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.workspace.directory import Directory
-from hutch.workspace.layout import Absent, Leaf
-from hutch.workspace.reading import Limits
-from hutch.workspace.restore import restore
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.layout import Absent, Leaf
+from hutch.workspace.snapshots.reading import Limits
+from hutch.workspace.snapshots.restore import restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.layers import coarse
 from tests.workspace.trees import apply, changes, describe, discard, git, makes, write_tree
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.source import Layout, find_repository, quick_head
+from hutch.workspace.prepare.source import Layout, find_repository, quick_head
 from tests.forge.repositories import commit, git, make_repository
 
 

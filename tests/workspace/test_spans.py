@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.workspace.spans import LineRange, Replacement, Span, compose, line_ranges, place, replaced
-from hutch.workspace.text import split_lines
+from hutch.workspace.edit.spans import LineRange, Replacement, Span, compose, line_ranges, place, replaced
+from hutch.workspace.edit.text import split_lines
 
 
 @st.composite

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.layout import FILES, NOTHING, Absent, Item, Leaf
-from hutch.workspace.stat_cache import GROWN_BYTES, Listing, StatCache
+from hutch.workspace.snapshots.layout import FILES, NOTHING, Absent, Item, Leaf
+from hutch.workspace.snapshots.stat_cache import GROWN_BYTES, Listing, StatCache
 
 ANCHOR = (1, "a" * 40)
 

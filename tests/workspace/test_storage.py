@@ -9,7 +9,7 @@ import pytest
 
 from hutch.domain.errors import NotFound
 from hutch.workspace.directory import Directory
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from tests.workspace.trees import git
 
 CRASHES = Path(__file__).with_name("snapshot_crashes.py")

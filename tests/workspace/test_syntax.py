@@ -2,9 +2,9 @@
 
 import pytest
 
-from hutch.workspace.spans import Replacement, compose, replaced
-from hutch.workspace.syntax import syntax_warning
-from hutch.workspace.window import window_on
+from hutch.workspace.edit.spans import Replacement, compose, replaced
+from hutch.workspace.edit.syntax import syntax_warning
+from hutch.workspace.edit.window import window_on
 
 
 def warning(path: str, content: str, old: str, new: str) -> str | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.text import (
+from hutch.workspace.edit.text import (
     Text,
     ending,
     kept_apart,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.workspace.thread import finish, finish_soon
+from hutch.workspace.prepare.thread import finish, finish_soon
 
 pytestmark = pytest.mark.anyio
 

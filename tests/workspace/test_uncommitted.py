@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest
 from hutch.workspace.directory import Directory
-from hutch.workspace.fill import Options
-from hutch.workspace.overlay import open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.record import Home
-from hutch.workspace.uncommitted import bring_changes
+from hutch.workspace.prepare.fill import Options
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.prepare.uncommitted import bring_changes
 from tests.forge.repositories import commit, git, make_repository
 from tests.workspace.preparing import COPY, HOST, OVERLAY, content, make_home
 

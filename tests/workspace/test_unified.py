@@ -3,8 +3,8 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.operation import FileOperation, Hunk
-from hutch.workspace.unified import is_unified, read_unified
+from hutch.workspace.edit.operation import FileOperation, Hunk
+from hutch.workspace.edit.unified import is_unified, read_unified
 
 CHANGE = "@@ -1,2 +1,2 @@\n a\n-b\n+c"
 HUNK = Hunk(((" ", "a"), ("-", "b"), ("+", "c")), line=1)

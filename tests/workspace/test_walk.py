@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.workspace.directory import Directory
-from hutch.workspace.walk import TICK_NS, Clock, Descent, Vanished, opened, read_all
+from hutch.workspace.snapshots.walk import TICK_NS, Clock, Descent, Vanished, opened, read_all
 from tests.ordinary import place
 
 
@@ -120,8 +120,8 @@ LOCKED = """
 import os, sys
 from pathlib import Path
 from hutch.workspace.directory import Directory
-from hutch.workspace.restore import restore
-from hutch.workspace.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.restore import restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
 place = Path(sys.argv[1])
 tree = place / "tree"
 (tree / "locked/inside").mkdir(parents=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutch.workspace.directory import Directory
-from hutch.workspace.files import Files
-from hutch.workspace.watch import MOST_PATHS, Changed, watching
+from hutch.workspace.files.files import Files
+from hutch.workspace.files.watch import MOST_PATHS, Changed, watching
 from tests.workspace.changing import close, make_place, opened
 
 pytestmark = pytest.mark.anyio

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.workspace.spans import Replacement, compose, replaced
-from hutch.workspace.text import split_lines
-from hutch.workspace.window import window_on
+from hutch.workspace.edit.spans import Replacement, compose, replaced
+from hutch.workspace.edit.text import split_lines
+from hutch.workspace.edit.window import window_on
 
 LINE = st.sampled_from(["x\n", "y\r\n", "z\r", "\n", "w" * 5_000 + "\n"])
 

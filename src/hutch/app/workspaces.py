@@ -12,16 +12,16 @@ from hutch.forge.git import Git
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded, user_environment
-from hutch.workspace.fill import Options
-from hutch.workspace.forking import fork
-from hutch.workspace.in_place import open_in_place
-from hutch.workspace.overlay import open_place
-from hutch.workspace.prepare import prepare
-from hutch.workspace.ranges import Binary
-from hutch.workspace.record import Home, Record
-from hutch.workspace.removal import collect, remove_workspace, sweep
+from hutch.workspace.files.ranges import Binary
+from hutch.workspace.prepare.fill import Options
+from hutch.workspace.prepare.forking import fork
+from hutch.workspace.prepare.in_place import open_in_place
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home, Record
+from hutch.workspace.prepare.removal import collect, remove_workspace, sweep
 from hutch.workspace.search import Grep
-from hutch.workspace.storage import Snapshot
+from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace, use
 
 __all__ = [

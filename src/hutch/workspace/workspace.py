@@ -16,22 +16,23 @@ from hutch.forge.git import Git
 from hutch.jail.place import Place
 from hutch.jail.policy import Policy
 from hutch.jail.seam import Jail
-from hutch.workspace import collecting, compare, search
-from hutch.workspace.apply import apply_patch, edit_file
-from hutch.workspace.base import open_index
+from hutch.workspace import search
 from hutch.workspace.directory import Directory
-from hutch.workspace.edited import Edited
-from hutch.workspace.files import Files, Status
-from hutch.workspace.listing import Page
-from hutch.workspace.overlay import Opened
-from hutch.workspace.quota import Quota
-from hutch.workspace.ranges import MOST_BYTES, Binary, Bytes, Lines
-from hutch.workspace.record import Home, Record
-from hutch.workspace.restore import Restored, restore
-from hutch.workspace.snapshot import Content, Snapshots
-from hutch.workspace.storage import Snapshot
+from hutch.workspace.edit.apply import apply_patch, edit_file
+from hutch.workspace.edit.edited import Edited
+from hutch.workspace.files.files import Files, Status
+from hutch.workspace.files.listing import Page
+from hutch.workspace.files.ranges import MOST_BYTES, Binary, Bytes, Lines
+from hutch.workspace.files.watch import Changed, watching
+from hutch.workspace.prepare.base import open_index
+from hutch.workspace.prepare.overlay import Opened
+from hutch.workspace.prepare.quota import Quota
+from hutch.workspace.prepare.record import Home, Record
+from hutch.workspace.snapshots import collecting, compare
+from hutch.workspace.snapshots.restore import Restored, restore
+from hutch.workspace.snapshots.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange, Move, Operation, Write
-from hutch.workspace.watch import Changed, watching
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

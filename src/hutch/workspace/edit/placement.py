@@ -1,0 +1,316 @@
+"""Where the hunks of a patch belong in a file.
+
+Each hunk is looked for on the ladder. One that matches in several places is
+settled by its line number, its anchors, or by the order of the hunks; if that
+leaves a choice, the patch is refused rather than put where it may be wrong.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.workspace.edit.indent import shift_between
+from hutch.workspace.edit.ladder import Page, Rung, fold, key
+from hutch.workspace.edit.nearest import nearest
+from hutch.workspace.edit.operation import Hunk, Piece
+from hutch.workspace.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, listed
+
+_MOST_PLACES = 100_000  # of one hunk
+_MOST_WORK = 3_000_000  # lines and places looked at; some seconds
+_RARE = 200
+_FEW = 8
+_LEAST_LENGTH = 3  # characters that make an added text more than a bracket
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A hunk, the index of its first line in the file, and how it matched."""
+
+    hunk: Hunk
+    number: int
+    line: int
+    rung: Rung
+    applied: bool  # the file already reads as the hunk wants it
+
+    @property
+    def end(self) -> int:
+        """The index after its last line in the file."""
+        return self.line + len(self.hunk.new if self.applied else self.hunk.old)
+
+    @property
+    def core(self) -> tuple[int, int]:
+        """The lines from the first to the last change; hunks may share the context around."""
+        signs = "".join(piece.sign for piece in self.hunk.pieces)
+        start = self.line + len(signs) - len(signs.lstrip(" "))
+        return start, max(self.end - (len(signs) - len(signs.rstrip(" "))), start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The lines where a hunk may begin."""
+
+    rung: Rung
+    lines: list[int]
+    applied: bool = False
+    anywhere: bool = False  # the order of hunks does not count
+
+
+def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
+    """Every hunk with its line, by line; Conflict names the first that has none, or more than one."""
+    finder = _Finder(page, many=len(hunks) > _FEW)
+    places: list[_Places] = []
+    for number, hunk in enumerate(hunks, start=1):
+        try:
+            places.append(finder.places(hunk))
+        except BadRequest as error:
+            raise type(error)(f"{_name(number, hunks)}: {error}") from None
+    lines = _in_order(hunks, places, len(page.bare))
+    placed = [
+        Placed(hunk, number, line, place.rung, place.applied)
+        for number, (hunk, place, line) in enumerate(zip(hunks, places, lines, strict=True), start=1)
+    ]
+    placed.sort(key=lambda each: (each.core, each.number))
+    for one, other in pairwise(each for each in placed if not each.applied):
+        if other.core[0] < one.core[1]:
+            raise Conflict(
+                f"{_name(other.number, hunks)} overlaps with hunk {one.number}: both change line"
+                f" {other.core[0] + 1}. Make one hunk of the two."
+            )
+    return placed
+
+
+def _name(number: int, hunks: Sequence[Hunk]) -> str:
+    anchor = f" ('@@ {hunks[number - 1].anchors[-1]:.60}')" if hunks[number - 1].anchors else ""
+    return f"Hunk {number} of {len(hunks)}{anchor}" if len(hunks) > 1 else f"The hunk{anchor}"
+
+
+def _in_order(hunks: Sequence[Hunk], places: Sequence[_Places], total: int) -> list[int]:
+    """One line for each hunk. If only one choice keeps the hunks in order, that is it."""
+    chosen = [place.lines[0] for place in places]
+    if all(len(place.lines) == 1 for place in places):
+        return chosen  # in whatever order
+    ordered = [number for number, place in enumerate(places) if not place.applied and not place.anywhere]
+    latest = dict.fromkeys(ordered, -1)
+    limit = total
+    for number in reversed(ordered):
+        index = bisect_right(places[number].lines, limit - len(hunks[number].old)) - 1
+        limit = latest[number] = places[number].lines[index] if index >= 0 else -1
+    least = 0
+    for number in ordered:
+        lines = places[number].lines
+        index = bisect_left(lines, least)
+        if index == len(lines) or latest[number] < 0 or lines[index] != latest[number]:
+            several = number if len(lines) > 1 else next(n for n in ordered if len(places[n].lines) > 1)
+            raise Conflict(
+                f"{_name(several + 1, hunks)} matches in {len(places[several].lines)} places:"
+                f" {_listed(places[several].lines)}. Give more lines around the one"
+                " that is meant, or name a line above it with '@@'."
+            )
+        chosen[number] = lines[index]
+        least = chosen[number] + len(hunks[number].old)
+    return chosen
+
+
+class _Finder:
+    """Finds where hunks match in one file."""
+
+    def __init__(self, page: Page, *, many: bool) -> None:
+        self._page = page
+        self._many = many  # then an index of lines is worth its while
+        self._indices: dict[Rung, dict[str, list[int]]] = {}
+        self._work = 0
+        self._drift = 0  # how far the last line number was off
+
+    def places(self, hunk: Hunk) -> _Places:
+        """Where it may go."""
+        if not hunk.old:
+            return self._insertion(hunk)
+        marks = self._marks(hunk.anchors)
+        aside: _Places | None = None
+        for rung in Rung:
+            lines = self._lines(hunk, rung, hunk.old)
+            below = _first_below(lines, marks) if marks else lines
+            if below:
+                so = len(below) == 1 and self._reads_so(hunk, below[0])
+                return _Places(rung, below, applied=so)
+            if lines and aside is None:
+                aside = _Places(rung, lines)
+        if aside and len(aside.lines) == 1:
+            return aside  # above its anchor, but nowhere else
+        if lines := self._applied(hunk):
+            return _Places(Rung.EXACT, lines[:1], applied=True)
+        raise self._not_found(hunk)
+
+    def _insertion(self, hunk: Hunk) -> _Places:
+        total = len(self._page.bare)
+        if marks := self._marks(hunk.anchors):
+            return _Places(Rung.EXACT, [mark + 1 for mark in marks])
+        if hunk.line is not None:
+            line = self._index_of(hunk.line + 1) + self._drift if total else 0
+            if not 0 <= line <= total:
+                raise Conflict(
+                    f"it only adds, after line {hunk.line}, but the file has {total} lines."
+                    " Give some lines around the new ones."
+                )
+            return _Places(Rung.EXACT, [line])
+        if hunk.anchors:
+            raise Conflict(f"the line '{hunk.anchors[-1]:.100}' after '@@' is not in the file.")
+        line = total - len(hunk.new)
+        so = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
+        return _Places(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
+
+    def _lines(self, hunk: Hunk, rung: Rung, wanted: Sequence[Piece]) -> list[int]:
+        """Where these lines match at this rung; a place that the hunk itself points to goes first."""
+        if rung > Rung.ENDINGS:
+            text = "\n".join(piece.text for piece in wanted)
+            if not text.strip() or not self._page.may_match(rung, text):
+                return []
+        if hunk.line is not None:
+            told = self._index_of(hunk.line)
+            for line in (told + self._drift, told):
+                if self._is_at(rung, wanted, line):
+                    self._drift = line - told
+                    return [line]
+        last = len(self._page.bare) - len(wanted)
+        if hunk.at_end and self._is_at(rung, wanted, last):
+            return [last]
+        lines = [line for line in self._search(rung, wanted) if self._fits(rung, wanted, line)]
+        if hunk.line is not None and len(lines) == 1:
+            self._drift = lines[0] - told
+        return lines
+
+    def _search(self, rung: Rung, wanted: Sequence[Piece]) -> list[int]:
+        seen = max(rung, Rung.ENDINGS)
+        pattern = [key(seen, piece.text) for piece in wanted]
+        if not self._many:
+            return self._blocks(seen, pattern)
+        index = self._index(seen)
+        offset = min(range(len(pattern)), key=lambda n: len(index.get(pattern[n], ())))
+        rare = index.get(pattern[offset], [])
+        if len(rare) <= _RARE:
+            lines = self._page.keys(seen).lines
+            starts = [line - offset for line in rare if line >= offset]
+            found = [start for start in starts if lines[start : start + len(pattern)] == pattern]
+            self._count(len(rare) * len(pattern))
+            return found
+        return self._blocks(seen, pattern)
+
+    def _blocks(self, rung: Rung, pattern: list[str]) -> list[int]:
+        found = self._page.keys(rung).blocks(pattern, most=_MOST_PLACES)
+        self._count(len(self._page.content) // 500 + len(found))
+        return found
+
+    def _is_at(self, rung: Rung, wanted: Sequence[Piece], line: int) -> bool:
+        if not 0 <= line <= len(self._page.bare) - len(wanted):
+            return False
+        seen = max(rung, Rung.ENDINGS)
+        lines = self._page.keys(seen).lines
+        same = all(lines[line + offset] == key(seen, piece.text) for offset, piece in enumerate(wanted))
+        return same and self._fits(rung, wanted, line)
+
+    def _fits(self, rung: Rung, wanted: Sequence[Piece], line: int) -> bool:
+        """Whether line ends, or the indentation, are right as well, where the rung asks for it."""
+        if rung is Rung.EXACT:
+            return self._page.ends(line, line + len(wanted)) == [piece.end for piece in wanted]
+        if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
+            found = self._page.bare[line : line + len(wanted)]
+            near = self._page.bare[max(line - 40, 0) : line + len(wanted) + 40]
+            return shift_between([piece.text for piece in wanted], found, [], near) is not None
+        return True
+
+    def _marks(self, anchors: Sequence[str]) -> list[int]:
+        """Where the last of these lines stands, each below the one before it."""
+        marks: list[int] | None = None
+        for anchor in anchors:
+            lines = self._anchor_lines(anchor)
+            self._count(len(marks or ()))
+            marks = lines if marks is None else _first_below(lines, marks)
+        return marks or []
+
+    def _anchor_lines(self, anchor: str) -> list[int]:
+        wanted = fold(anchor).strip()
+        for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, wanted)):
+            if lines := self._search(rung, [Piece(" ", text, "")]):
+                return lines
+        self._count(len(self._page.bare))
+        part = wanted.removesuffix("@@").strip()
+        keys = self._page.keys(Rung.UNEVEN).lines
+        return [line for line, have in enumerate(keys) if part in have] if part else []
+
+    def _reads_so(self, hunk: Hunk, line: int) -> bool:
+        """Whether what the hunk adds above or below its lines is there already."""
+        signs = "".join(piece.sign for piece in hunk.pieces)
+        added = [piece for piece in hunk.pieces if piece.sign == "+"]
+        if signs.strip("+").strip(" ") or not _counts(added):
+            return False
+        above = len(signs) - len(signs.lstrip("+"))
+        return self._is_at(Rung.TRAILING, hunk.new, line - above)
+
+    def _applied(self, hunk: Hunk) -> list[int]:
+        """Where the file reads as the hunk wants it, if that is sure."""
+        signs = "".join(piece.sign for piece in hunk.pieces)
+        added = [piece for piece in hunk.pieces if piece.sign == "+"]
+        if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
+            return []
+        for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
+            if lines := self._lines(hunk, rung, hunk.new):
+                near = nearest(self._page, [piece.text for piece in hunk.old])
+                elsewhere = near and not any(
+                    near.start < line + len(hunk.new) and line < near.end for line in lines
+                )
+                return [] if near and elsewhere and near.likeness >= SURELY_MEANT else lines
+        return []
+
+    def _not_found(self, hunk: Hunk) -> Conflict:
+        wanted = [piece.text for piece in hunk.old]
+        near = nearest(self._page, wanted)
+        if near is None:
+            return Conflict(
+                "its lines are not in the file, nor anything like them. Read the file again and give"
+                " context and removed lines as they are now."
+            )
+        return Conflict(f"its lines are not in the file. {did_you_mean(self._page, near, wanted)}")
+
+    def _index(self, rung: Rung) -> dict[str, list[int]]:
+        if rung not in self._indices:
+            index: dict[str, list[int]] = {}
+            for line, text in enumerate(self._page.keys(rung).lines):
+                index.setdefault(text, []).append(line)
+            self._indices[rung] = index
+        return self._indices[rung]
+
+    def _index_of(self, number: int) -> int:
+        """The index of a line that a diff counts, which takes only LF for the end of one."""
+        if not self._page.has_lone_cr:
+            return number - 1
+        ends = [line for line, text in enumerate(self._page.lines) if text.endswith("\n")]
+        return ends[number - 2] + 1 if 2 <= number <= len(ends) + 1 else min(number - 1, len(self._page.bare))
+
+    def _count(self, work: int) -> None:
+        self._work += work
+        if self._work > _MOST_WORK:
+            raise BadRequest(
+                "the patch has too many hunks that match in many places. Split it, or give more context."
+            )
+
+
+def _first_below(lines: Sequence[int], marks: Sequence[int]) -> list[int]:
+    """For each mark the first of the lines from it on, unless another mark comes before."""
+    found: list[int] = []
+    for number, mark in enumerate(marks):
+        index = bisect_left(lines, mark)
+        following = marks[number + 1] if number + 1 < len(marks) else None
+        if index < len(lines) and (following is None or lines[index] < following):
+            found.append(lines[index])
+    return found
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return listed([line + 1 for line in lines[:MOST_TOLD]], len(lines))
+
+
+def _counts(pieces: Sequence[Piece]) -> bool:
+    """Whether the lines hold enough to be told from others."""
+    return sum(len(piece.text.strip()) for piece in pieces) >= _LEAST_LENGTH

@@ -1,0 +1,1 @@
+"""The files of a workspace, listed, read and changed beneath one descriptor."""

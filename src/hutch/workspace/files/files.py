@@ -1,0 +1,275 @@
+"""The files of a workspace, as a host may look at and change them.
+
+Everything happens beneath one directory descriptor, so nothing leads out; every
+change goes through the journal, so it is made as a whole or not at all, and is
+told with the hash of what was there and of what is there now.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
+from hutch.workspace.directory import Directory
+from hutch.workspace.files.calls import Calls
+from hutch.workspace.files.change import Change, hash_file, locate, make_step, read_file
+from hutch.workspace.files.journal import Journal, Staging
+from hutch.workspace.files.listing import KINDS, Page, Walk, list_page
+from hutch.workspace.files.ranges import MOST_BYTES, Binary, Bytes, Lines, read_lines, read_range
+from hutch.workspace.files.steps import AcrossLayers, Step, shown
+from hutch.workspace.values import Delete, Entry, FileChange, Move, Operation, Write
+
+TRIES = 20  # to write over a file that somebody else keeps changing
+MOST_TOLD = 1000  # files of a directory that is moved or deleted; with more, only the directory is told
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One path, and the hash of its content if that was asked for."""
+
+    entry: Entry
+    sha256: str | None
+
+
+class Files:
+    """Look at and change the files of one tree; all of it blocks. Opening it undoes what a crash left."""
+
+    def __init__(self, tree: Directory, place: Directory, calls: Calls | None = None) -> None:
+        """`place` is the journal's directory, outside the tree and of Hutch alone."""
+        self.tree = tree
+        self.journal = Journal(tree, place, calls)
+        with self.exclusive():
+            pass
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """For a look at the whole tree, such as a snapshot: no change of ours is half made meanwhile."""
+        with self.journal.exclusive():
+            yield
+
+    def list_directory(
+        self,
+        path: str = "",
+        *,
+        recursive: bool = False,
+        ignores: bool = False,
+        cursor: str | None = None,
+        limit: int = 1000,
+    ) -> Page:
+        """A page of a directory's entries; `ignores` leaves out what `.gitignore` files do."""
+        return list_page(
+            self.tree,
+            path,
+            recursive=recursive,
+            ignores=ignores,
+            cursor=cursor,
+            limit=limit,
+            hides=self.journal.hides,
+        )
+
+    def stat(self, path: str, *, hashed: bool = False) -> Status:
+        """One path itself, be it a link; the hash is that of a file's content."""
+        found = self.tree.stat(path)
+        kind = KINDS.get(stat.S_IFMT(found.st_mode), "other")
+        target = self.tree.read_link(path) if kind == "link" else None
+        mode = stat.S_IMODE(found.st_mode)
+        entry = Entry(path, kind, found.st_size, mode, found.st_mtime_ns, target)
+        return Status(entry, hash_file(self.tree, path)[0] if hashed else None)
+
+    def read(self, path: str, first: int | None = None, last: int | None = None) -> Lines | Binary:
+        """A text file's lines `first` to `last`, or all; anything else is told as binary."""
+        return read_lines(self.tree, path, first, last)
+
+    def read_range(self, path: str, start: int = 0, length: int = MOST_BYTES) -> Bytes:
+        """A stretch of any file."""
+        return read_range(self.tree, path, start, length)
+
+    def read_bytes(self, path: str) -> tuple[bytes, int]:
+        """A whole file and its `st_mode`."""
+        return read_file(self.tree, path)
+
+    def change(self, operations: Sequence[Operation]) -> list[FileChange]:
+        """All of these in order, or none; Conflict when a `before` or `replaces` does not hold."""
+        with self.exclusive():
+            return self._change(operations)
+
+    def write(
+        self, path: str, data: bytes, *, if_hash: str | None = None, mode: int | None = None
+    ) -> FileChange:
+        """Give a file this content, whatever it had, or only if that has the hash `if_hash`."""
+        with self.exclusive():
+            tries = 1 if if_hash is not None else TRIES
+            while True:
+                change, tries = Change(self.tree), tries - 1
+                before = if_hash if if_hash is not None else change.present(path)
+                try:
+                    return self._make(change, [Write(path, data, mode, before)])[0]
+                except Conflict:
+                    if not tries:
+                        raise
+
+    def create(self, path: str, data: bytes = b"", *, mode: int | None = None) -> FileChange:
+        """Make a file that must not exist, and the directories above it."""
+        return self.change([Write(path, data, mode, None)])[0]
+
+    def make_directory(self, path: str) -> list[FileChange]:
+        """Make a directory and those above it; the answer names those that were not there."""
+        with self.exclusive():
+            made = self._missing(path)
+            if made:
+                self.journal.change(lambda staging: [make_step(staging, each) for each in made])
+            return [FileChange(each, "created", None, None) for each in made]
+
+    def move(self, path: str, to: str, *, replace: bool = False) -> list[FileChange]:
+        """Give a file, link or directory another name, over what has it only if told to."""
+        with self.exclusive():
+            kind = stat.S_IFMT(self.tree.stat(path).st_mode)
+            there = self._kind(to)
+            if there is not None and not replace:
+                raise Conflict(f"'{shown(to)}' exists already. Choose another name, or say to replace it.")
+            if there is not None and (there == stat.S_IFDIR) != (kind == stat.S_IFDIR):
+                raise Conflict(f"'{shown(to)}' and '{shown(path)}' are not both directories or both files.")
+            if kind == stat.S_IFREG and there in (None, stat.S_IFREG):
+                before, replaced = self._hash(path), self._hash(to) if there else None
+                if before is not None and (replaced is not None or there is None):
+                    return self._change([Move(path, to, None, before, replaced)])
+            if f"{to}/".startswith(f"{path}/"):
+                raise BadRequest(f"'{shown(path)}' cannot be moved to '{shown(to)}', into itself.")
+            told = self._told(path, "moved", to)
+            try:
+                self.journal.change(lambda staging: self._renaming(staging, path, to))
+            except AcrossLayers:
+                if kind != stat.S_IFDIR or there is not None:
+                    raise
+                self.journal.change(lambda staging: self._copying(staging, path, to))
+            return told
+
+    def delete(self, path: str) -> list[FileChange]:
+        """Remove a file, a link itself, or a directory with all that is in it."""
+        with self.exclusive():
+            kind = stat.S_IFMT(self.tree.stat(path).st_mode)
+            before = self._hash(path) if kind == stat.S_IFREG else None
+            if before is not None:
+                return self._change([Delete(path, before)])
+            told = self._told(path, "deleted")
+            try:
+                with self._made_writable(path):
+                    mark = self._mark(path)
+                    self.journal.change(
+                        lambda staging: [Step("take", path, staging.new_name(), expected=mark)]
+                    )
+            except AcrossLayers:
+                self._empty(path)
+            return told
+
+    def _change(self, operations: Sequence[Operation]) -> list[FileChange]:
+        return self._make(Change(self.tree), operations)
+
+    def _make(self, change: Change, operations: Sequence[Operation]) -> list[FileChange]:
+        change.follow(operations)
+        self.journal.change(change.steps)
+        return change.changes
+
+    def _empty(self, path: str) -> None:
+        """Delete a directory that cannot be taken away as a whole."""
+        try:
+            self.tree.remove(path)
+        except HutchError as error:
+            error.args = (f"Only a part of '{shown(path)}' could be deleted. {error}",)
+            raise
+
+    @contextmanager
+    def _made_writable(self, path: str) -> Iterator[None]:
+        """A directory can be renamed only by who may write to it; its mode is set back if that fails."""
+        with self.tree.parent(path) as (fd, name):
+            held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+        try:
+            found = os.fstat(held).st_mode
+            if not stat.S_ISDIR(found) or found & stat.S_IWUSR or os.geteuid() == 0:
+                yield
+                return
+            this = Path(f"/proc/self/fd/{held}")  # the very thing that we hold
+            this.chmod(found | stat.S_IRWXU)
+            try:
+                yield
+            except BaseException:
+                this.chmod(found)
+                raise
+        finally:
+            os.close(held)
+
+    def _kind(self, path: str) -> int | None:
+        try:
+            return stat.S_IFMT(self.tree.stat(path).st_mode)
+        except NotFound:
+            return None
+
+    def _hash(self, path: str) -> str | None:
+        """The hash of a file, or None when it cannot be read."""
+        try:
+            return hash_file(self.tree, path)[0]
+        except (Denied, BadRequest):
+            return None
+
+    def _mark(self, path: str) -> str:
+        found = self.tree.stat(path)
+        is_link = stat.S_ISLNK(found.st_mode)
+        return f"link:{self.tree.read_link(path)}" if is_link else f"ino:{found.st_ino}"
+
+    def _missing(self, path: str) -> list[str]:
+        """The directories on the way to a path, and itself, that do not exist."""
+        _, path, missing = locate(self.tree, path, follow=True)
+        kind = None if missing else self._kind(path)
+        if kind is None:
+            return [*missing, path]
+        if kind != stat.S_IFDIR:
+            raise Conflict(f"'{shown(path)}' is a file. Choose another name for the directory.")
+        return []
+
+    def _renaming(self, staging: Staging, path: str, to: str) -> Iterator[Step]:
+        yield from self._making_way(staging, to)
+        yield Step("rename", path, mark=self._mark(path), to=to)
+
+    def _copying(self, staging: Staging, path: str, to: str) -> Iterator[Step]:
+        name = staging.new_name()
+        with self.tree.parent(path) as (fd, last):
+            before = staging.calls.signature(fd, last)
+            left_out = staging.calls.copy(fd, last, staging.fd, name)
+            mark = f"ino:{staging.calls.look(staging.fd, name).st_ino}"
+        if left_out:
+            raise Conflict(
+                f"'{shown(path)}' cannot be moved here, since it holds '{shown(left_out[0])}', which is "
+                "neither a file nor a link. Remove that first."
+            )
+        yield from self._making_way(staging, to)
+        yield Step("put", to, name, mark)
+        yield Step("remove", path, mark=mark, expected=f"tree:{before}", to=to)
+
+    def _making_way(self, staging: Staging, to: str) -> Iterator[Step]:
+        _, _, missing = locate(self.tree, to, follow=False)
+        yield from (make_step(staging, each) for each in missing)
+        if self._kind(to) is not None:
+            yield Step("take", to, staging.new_name(), expected=self._mark(to))
+
+    def _told(self, path: str, kind: Literal["deleted", "moved"], to: str | None = None) -> list[FileChange]:
+        """What becomes of each file below a path that goes; of the path itself when that is all there is."""
+        files: list[Entry] = []
+        if self._kind(path) == stat.S_IFDIR:
+            below = (entry for entry in Walk(self.tree, path).entries() if entry.kind == "file")
+            files = list(islice(below, MOST_TOLD + 1))
+        if not files or len(files) > MOST_TOLD:
+            return [FileChange(to or path, kind, None, None, path if to else None)]
+        told = []
+        for entry in files:
+            before = self._hash(entry.path)
+            if to is None:
+                told.append(FileChange(entry.path, kind, before, None))
+            else:
+                now = to.rstrip("/") + entry.path[len(path.rstrip("/")) :]
+                told.append(FileChange(now, kind, before, before, entry.path))
+        return told

@@ -1,0 +1,276 @@
+"""What is in a directory, in order, a page at a time.
+
+The order is that of a walk which goes down into a directory right after naming
+it, names sorted. A cursor is the last path told: the next page goes on behind it
+whatever was made or removed meanwhile, and what was there all along is told
+exactly once. A page holds in memory what it tells and no more, however large the
+directories are; links are told, never followed; depth costs no descriptors.
+"""
+
+import base64
+import binascii
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from hutch.domain.errors import BadRequest
+from hutch.workspace.directory import Directory, as_house_error
+from hutch.workspace.files.ignore import GITIGNORE, MOST_BYTES, Ignores
+from hutch.workspace.values import Entry
+
+MOST_ENTRIES = 10_000  # on one page
+HELD_OPEN = 64  # levels; those above are found again when the walk returns to them
+SLACK = 1024
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+DIRECTORY = READ | os.O_DIRECTORY
+
+Hides = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries, and what to ask for the rest with, if there is any."""
+
+    entries: list[Entry]
+    cursor: str | None
+
+
+def list_page(
+    tree: Directory,
+    path: str = "",
+    *,
+    recursive: bool = False,
+    ignores: bool = False,
+    cursor: str | None = None,
+    limit: int = 1000,
+    hides: Hides = lambda name: False,
+) -> Page:
+    """The entries of a directory behind `cursor`; `ignores` leaves out what its `.gitignore` files do."""
+    if not 1 <= limit <= MOST_ENTRIES:
+        raise BadRequest(f"A page of {limit:,} entries cannot be had; ask for 1 to {MOST_ENTRIES:,}.")
+    walk = Walk(tree, path, recursive=recursive, ignores=ignores, room=limit + 1, hides=hides)
+    found = list(islice(walk.entries(_names(cursor) if cursor else ()), limit + 1))
+    if len(found) <= limit:
+        return Page(found, None)
+    last = found[limit - 1].path
+    return Page(found[:limit], _cursor(last[len(walk.start) + 1 :] if walk.start else last))
+
+
+def _cursor(path: str) -> str:
+    return base64.urlsafe_b64encode(os.fsencode(path)).decode()
+
+
+def _names(cursor: str) -> tuple[str, ...]:
+    try:
+        return tuple(os.fsdecode(base64.b64decode(cursor, altchars=b"-_", validate=True)).split("/"))
+    except (binascii.Error, ValueError):
+        raise BadRequest(
+            f"'{cursor[:80]}' is no cursor. Give the one that came with the last page."
+        ) from None
+
+
+@dataclass(slots=True)
+class _Level:
+    """A directory that the walk is in."""
+
+    path: str
+    fd: int | None  # None: closed for the time being
+    identity: tuple[int, int]
+    names: list[str]  # still to be told, the next one last
+    rules: Ignores | None
+    entered: str | None = None  # the first one, told on an earlier page
+
+
+class Walk:
+    """A walk over a directory, and those below it."""
+
+    def __init__(
+        self,
+        tree: Directory,
+        path: str,
+        *,
+        recursive: bool = True,
+        ignores: bool = False,
+        room: int | None = None,
+        hides: Hides = lambda name: False,
+    ) -> None:
+        self.tree = tree
+        self.start = path.rstrip("/")
+        self.recursive = recursive
+        self.room = room  # how many entries anybody will ask for
+        self.hides = hides
+        self._levels: list[_Level] = []
+        self._ignores = ignores
+
+    def entries(self, after: tuple[str, ...] = ()) -> Iterator[Entry]:
+        """All entries behind those names, which lead to the last one told."""
+        try:
+            self._begin(after[:1])
+            depth = 1
+            while self._levels:
+                level = self._levels[-1]
+                if not level.names:
+                    self._leave()
+                    continue
+                name = level.names.pop()
+                assert level.fd is not None
+                path = f"{level.path}/{name}" if level.path else name
+                if name == level.entered:
+                    if self.recursive:
+                        self._enter(level, name, path, after[depth : depth + 1])
+                        depth += 1
+                    continue
+                entry = _entry(level.fd, name, path)
+                if entry is None:
+                    continue
+                yield entry
+                if self.room is not None:
+                    self.room -= 1
+                if self.recursive and entry.kind == "directory":
+                    self._enter(level, name, path, ())
+        except OSError as error:
+            raise as_house_error(error, self.start) from None
+        finally:
+            while self._levels:
+                self._close(self._levels.pop())
+
+    def _begin(self, after: tuple[str, ...]) -> None:
+        fd = self.tree.open(self.start, os.O_RDONLY | os.O_DIRECTORY)
+        rules = None
+        if self._ignores:
+            rules, above = Ignores(), ""
+            for name in self.start.split("/") if self.start else []:
+                with self.tree.below(above) as directory:
+                    rules = rules.enter(above, _gitignore(directory.fd))
+                above = f"{above}/{name}" if above else name
+        self._push(fd, self.start, rules, after)
+        top = os.fstat(self.tree.fd)
+        level = self._levels[0]
+        if level.identity == (top.st_dev, top.st_ino):
+            level.names = [name for name in level.names if not self.hides(name)]
+
+    def _enter(self, level: _Level, name: str, path: str, after: tuple[str, ...]) -> None:
+        assert level.fd is not None
+        try:
+            fd = os.open(name, DIRECTORY, dir_fd=level.fd)
+        except OSError:  # gone or something else by now, or we may not look into it
+            return
+        if len(self._levels) >= HELD_OPEN:
+            os.close(level.fd)
+            level.fd = None
+        self._push(fd, path, level.rules, after)
+
+    def _push(self, fd: int, path: str, rules: Ignores | None, after: tuple[str, ...]) -> None:
+        at = os.fstat(fd)
+        level = _Level(path, fd, (at.st_dev, at.st_ino), [], rules)
+        self._levels.append(level)
+        if rules is not None:
+            level.rules = rules.enter(path, _gitignore(fd))
+        level.names = self._scan(level, fd, after[0] if after else "")
+        level.names.reverse()
+        if after and level.names and level.names[-1] == after[0]:
+            level.entered = after[0]
+
+    def _scan(self, level: _Level, fd: int, first: str) -> list[str]:
+        """The names from `first` on in order, as many as can be asked for."""
+        names: list[str] = []
+        rules, above = level.rules, f"{level.path}/" if level.path else ""
+        if rules is None and self.room is None:
+            return sorted(name for name in os.listdir(fd) if name >= first)
+        most = (self.room or 0) + 1 if self.room is not None else None
+        with os.scandir(fd) as found:
+            for entry in found:
+                name = entry.name
+                if name < first or (
+                    rules is not None and rules.match(above + name, entry.is_dir(follow_symlinks=False))
+                ):
+                    continue
+                names.append(name)
+                if most is not None and len(names) > most + SLACK:
+                    names.sort()
+                    del names[most:]
+        names.sort()
+        return names if most is None else names[:most]
+
+    def _leave(self) -> None:
+        """Go back up, to the very directory that we came from."""
+        left = self._levels.pop()
+        if not self._levels or self._levels[-1].fd is not None:
+            self._close(left)
+            return
+        level = self._levels[-1]
+        assert left.fd is not None
+        try:
+            level.fd = os.open("..", DIRECTORY, dir_fd=left.fd)
+        except OSError:
+            level.fd = None
+        self._close(left)
+        if level.fd is not None and _identity(level.fd) != level.identity:
+            os.close(level.fd)
+            level.fd = None
+        if level.fd is None:
+            self._find_again()
+
+    def _find_again(self) -> None:
+        """Somebody moved what we were in: go down once more by name, as far as the same directories lead."""
+        held = max(at for at, level in enumerate(self._levels) if level.fd is not None)
+        for at in range(held + 1, len(self._levels)):
+            above, level = self._levels[at - 1], self._levels[at]
+            assert above.fd is not None
+            try:
+                level.fd = os.open(level.path.rpartition("/")[2], DIRECTORY, dir_fd=above.fd)
+            except OSError:
+                level.fd = None
+            if level.fd is None or _identity(level.fd) != level.identity:
+                for gone in self._levels[at:]:
+                    self._close(gone)
+                del self._levels[at:]
+                return
+            if at - 1 > held:
+                self._close(above)
+
+    @staticmethod
+    def _close(level: _Level) -> None:
+        if level.fd is not None:
+            os.close(level.fd)
+            level.fd = None
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+def _gitignore(fd: int) -> bytes | None:
+    """What a directory's `.gitignore` says; git follows no link there either."""
+    try:
+        file = os.open(GITIGNORE, READ, dir_fd=fd)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+            return None
+        return os.read(file, MOST_BYTES)
+    finally:
+        os.close(file)
+
+
+KINDS: dict[int, Literal["file", "directory", "link", "other"]] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "directory",
+    stat.S_IFLNK: "link",
+}
+
+
+def _entry(fd: int, name: str, path: str) -> Entry | None:
+    try:
+        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        kind = KINDS.get(found.st_mode & 0o170000, "other")
+        target = os.readlink(name, dir_fd=fd) if kind == "link" else None
+    except OSError:  # gone by now
+        return None
+    return Entry(path, kind, found.st_size, found.st_mode & 0o7777, found.st_mtime_ns, target)

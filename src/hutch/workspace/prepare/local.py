@@ -1,0 +1,238 @@
+"""A repository on this machine, read from inside a jail.
+
+Its `.git` belongs to whoever wrote it: settings, filters, hooks and a file
+monitor named there are programs, and git on the host would run them. So git runs
+where it can do no harm, with the repository in front of it to be read only, and
+what it tells is checked. Objects flow straight into the mirror, where git on the
+host examines every one.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
+from hutch.forge.git import Git, GitFailed, strictness
+from hutch.forge.mirror import COMMIT, keep, make, replace_tags, unknown_revision
+from hutch.forge.progress import OnProgress
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.jail import open_jail
+from hutch.jail.place import Place
+from hutch.jail.policy import LONGEST_TIMEOUT_S, TOOL
+from hutch.jail.seam import Finished, Jail, Reader
+from hutch.workspace.prepare.removal import discard
+from hutch.workspace.prepare.source import Head, Layout
+
+REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
+SAFE = {
+    "safe.directory": "*",  # whose files they are does not matter in here
+    "core.fsmonitor": "false",
+    "core.checkStat": "minimal",  # the owner may seem to be another
+    "core.trustctime": "false",
+    "filter.lfs.clean": "",
+    "filter.lfs.process": "",
+    "filter.lfs.required": "false",
+    "pack.threads": "1",
+    "pack.window": "0",  # what is packed already stays as small as it is; for the rest, speed counts
+    "pack.compression": "1",
+    "gc.auto": "0",
+}
+ENVIRONMENT = {
+    "GIT_CONFIG_COUNT": str(len(SAFE)),
+    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(SAFE)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(SAFE.values())},
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+MOST_TAGS, MOST_KNOWN = 2000, 256
+LISTING_BYTES = 64 * 1024 * 1024
+
+
+class Local:
+    """A repository with a jail around it. What it answers is checked here, and nowhere trusted."""
+
+    def __init__(self, jail: Jail, layout: Layout) -> None:
+        self._jail = jail
+        self._root = layout.root
+        self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
+        # What points to other directories does so from where it really is.
+        self._cwd = str(layout.root) if layout.elsewhere else None
+
+    async def head(self, revision: str | None) -> Head:
+        """The commit of a branch, tag or id; None asks for what is checked out."""
+        name = revision or "HEAD"
+        asked = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        commit = asked.stdout.decode(errors="replace").strip()
+        if asked.exit_code != 0 or not COMMIT.fullmatch(commit):
+            raise await self._refusal(revision, commit)
+        of_head = ("symbolic-ref", "--quiet", "HEAD")
+        told = await self._run(*(("rev-parse", "--symbolic-full-name", name) if revision else of_head))
+        ref = told.stdout.decode("utf-8", "surrogateescape").strip()
+        is_branch = REF.fullmatch(ref) and ref.startswith("refs/heads/")
+        return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self._origin())
+
+    async def pack(self, git: Git, mirror: Path, commit: str, *, on_progress: OnProgress | None) -> None:
+        """Bring the commit with its history and its tags into the mirror."""
+        shallow = await self._shallow()
+        if shallow != _lines(mirror / "shallow"):
+            await asyncio.to_thread(discard, mirror)  # history was cut, or is whole again: begin anew
+        await make(git, mirror)
+        if shallow:
+            (mirror / "shallow").write_text("".join(f"{id}\n" for id in shallow))
+        tags = await self._tags(commit)
+        wishes = [commit, *tags.values(), "--not", *await self._known(git, mirror)]
+        await self._transfer(git, mirror, wishes, on_progress)
+        try:
+            await git.run("rev-list", "--objects", "--quiet", commit, "--not", "--all", git_dir=mirror)
+        except GitFailed as error:
+            raise BadRequest(
+                f"{self._root} lacks objects of {commit[:12]}: {_last_line(error.said)}. "
+                "`git fsck` there tells more."
+            ) from None
+        await replace_tags(git, mirror, tags)
+        await keep(git, mirror, commit, commit)
+
+    async def changes(self) -> list[str]:
+        """Paths that differ from what is committed, or are new and not ignored; with a slash, all below."""
+        listed = await self._run(
+            *("status", "--porcelain=v2", "-z", "--untracked-files=all"),
+            *("--ignore-submodules=all", "--no-renames"),
+        )
+        if listed.exit_code != 0:
+            raise BadRequest(f"git cannot tell what changed in {self._root}: {_said(listed)}.")
+        if listed.truncated:
+            raise BadRequest(f"{self._root} has too many changed files to bring along. Commit some.")
+        paths = []
+        for line in listed.stdout.split(b"\0"):
+            before = {b"1 ": 8, b"u ": 10, b"? ": 1}.get(line[:2])
+            if before is not None and line.count(b" ") >= before:
+                paths.append(os.fsdecode(line.split(b" ", before)[before]))
+        return paths
+
+    async def _transfer(
+        self, git: Git, mirror: Path, wishes: list[str], on_progress: OnProgress | None
+    ) -> None:
+        packing = await self._jail.spawn(
+            [*self._git, "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset"],
+            stdin="".join(f"{wish}\n" for wish in wishes).encode(),
+            env=ENVIRONMENT,
+            cwd=self._cwd,
+        )
+        assert packing.stdout is not None and packing.stderr is not None
+        listening = asyncio.ensure_future(_tail(packing.stderr))
+        try:
+            os.set_blocking(packing.stdout.fd, True)  # read by git itself, not by us
+            await git.run(
+                *("index-pack", "--stdin", strictness(), "-v"),
+                git_dir=mirror,
+                stdin=packing.stdout.fd,
+                on_progress=on_progress,
+                timeout_s=LONGEST_TIMEOUT_S,
+            )
+        except GitFailed as error:
+            said = await listening if (await packing.wait()).code else error.said
+            raise BadRequest(
+                f"{self._root} holds objects that git refuses: {_last_line(said)}. `git fsck` tells more."
+            ) from None
+        finally:
+            listening.cancel()
+            await packing.kill()
+            packing.close()
+
+    async def _known(self, git: Git, mirror: Path) -> list[str]:
+        """Commits that the mirror has and the repository too, so that they need not come again."""
+        words = ("for-each-ref", f"--count={MOST_KNOWN}", "--format=%(objectname)")
+        have = (await git.run(*words, git_dir=mirror)).decode().split()
+        if not have:
+            return []
+        asked = await self._run("cat-file", "--batch-check", stdin="".join(f"{id}\n" for id in have).encode())
+        there = [line.split(" ") for line in asked.stdout.decode(errors="replace").split("\n")]
+        return [id for id, *rest in there if id in have and rest and rest[0] in ("commit", "tag")]
+
+    async def _run(self, *words: str, stdin: bytes | None = None) -> Finished:
+        return await self._jail.run(
+            [*self._git, *words],
+            stdin=stdin,
+            env=ENVIRONMENT,
+            cwd=self._cwd,
+            timeout_s=LONGEST_TIMEOUT_S,
+            limits=replace(self._jail.policy.limits, output_bytes=LISTING_BYTES),
+        )
+
+    async def _refusal(self, revision: str | None, answer: str) -> HutchError:
+        looked = await self._run("rev-parse", "--git-dir")
+        if looked.exit_code is None:
+            return Unavailable(f"git was stopped while it read {self._root}: {looked.limit_hit}.")
+        if looked.exit_code != 0:
+            return BadRequest(f"{self._root} is no repository that git can read: {_said(looked)}.")
+        if re.fullmatch(r"[0-9a-f]{64}", answer):
+            return BadRequest(f"{self._root} names its objects by SHA-256. Only SHA-1 is supported.")
+        listed = await self._run("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags")
+        names = listed.stdout.decode(errors="replace").split("\n")[:-1]
+        if revision is not None:
+            return unknown_revision(str(self._root), revision, names)
+        if names:
+            shown = ascii(", ".join(names[:5]))[1:-1]
+            return NotFound(f"{self._root} has nothing checked out. Name a branch: {shown}.")
+        return Conflict(f"{self._root} is empty: it has no commit yet. Commit something first.")
+
+    async def _origin(self) -> str | None:
+        asked = await self._run("config", "--get", "remote.origin.url")
+        told = asked.stdout.decode(errors="replace").strip()
+        try:
+            return parse_repo_url(told).shown if told else None
+        except BadRequest:
+            return None
+
+    async def _tags(self, commit: str) -> dict[str, str]:
+        shape = ("--format=%(objectname) %(refname)", f"--count={MOST_TAGS}")
+        listed = await self._run("for-each-ref", *shape, f"--merged={commit}", "refs/tags")
+        tags = {}
+        for line in listed.stdout.decode("utf-8", "surrogateescape").split("\n"):
+            id, _, ref = line.partition(" ")
+            if COMMIT.fullmatch(id) and REF.fullmatch(ref) and ref.startswith("refs/tags/"):
+                tags[ref] = id
+        return tags
+
+    async def _shallow(self) -> list[str]:
+        where = os.fsdecode((await self._run("rev-parse", "--git-path", "shallow")).stdout).strip()
+        told = await self._jail.run(["cat", "--", where], cwd=self._cwd)
+        lines = told.stdout.decode(errors="replace").split("\n") if told.exit_code == 0 else []
+        return sorted(line for line in lines if COMMIT.fullmatch(line))
+
+
+@asynccontextmanager
+async def open_local(layout: Layout, scratch: Path) -> AsyncIterator[Local]:
+    """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
+    beside = (layout.root, *layout.elsewhere) if layout.elsewhere else ()
+    async with open_jail(Place(layout.root, scratch, beside=beside), replace(TOOL, writable=False)) as jail:
+        yield Local(jail, layout)
+
+
+async def _tail(stream: Reader) -> str:
+    """The last of what a program says, all of which has to be read."""
+    said = b""
+    while data := await stream.read():
+        said = (said + data)[-4096:]
+    return said.decode(errors="replace")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except FileNotFoundError:
+        return []
+
+
+def _said(finished: Finished) -> str:
+    return _last_line(finished.stderr.decode(errors="replace"))
+
+
+def _last_line(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return ascii(lines[-1][:300])[1:-1].removeprefix("fatal: ") if lines else "it did not say why"

@@ -1,0 +1,1 @@
+"""Every state of a workspace: taken, compared, restored, collected."""

@@ -1,0 +1,174 @@
+"""What the last look at a tree found, so that the next one need not read it again.
+
+One listing for each directory, kept in memory and in a file that only grows until
+it is worth writing anew. Listings count from the line that names the snapshot they
+belong to; if that snapshot is gone, so may be the objects, and nothing counts.
+The file is the host's own: what the jail does cannot reach it. It is a cache: torn,
+or old, it is put aside and made again.
+"""
+
+import marshal
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hutch.workspace.snapshots.layout import Absent, Branch, Item, Leaf
+from hutch.workspace.snapshots.walk import Key
+
+MAGIC = b"hutch listings 1\n"
+MARSHAL = 4  # a version of the format that every Python since 3.4 reads
+FRAME = struct.Struct(">II")
+Anchor = tuple[int, str]  # a snapshot: its number and commit
+SHAPES = (Leaf, Branch, Absent)
+Flat = tuple[Any, ...]  # a listing as plain tuples, which is all that marshal writes
+GROWN = 4  # times what is in use, and at least this many bytes, before the file is written anew
+GROWN_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Listing:
+    """One directory as it was found."""
+
+    keys: dict[str, Key]  # of files whose next change is sure to show
+    items: dict[str, Item]
+    branch: Branch
+    context: bytes  # which rules were in force
+    children: frozenset[str]  # directories that have listings of their own
+    unsettled: bool = False  # something in it has no key
+    whiteouts: frozenset[str] = frozenset()  # what hides a name of the directory below an overlay
+    opaque: bool = False
+    below: Branch | None = None  # that directory
+
+
+class StatCache:
+    """Records by path, and the file that they outlive the process in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.listings: dict[str, Listing] = {}
+        self.anchor: Anchor | None = None
+        self._identity: tuple[int, int, int] | None = None
+        self._live_bytes = 0
+
+    def refresh(self, anchored: Callable[[int, str], bool]) -> None:
+        """Look whether somebody else has written; forget everything unless its snapshot is still kept."""
+        if self._identity is None or self._identity != _identity(self.path):
+            self.listings, self.anchor = _load(self.path)
+            self._identity = _identity(self.path)
+            self._live_bytes = self._identity[1] if self._identity else 0
+        if self.anchor is None or not anchored(*self.anchor):
+            self.listings, self.anchor = {}, None
+
+    def update(self, changed: Mapping[str, Listing | None], anchor: Anchor) -> None:
+        """Note what has changed since, as part of that snapshot."""
+        for path, listing in changed.items():
+            if listing is None:
+                self.listings.pop(path, None)
+            else:
+                self.listings[path] = listing
+        anew = self.anchor is None or self._identity is None
+        length = self._identity[1] if self._identity else 0
+        self.anchor = anchor
+        if anew or length > max(GROWN * self._live_bytes, GROWN_BYTES):
+            temporary = self.path.with_name(self.path.name + ".new")
+            temporary.write_bytes(b"".join((MAGIC, *frames(self.listings.items()), frame(anchor))))
+            temporary.rename(self.path)
+            self._identity = _identity(self.path)
+            self._live_bytes = self._identity[1] if self._identity else 0
+        else:
+            with self.path.open("ab") as file:
+                file.write(b"".join((*frames(changed.items()), frame(anchor))))
+            self._identity = _identity(self.path)
+
+
+def frames(listings: Iterable[tuple[str, Listing | None]]) -> Iterator[bytes]:
+    for path, listing in listings:
+        yield frame((path, None if listing is None else flat(listing)))
+
+
+def unframed(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
+    """What is written at a place, and where the next begins; ValueError when it is torn."""
+    if at + FRAME.size > len(data):
+        raise ValueError("torn")
+    length, crc = FRAME.unpack(data[at : at + FRAME.size])
+    body = data[at + FRAME.size : at + FRAME.size + length]
+    if len(body) != length or zlib.crc32(body) != crc:
+        raise ValueError("torn")
+    return marshal.loads(body), at + FRAME.size + length
+
+
+def unflat(flat: Flat) -> Listing:
+    keys, items, branch, context, children, unsettled, whiteouts, opaque, below = flat
+    return Listing(
+        keys=keys,
+        items={name: SHAPES[kind](*rest) for name, (kind, *rest) in items.items()},
+        branch=Branch(*branch),
+        context=context,
+        children=children,
+        unsettled=unsettled,
+        whiteouts=whiteouts,
+        opaque=opaque,
+        below=None if below is None else Branch(*below),
+    )
+
+
+def flat(listing: Listing) -> Flat:
+    return (
+        listing.keys,
+        {name: (SHAPES.index(type(item)), *item) for name, item in listing.items.items()},
+        tuple(listing.branch),
+        listing.context,
+        listing.children,
+        listing.unsettled,
+        listing.whiteouts,
+        listing.opaque,
+        None if listing.below is None else tuple(listing.below),
+    )
+
+
+def frame(value: Any) -> bytes:
+    body = marshal.dumps(value, MARSHAL)
+    return FRAME.pack(len(body), zlib.crc32(body)) + body
+
+
+def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}, None
+    if not data.startswith(MAGIC):
+        return {}, None
+    settled: dict[str, Flat] = {}
+    waiting: dict[str, Flat | None] = {}
+    anchor: Anchor | None = None
+    at = good = len(MAGIC)
+    while at < len(data):
+        try:
+            value, at = unframed(data, at)
+        except ValueError:
+            break
+        if isinstance(value[0], int):
+            for name, found in waiting.items():
+                if found is None:
+                    settled.pop(name, None)
+                else:
+                    settled[name] = found
+            waiting, anchor, good = {}, value, at
+        else:
+            waiting[value[0]] = value[1]
+    if good < len(data):
+        os.truncate(path, good)  # what is added next must not stand behind half of something
+    return {name: unflat(found) for name, found in settled.items()}, anchor
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
