@@ -13,7 +13,7 @@ from hutch.llm.retry import Patience
 from hutch.llm.seam import Model
 from hutch.settings import Loaded, user_environment
 
-__all__ = ["Choice", "Model", "access", "choose_model", "keys", "redactor"]
+__all__ = ["Choice", "Model", "access", "choose_model", "keys", "parse_model_name", "redactor"]
 
 OFFLINE = Path(hutch.llm.__file__).with_name("offline.json")
 

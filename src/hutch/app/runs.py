@@ -1,5 +1,6 @@
 """A run of the agent in this process: everything it needs is opened here, and closed when it is over."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -75,6 +76,7 @@ class Job:
     model: str | None = None
     limits: RunLimits = field(default_factory=RunLimits)
     network: tuple[str, ...] = ()
+    record: Path | None = None  # where the model's replies are kept as a cassette
 
 
 @dataclass(slots=True)
@@ -153,8 +155,12 @@ async def open_run(
 ) -> AsyncIterator[Opened]:
     """Open all that a run needs: the log, the workspace, the jail, the model."""
     async with AsyncExitStack() as stack:
-        model, choice = await models.choose_model(loaded, job.model or loaded.settings.model)
-        stack.push_async_callback(model.close)
+        wanted = job.model or loaded.settings.model
+        if wanted is not None:
+            models.parse_model_name(wanted)  # a slip shall not wait for a workspace
+        # A client library takes long to load: meanwhile the rest is made ready.
+        choosing = asyncio.ensure_future(models.choose_model(loaded, wanted, record=job.record))
+        stack.callback(choosing.cancel)
         log = await stack.enter_async_context(records.event_log(loaded.paths))
         session_id, entries = resume or (new_session_id(), ())
         before = started(entries) if entries else None
@@ -176,6 +182,8 @@ async def open_run(
         jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
         shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
         stack.push_async_callback(shells.close)
+        model, choice = await choosing
+        stack.push_async_callback(model.close)
         redactor = models.redactor(loaded)
         own = Path(loaded.paths.config_file).parent / "personas"
         persona = load_persona(

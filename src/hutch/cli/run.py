@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,6 +44,9 @@ def run_command(
     net: Annotated[
         list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
     ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the model's replies as a cassette.")
+    ] = None,
     pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
     as_json: Json = False,
 ) -> int:
@@ -64,6 +68,7 @@ def run_command(
         model=model,
         limits=limits,
         network=tuple(net or ()),
+        record=record,
     )
     return asyncio.run(_run(job, JsonLines() if as_json else Screen(), deliver=pr))
 
