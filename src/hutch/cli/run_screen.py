@@ -40,6 +40,7 @@ class Screen:
         self._clean: CleanStream | None = None
         self._in_line = False  # something was written that is not ended by a newline
         self._progress = False
+        self._said = ""  # what the model said last
 
     def progress(self, progress: Progress) -> None:
         if os.isatty(2):
@@ -67,6 +68,7 @@ class Screen:
     def event(self, event: events.Event) -> None:
         match event:
             case events.ModelReplied():
+                self._said = event.text
                 if self._clean:
                     self._write(self._clean.end())
                 self._end_line()
@@ -90,7 +92,7 @@ class Screen:
     def end(self, worked: runs.Worked, change: runs.Change | None, opened: runs.Opened) -> None:
         ended = worked.ended
         self._line("")
-        if worked.summary:
+        if worked.summary and worked.summary.strip() != self._said.strip():
             self._line(_visible(worked.summary.strip(), lines=True))
         if worked.tests:
             self._line(f"tests: {worked.tests.text().splitlines()[0]}")
