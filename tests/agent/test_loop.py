@@ -221,3 +221,15 @@ async def test_halves_of_letters_are_mended_before_they_are_kept(tmp_path: Path)
         log = [entry.event for entry in await entries(bench.log, bench.session_id)]
     assert worked.ended.outcome == "done"
     assert next(event.text for event in log if isinstance(event, events.ModelReplied)) == "\U0001f600 \ufffd"
+
+
+async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
+    def think(request: Request) -> Said:
+        if "One more thing." in str(request.messages):
+            return Said("That too.")
+        bench.inbox.append("One more thing.")
+        return Said(calls=(call("finish", title="Done"),))
+
+    async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+    assert (worked.summary, worked.ended.turns) == ("That too.", 2)

@@ -16,23 +16,18 @@ from hutch.agent.approval import Approvals
 from hutch.agent.asking import OnDelta, ask, replied
 from hutch.agent.compaction import due, possible, summarised
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.guard import LoopGuard
 from hutch.agent.limits import RunLimits, Spent, too_long
 from hutch.agent.plain import whole
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
+from hutch.agent.using import Using
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
     ContextCompacted,
     Event,
-    FileChanged,
     MessageSent,
-    RanTests,
     RunEnded,
-    SnapshotTaken,
-    ToolCalled,
-    ToolReturned,
 )
 from hutch.domain.redaction import Redactor
 from hutch.llm.price import cost_usd
@@ -65,16 +60,14 @@ class Run:
     told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
     inbox: list[str] = field(default_factory=list)  # what people said meanwhile
     verify: Verify | None = None  # the last word, when the tests were not run since the last change
-    tests_ok: bool | None = None  # of the last whole run of the tests since anything could have changed
     verdict: Report | None = None  # what the last word was
-    conclusion: ToolResult | None = None  # what the model finished with
-    snapshot: int = 0  # the newest
-    _first: int = 0  # the snapshot before it all
-    _guard: LoopGuard = field(default_factory=LoopGuard)
-    _stuck: str = ""
+    snapshot: int = 0  # the one before it all
+    using: Using = field(init=False)
 
     def __post_init__(self) -> None:
-        self._first = self.snapshot
+        self.using = Using(
+            self.run_id, self.toolbox, self.context, self.approvals, self._write, self.snapshot
+        )
         self.approvals.roots = (self.context.jail.workspace, *self.context.jail.policy.also_at)
 
     async def go(self) -> RunEnded:
@@ -98,28 +91,30 @@ class Run:
     async def _work(self) -> tuple[Outcome, str]:
         await self._settle()
         while True:
-            if self.conclusion is not None:
+            if self.using.conclusion is not None and not self.inbox:
                 return await self._conclude()
-            if sentence := self._stuck or self.spent.over(self.limits):
+            self.using.conclusion = None  # somebody has more to say
+            if sentence := self.using.stuck or self.spent.over(self.limits):
                 return "limit_reached", sentence
             await self._listen()
             if due(self.conversation, self.model):
                 await self._compact()
             reply = await self._ask()
             if reply.calls:
-                await self._use(reply.calls)
+                await self.using.use(reply.calls)
             elif reply.finish == "length":
                 await self._write(MessageSent(author="hutch", text=f"Your reply was cut off. {GO_ON}"))
             elif reply.finish == "refused":
                 return "failed", f"{self.model.name} refuses to go on. {reply.text}".strip()
             else:
-                self.conclusion = ToolResult(reply.text)
+                self.using.conclusion = ToolResult(reply.text)
 
     async def _conclude(self) -> tuple[Outcome, str]:
-        if self.tests_ok is None and self.verify is not None:
+        passed = self.using.tests_ok
+        if passed is None and self.verify is not None:
             self.verdict = await self.verify()
-            self.tests_ok = self.verdict.ok if self.verdict else None
-        return ("tests_failing", "The tests fail.") if self.tests_ok is False else ("done", "")
+            passed = self.verdict.ok if self.verdict else None
+        return ("tests_failing", "The tests fail.") if passed is False else ("done", "")
 
     async def _ask(self) -> Reply:
         """The next reply; when the conversation is too long after all, that of a shorter one."""
@@ -142,7 +137,8 @@ class Run:
 
     async def _compact(self) -> None:
         """Make the conversation short."""
-        changed = await self.context.workspace.changes(self._first, self.snapshot)
+        now = await self.context.workspace.snapshot("before the conversation is made short")
+        changed = await self.context.workspace.changes(self.snapshot, now.id)
         files = {each.path: "changed" for each in changed} | self.conversation.files
         specs = self.toolbox.specs
         made = await summarised(self.conversation, self.model, self.system, specs, files)
@@ -171,110 +167,24 @@ class Run:
             if isinstance(given := self.toolbox.parse(call.tool, call.arguments), Arguments):
                 self.approvals.remember(call.tool, given)
         for call in [call for call in past.waiting.values() if call.id in past.begun]:
-            await self._write(self._returned(call, ToolResult(INTERRUPTED, ok=False), 0.0))
+            await self._write(self.using.returned(call, ToolResult(INTERRUPTED, ok=False)))
         if past.waiting:
-            await self._use(tuple(past.waiting.values()))
+            await self.using.use(tuple(past.waiting.values()))
         match past.last:
-            case Call() as call if self.conclusion is None:
+            case Call() as call if self.using.conclusion is None:
                 given = self.toolbox.parse(call.tool, call.arguments)
                 if isinstance(given, Arguments):
-                    self.conclusion = await self.toolbox.use(call.tool, given, self.context)
+                    self.using.conclusion = await self.toolbox.use(call.tool, given, self.context)
             case str() as text:
-                self.conclusion = ToolResult(text)
-        if self.conclusion is None:
+                self.using.conclusion = ToolResult(text)
+        if self.using.conclusion is None:
             await self._write(MessageSent(author="hutch", text=RESUMED))
-
-    async def _use(self, calls: Sequence[Call]) -> None:
-        """Use tools in order; neighbours that only read run side by side."""
-        group: list[Call] = []
-        for call in calls:
-            if group and not (self.toolbox.parallel(call.tool) and self.toolbox.parallel(group[-1].tool)):
-                await self._use_together(group)
-                group = []
-            group.append(call)
-        await self._use_together(group)
-
-    async def _use_together(self, calls: Sequence[Call]) -> None:
-        await self._write(
-            *(
-                ToolCalled(run_id=self.run_id, call_id=call.id, tool=call.tool, arguments=call.arguments)
-                for call in calls
-            )
-        )
-        for call, (result, duration_s) in zip(calls, await self._results(calls), strict=True):
-            facts = [*self._facts(call, result), *await self._kept(call)]
-            await self._write(*facts, self._returned(call, result, duration_s))
-
-    async def _results(self, calls: Sequence[Call]) -> list[tuple[ToolResult, float]]:
-        if len(calls) == 1:
-            return [await self._use_one(calls[0])]
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._use_one(call)) for call in calls]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # one is enough to end the run, and has a message
-        return [task.result() for task in tasks]
-
-    async def _use_one(self, call: Call) -> tuple[ToolResult, float]:
-        began = time.monotonic()
-        given = self.toolbox.parse(call.tool, call.arguments)
-        if isinstance(given, Arguments):
-            refusal = await self.approvals.check(call, given, self._write)
-            given = refusal or await self.toolbox.use(call.tool, given, self.context)
-        if call.tool == "finish" and given.ok:
-            self.conclusion = given
-        return given, time.monotonic() - began
-
-    def _facts(self, call: Call, result: ToolResult) -> list[Event]:
-        """What happened in a call beside its result."""
-        facts: list[Event] = [
-            FileChanged(
-                path=change.path,
-                kind=change.kind,
-                before=change.before,
-                after=change.after,
-                moved_from=change.moved_from,
-                call_id=call.id,
-            )
-            for change in result.changes
-        ]
-        if tests := result.data.get("tests"):
-            partial = result.data.get("partial", False)
-            self.tests_ok = None if partial and tests["ok"] else bool(tests["ok"])
-            facts.append(RanTests(run_id=self.run_id, **tests))
-        return facts
-
-    async def _kept(self, call: Call) -> list[Event]:
-        """A snapshot after whatever may have changed something, if it did."""
-        if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
-            return []
-        taken = await self.context.workspace.snapshot(f"after {call.tool}")
-        if taken.id == self.snapshot:
-            return []
-        self.snapshot = taken.id
-        self._guard.changed()
-        if call.tool != "run_tests":
-            self.tests_ok = None
-        return [SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)]
-
-    def _returned(self, call: Call, result: ToolResult, duration_s: float) -> ToolReturned:
-        word, stop = self._guard.seen(call.tool, call.arguments, result.text, ok=result.ok)
-        if stop:
-            self._stuck = f"It went in circles: {call.tool} gave the same result again and again."
-        return ToolReturned(
-            run_id=self.run_id,
-            call_id=call.id,
-            tool=call.tool,
-            ok=result.ok,
-            text=f"{result.text}\n\n{word}".strip() if word else result.text,
-            duration_s=round(duration_s, 6),
-        )
 
     async def _listen(self) -> None:
         """Hear what people have said meanwhile."""
         said, self.inbox[:] = list(self.inbox), []
         if said:
-            self._guard.changed()
+            self.using.guard.changed()
             await self._write(*(MessageSent(author="user", text=self.redactor.clean(text)) for text in said))
 
     async def _write(self, *events: Event) -> None:

@@ -137,10 +137,11 @@ async def _work(
     )
     ended = await run.go()
     last = await context.workspace.snapshot("after the run")
-    if last.id != run.snapshot:
+    if last.id != run.using.snapshot:
         await bench.append([SnapshotTaken(snapshot=last.id, tree=last.tree, reason=last.reason)])
-    data = run.conclusion.data if run.conclusion else {}
-    text = run.conclusion.text if run.conclusion and not data else str(data.get("summary", ""))
+    conclusion = run.using.conclusion
+    data = conclusion.data if conclusion else {}
+    text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
     title = str(data.get("title") or _first_line(conversation.task))
     return Worked(ended, title, text, first, last, run.verdict)
 
