@@ -7,10 +7,18 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.mirror import make
-from hutch.workspace.prepare.base import Wanted, base_key, find_base, lock_path, make_base, tree_path
+from hutch.workspace.prepare.base import (
+    Wanted,
+    base_key,
+    find_base,
+    lock_path,
+    make_base,
+    open_index,
+    tree_path,
+)
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home
-from tests.forge.repositories import git
+from tests.forge.repositories import commit_tree, git, make_repository
 from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +99,42 @@ async def test_attributes_of_the_repository_run_nothing(home: Home, tmp_path: Pa
     git(mirror, "config", "core.hooksPath", str(tmp_path))
     await make_base(home, HOST, mirror, "key", wanted(mirror))
     assert not proof.exists()
-    assert (tree_path(home, "key") / "a.crlf").read_bytes() == b"1\r\n2\r\n"  # as its people see it
+    assert (tree_path(home, "key") / "a.crlf").read_bytes() == b"1\n2\n"
+
+
+async def test_attributes_of_the_repository_convert_nothing(home: Home, tmp_path: Path) -> None:
+    """Snapshots hold what is on disk: a file written otherwise than committed would count as changed."""
+    rules = (
+        "*.crlf text eol=crlf\n*.id ident\n*.utf text working-tree-encoding=UTF-16\n"
+        "*.old crlf=input\nboth.txt text=auto eol=crlf\n"
+    )
+    files = {"a.crlf": b"1\n2\n", "b.id": b"$Id$\n", "c.utf": "héllo\n".encode("utf-16"), "both.txt": b"x\n"}
+    make_repository(tmp_path / "project", {".gitattributes": rules, "sub/.gitattributes": rules, **files})
+    record = await prepare(home, "a", tmp_path / "project", git=HOST, options=COPY)
+    tree, base = home.workspace("a") / "tree", open_index(home, record.base)
+    committed = git(tmp_path / "project", "rev-parse", "HEAD^{tree}")
+    assert base.top.files is not None and base.top.files.hex() == committed
+    assert {name: (tree / name).read_bytes() for name in ("a.crlf", "b.id", "both.txt")} == {
+        name: files[name] for name in ("a.crlf", "b.id", "both.txt")
+    }
+    assert (tree / "c.utf").read_bytes() == "héllo\n".encode()  # as the blob has it
+    for path in tree.rglob("*"):
+        if path.is_file() and ".git" not in path.parts:
+            os.utime(path, (1, 1))  # so that git reads them all
+    assert git(tree, "status", "--porcelain") == ""
+
+
+async def test_trees_of_old_tools_are_checked_out(home: Home, tmp_path: Path) -> None:
+    """Modes that git no longer writes and empty directories give a tree another id, not other files."""
+    project = tmp_path / "project"
+    make_repository(project, {"a": "1"})
+    blob, empty = git(project, "rev-parse", "HEAD:a"), git(project, "mktree", stdin=b"")
+    entries = ((b"100664", b"a", blob), (b"040000", b"d", empty))
+    raw = b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(id)) for mode, name, id in entries)
+    tree = git(project, "hash-object", "-t", "tree", "-w", "--literally", "--stdin", stdin=raw)
+    commit_tree(project, tree)
+    record = await prepare(home, "a", project, git=HOST, options=COPY)
+    assert content(home.workspace("a") / "tree") == {"a": b"1"} and record.mode == "copy"
 
 
 async def test_a_copy_leaves_it_as_it_was(home: Home, tmp_path: Path) -> None:

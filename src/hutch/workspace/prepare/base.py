@@ -5,7 +5,9 @@ and is never changed afterwards. Its `.git` is made by us: the packs are those o
 the mirror (hard links, so that all of history costs nothing more), the settings
 are ours, and no hook, filter or credential is in it. Files carry the commit's time,
 and the index goes by time and size alone, so that `git status` in a copy, or
-under another user, does not have to read every file again.
+under another user, does not have to read every file again. What is on disk is what
+the commit holds, byte by byte: attributes of the repository that would have git
+write something else, as line ends of another kind, are off here and stay off.
 """
 
 import asyncio
@@ -20,19 +22,23 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.git import Git, GitFailed
 from hutch.forge.progress import OnProgress
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.prepare.removal import discard, temporary
 from hutch.workspace.prepare.thread import finish
+from hutch.workspace.prepare.weight import Trees, Weight, read_trees, refuse_heavy
 from hutch.workspace.snapshots.base_index import BaseIndex, index_base
+from hutch.workspace.snapshots.objects import EMPTY_TREE
 
 FILE = "base.json"
 INDEX = "index"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 LFS_POINTER_BYTES = range(100, 1024)
 MOST_NAMED = 5  # in a note
+# Of all places where attributes are told, this one has the last word.
+ATTRIBUTES = "* -text !eol -ident -filter !working-tree-encoding\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +97,28 @@ def open_index(home: Home, key: str) -> BaseIndex:
 
 
 async def make_base(
-    home: Home, git: Git, mirror: Path, key: str, wanted: Wanted, *, on_progress: OnProgress | None = None
+    home: Home,
+    git: Git,
+    mirror: Path,
+    key: str,
+    wanted: Wanted,
+    *,
+    most: Weight | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Base:
-    """Check out a commit of the mirror. The caller holds the lock, and there is no base by that key yet."""
+    """Check out a commit of the mirror, unless it holds more than `most`.
+
+    The caller holds the lock, and there is no base by that key yet.
+    """
     place = home.bases / temporary(key)
     tree = place / "tree"
     try:
         git_dir = await finish(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
         try:
+            trees = await read_trees(git, git_dir, wanted.commit)
+            if most is not None:
+                weight = await asyncio.to_thread(trees.weight)
+                refuse_heavy(wanted.source, wanted.commit, weight, most)
             await git.run(
                 *("read-tree", "-v", "--reset", "-u", wanted.commit),
                 git_dir=git_dir,
@@ -123,7 +143,8 @@ async def make_base(
             files=files,
             notes=(*_note_submodules(await _submodules(git, git_dir)), *_note_pointers(pointers)),
         )
-        await asyncio.to_thread(index_base, tree, place / INDEX, commit_tree=tree_id)
+        index = await asyncio.to_thread(index_base, tree, place / INDEX, commit_tree=tree_id)
+        await asyncio.to_thread(_compare, index, trees, wanted)
         (place / FILE).write_text(json.dumps(asdict(base), indent=1) + "\n")
         place.rename(home.bases / key)
     except BaseException:
@@ -150,8 +171,19 @@ def _make_git_directory(mirror: Path, tree: Path, wanted: Wanted, tags: list[str
     _write(git_dir / "packed-refs", "# pack-refs with: sorted \n" + "".join(f"{line}\n" for line in refs))
     _write(git_dir / "config", _config(wanted))
     _write(git_dir / "HEAD", f"ref: refs/heads/{wanted.branch}\n" if wanted.branch else f"{wanted.commit}\n")
+    _write(git_dir / "info/attributes", ATTRIBUTES)
     _write(git_dir / "description", "A workspace.\n")
     return git_dir
+
+
+def _compare(index: BaseIndex, trees: Trees, wanted: Wanted) -> None:
+    """Make sure that the files on disk are the commit's, to the byte: what differs would seem a change."""
+    found = index.top.files or EMPTY_TREE
+    if found not in (trees.top, trees.as_written()):
+        raise Unavailable(
+            f"{wanted.source} was not checked out as {wanted.commit[:12]} has it: "
+            f"the tree on disk is {found.hex()[:12]}. Look at its .gitattributes."
+        )
 
 
 def _config(wanted: Wanted) -> str:

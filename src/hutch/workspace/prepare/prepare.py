@@ -25,6 +25,7 @@ from hutch.workspace.prepare.lock import locked
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import discard, temporary
 from hutch.workspace.prepare.source import Layout, find_repository, quick_head
+from hutch.workspace.prepare.weight import Weight
 
 Files = Mapping[str, bytes]
 DEFAULT = Options()
@@ -101,7 +102,12 @@ class _Work:
 
     async def _from_local(self, layout: Layout) -> Record:
         repo = from_path(layout.root)
-        if self.uncommitted and (self.revision is not None or layout.bare):
+        if self.uncommitted and layout.bare:
+            raise BadRequest(
+                f"'{layout.root}' is a bare repository: it has no files that could be uncommitted. "
+                "Leave that option out."
+            )
+        if self.uncommitted and self.revision is not None:
             raise BadRequest("Uncommitted changes go with what is checked out. Give no revision with them.")
         quick = await asyncio.to_thread(quick_head, layout, self.revision)
         if quick is not None and not self.uncommitted:
@@ -157,8 +163,9 @@ class _Work:
             return base
 
     async def _make(self, key: str, repo: RepoUrl, wanted: Wanted) -> Base:
-        home, tell = self.filling.home, self.filling.tell
-        return await make_base(home, self.git, self._mirror(repo), key, wanted, on_progress=tell)
+        home, tell, options = self.filling.home, self.filling.tell, self.filling.options
+        most = Weight(options.quota_files, options.quota_bytes)
+        return await make_base(home, self.git, self._mirror(repo), key, wanted, most=most, on_progress=tell)
 
     def _mirror(self, repo: RepoUrl) -> Path:
         return self.filling.home.repositories / f"{repo.key}.git"

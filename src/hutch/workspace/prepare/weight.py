@@ -1,0 +1,142 @@
+"""How much a commit would take on disk, found out before a byte of it is written.
+
+A few hundred bytes of objects can name ten thousand million files: a tree may be
+in another many times. So every tree is read once, and what it holds is counted as
+often as it occurs; nothing is walked path by path.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.domain.errors import LimitReached
+from hutch.forge.git import Git
+from hutch.jail.hits import size
+from hutch.workspace.snapshots.objects import TREE, format_tree, object_name, parse_tree
+
+MOST_TREE_BYTES = 192 * 1024 * 1024  # of all different trees together
+MOST = 1 << 60  # beyond this, nobody needs to know
+KIND = 0o170000
+EXECUTABLE, PLAIN = 0o100755, 0o100644
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Files and directories, and the bytes in them."""
+
+    files: int
+    bytes: int
+
+
+class Trees:
+    """The trees of a commit and the sizes of its files, each once."""
+
+    def __init__(self, top: bytes, trees: dict[bytes, bytes], sizes: dict[bytes, int]) -> None:
+        self.top = top
+        self._trees = trees
+        self._sizes = sizes
+
+    def weight(self) -> Weight:
+        known: dict[bytes, Weight] = {}
+        for name in self._from_below():
+            files = total = 0
+            for mode, _, entry in parse_tree(self._trees[name]):
+                below = known[entry] if mode & KIND == TREE else Weight(0, self._sizes.get(entry, 0))
+                files, total = files + 1 + below.files, total + below.bytes
+            known[name] = Weight(min(files, MOST), min(total, MOST))
+        return known[self.top]
+
+    def as_written(self) -> bytes:
+        """The name of the top tree as git writes it today: plain modes, and no empty directories."""
+        known: dict[bytes, bytes | None] = {}
+        for name in self._from_below():
+            entries = []
+            for mode, text, entry in parse_tree(self._trees[name]):
+                if mode & KIND != TREE:
+                    entries.append((_plain(mode), text, entry))
+                elif (below := known[entry]) is not None:
+                    entries.append((TREE, text, below))
+            known[name] = object_name("tree", format_tree(entries)) if entries else None
+        return known[self.top] or object_name("tree", b"")
+
+    def _from_below(self) -> list[bytes]:
+        """Every tree once, after those that are in it."""
+        ordered: dict[bytes, None] = {}
+        waiting = [(self.top, False)]
+        while waiting:
+            name, is_done = waiting.pop()
+            if is_done:
+                ordered.setdefault(name)
+            elif name not in ordered:
+                waiting.append((name, True))
+                below = {entry for mode, _, entry in parse_tree(self._trees[name]) if mode & KIND == TREE}
+                waiting += [(entry, False) for entry in below if entry not in ordered]
+        return list(ordered)
+
+
+async def read_trees(git: Git, git_dir: Path, commit: str) -> Trees:
+    """Ask git for every tree of a commit, and for the sizes of all else in it."""
+    top = (await git.run("rev-parse", "--verify", f"{commit}^{{tree}}", git_dir=git_dir)).strip()
+    words = ("rev-list", "--objects", "--no-object-names", "--no-walk", top.decode())
+    listed = await git.run(*words, git_dir=git_dir)
+    shape = "--batch-check=%(objecttype) %(objectsize) %(objectname)"
+    told = await git.run("cat-file", "--buffer", shape, git_dir=git_dir, stdin=listed)
+    sizes: dict[bytes, int] = {}
+    names: list[bytes] = []
+    total = 0
+    for line in told.splitlines():
+        kind, length, name = line.split(b" ")
+        if kind == b"tree":
+            names.append(name)
+            total += int(length)
+        else:
+            sizes[bytes.fromhex(name.decode())] = int(length)
+    if total > MOST_TREE_BYTES:
+        raise LimitReached(
+            f"The directories of {commit[:12]} alone are {size(total)} long, more than Hutch can take.",
+            limit="workspace.quota_files",
+        )
+    ids = b"".join(name + b"\n" for name in names)
+    return Trees(
+        bytes.fromhex(top.decode()),
+        _bodies(await git.run("cat-file", "--buffer", "--batch", git_dir=git_dir, stdin=ids)),
+        sizes,
+    )
+
+
+def refuse_heavy(source: str, commit: str, weight: Weight, most: Weight) -> None:
+    """Refuse a commit that no workspace has room for."""
+    about = f"{source} at {commit[:12]} has"
+    if weight.files > most.files:
+        raise LimitReached(
+            f"{about} {_number(weight.files)} files, and a workspace may have {most.files}. "
+            "Raise workspace.quota_files if that is meant.",
+            limit="workspace.quota_files",
+        )
+    if weight.bytes > most.bytes:
+        raise LimitReached(
+            f"{about} {size(weight.bytes)} of files, and a workspace may have {size(most.bytes)}. "
+            "Raise workspace.quota_bytes if that is meant.",
+            limit="workspace.quota_bytes",
+        )
+
+
+def _number(count: int) -> str:
+    return str(count) if count < MOST else f"more than {MOST}"
+
+
+def _bodies(printed: bytes) -> dict[bytes, bytes]:
+    """What `cat-file --batch` printed: a line with name, kind and length, then the object."""
+    found, at = {}, 0
+    while at < len(printed):
+        end = printed.index(b"\n", at)
+        name, _, length = printed[at:end].split(b" ")
+        found[bytes.fromhex(name.decode())] = printed[end + 1 : end + 1 + int(length)]
+        at = end + 1 + int(length) + 1
+    return found
+
+
+def _plain(mode: int) -> int:
+    """A mode as git reads it: of a file it keeps whether it can be run."""
+    if mode & KIND != PLAIN & KIND:
+        return mode & KIND
+    return EXECUTABLE if mode & 0o100 else PLAIN
