@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.failure import explain
+from hutch.forge.leash import leashed
 from hutch.forge.progress import Listener, OnProgress
 from hutch.forge.repo_url import RepoUrl
 
@@ -76,6 +77,8 @@ PINNED = {
     "http.lowSpeedTime": "60",
     "ssh.variant": "ssh",
     "pack.threads": "2",
+    "core.packedGitWindowSize": "64m",  # a large pack is not mapped whole: memory is bounded
+    "core.packedGitLimit": "1g",
     "transfer.fsckObjects": "true",
 }
 # Old and harmless faults that every forge accepts; and submodules, which are never followed.
@@ -145,7 +148,7 @@ class Git:
             raise Unavailable("git is not installed. Install it: sudo apt-get install -y git")
         listener = Listener(on_progress)
         process = await asyncio.create_subprocess_exec(
-            *(program, *options, *words),
+            *leashed(program, *options, *words),
             env=environment,
             cwd=work_tree or git_dir or "/",
             stdin=_input(stdin),

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Unavailable
+from hutch.forge.leash import leashed
 from hutch.workspace.directory import Directory, as_house_error
 
 DEEPEST = 400
 CHUNK_BYTES = 1 << 20
 FICLONE = 0x40049409
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+KEPT = ("--preserve=mode,timestamps,links", "--reflink=auto", "--")
 TELL_EVERY = 200
 PERMISSIONS = 0o777
 
@@ -32,8 +34,7 @@ async def copy_base(tree: Path, target: Path) -> None:
     """Copy a base's tree to a directory that does not exist yet."""
     # Neither owners nor extended attributes: the first are ours anyway, the second could speak to overlayfs.
     process = await asyncio.create_subprocess_exec(
-        *("/bin/cp", "--recursive", "--no-dereference", "--no-target-directory"),
-        *("--preserve=mode,timestamps,links", "--reflink=auto", "--", str(tree), str(target)),
+        *leashed("/bin/cp", "--recursive", "--no-dereference", "--no-target-directory", *KEPT, tree, target),
         env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

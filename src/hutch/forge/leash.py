@@ -1,0 +1,32 @@
+"""Programs of the host that must not outlive us, nor take more than they may.
+
+The kernel ends them with the thread that started them, however that ends, and
+bounds their memory and the files they write. It is asked to by two small programs
+that become the one that is wanted: what runs between a fork and a start is no
+place for Python.
+"""
+
+import os
+import resource
+from pathlib import Path
+
+PRLIMIT, SETPRIV = "/usr/bin/prlimit", "/usr/bin/setpriv"
+MEMORY_BYTES = 4 * 1024**3
+FILE_BYTES = 64 * 1024**3  # a backstop: a pack of a very large repository is smaller
+
+
+def leashed(*words: str | Path, bounded: bool = True) -> list[str]:
+    """The command that runs `words` like this; as they are on a machine without util-linux."""
+    command = [os.fspath(word) for word in words]
+    if os.access(SETPRIV, os.X_OK):
+        command = [SETPRIV, "--pdeathsig", "KILL", "--", *command]
+    if bounded and os.access(PRLIMIT, os.X_OK):
+        memory = _at_most(resource.RLIMIT_AS, MEMORY_BYTES)
+        file = _at_most(resource.RLIMIT_FSIZE, FILE_BYTES)
+        command = [PRLIMIT, f"--as={memory}", f"--fsize={file}", "--core=0", "--", *command]
+    return command
+
+
+def _at_most(limit: int, wanted: int) -> int:
+    """What is wanted, or less where we have less ourselves: nobody may raise that."""
+    return min([wanted, *(value for value in resource.getrlimit(limit) if value != resource.RLIM_INFINITY)])

@@ -1,0 +1,84 @@
+"""What we start ends with us, and takes no more than it may."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Unavailable
+from hutch.forge.git import Git, GitFailed
+from hutch.forge.leash import FILE_BYTES, MEMORY_BYTES, leashed
+
+STARTER = """
+import asyncio
+from hutch.forge.git import Git
+
+asyncio.run(Git({"PATH": "/usr/bin:/bin"}).run("hash-object", "--stdin", stdin=0))
+"""
+
+
+def test_its_limits() -> None:
+    ran = subprocess.run(leashed("/bin/cat", "/proc/self/limits"), capture_output=True, check=True)
+    limits = {line[:26].strip(): line[26:].split() for line in ran.stdout.decode().splitlines()}
+    assert int(limits["Max address space"][1]) <= MEMORY_BYTES
+    assert int(limits["Max file size"][1]) <= FILE_BYTES
+
+
+def test_where_we_have_less_ourselves() -> None:
+    words = [sys.executable, "-c", "import hutch.forge.leash as l; print(l.leashed('/bin/true'))"]
+    ran = subprocess.run(["/usr/bin/prlimit", f"--as={2 << 30}", *words], capture_output=True, check=True)
+    assert f"--as={2 << 30}" in ran.stdout.decode()
+
+
+def test_git_ends_with_whoever_started_it() -> None:
+    """The starter is killed without a chance to tidy up, while its git waits for more to read."""
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE) as starter:
+        child = _wait_for(lambda: _git_of(starter.pid))
+        starter.send_signal(signal.SIGKILL)
+        starter.wait()
+        # Its input is still open: only the kernel can have ended it.
+        _wait_for(lambda: not _is_running(child))
+
+
+@pytest.mark.anyio
+async def test_memory_of_git_is_bounded(tmp_path: Path) -> None:
+    """A file of which git wants all in memory, and which is larger than it may have."""
+    host = Git({"PATH": os.defpath})
+    await host.run("init", "--quiet", "--bare", "--", str(tmp_path / "r"))
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MEMORY_BYTES + (1 << 20))
+    words = ("hash-object", "-w", "--path=x", "--", str(tmp_path / "large"))
+    with pytest.raises(GitFailed) as failed:
+        await host.run(*words, git_dir=tmp_path / "r", settings={"core.bigFileThreshold": "100g"})
+    assert isinstance(failed.value, Unavailable)
+
+
+def _git_of(parent: int) -> int | None:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, fields = path.read_text().rsplit(")", 1)
+        except OSError:
+            continue
+        if fields.split()[1] == str(parent) and name.endswith("(git"):
+            return int(path.parent.name)
+    return None
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _wait_for(ask: object, patience_s: float = 30) -> object:
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        if found := ask():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen")
