@@ -49,7 +49,7 @@ URL = parse_repo_url("https://example.com/team/project.git")
             "error: object 0123456789012345678901234567890123456789: hasDotgit: contains '.git'\n"
             "fatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output",
             BadRequest,
-            "git fsck",
+            "hasDotgit: contains '.git'. `git fsck`",
         ),
         ("fatal: transport 'file' not allowed", Denied, "not allowed"),
         ("fatal: the remote end hung up unexpectedly", Unavailable, "Try again"),

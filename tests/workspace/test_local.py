@@ -10,8 +10,8 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.forge.mirror import has_commit
 from hutch.workspace.prepare.local import open_local
-from hutch.workspace.prepare.source import Head, Layout
-from tests.forge.repositories import commit, git, make_repository
+from hutch.workspace.prepare.source import Head, Layout, quick_head
+from tests.forge.repositories import commit, commit_tree, git, make_repository
 from tests.workspace.preparing import HOST
 
 pytestmark = pytest.mark.anyio
@@ -137,3 +137,38 @@ async def test_the_repository_is_only_read(project: Path) -> None:
     async with opened(project) as local:
         assert await local.changes() == ["a"]
     assert sorted(str(path) for path in project.rglob("*")) == before
+
+
+async def test_a_branch_goes_before_a_tag_of_its_name(project: Path) -> None:
+    """As for a repository elsewhere, and for what plain files tell."""
+    first = git(project, "rev-parse", "HEAD")
+    git(project, "tag", "x")
+    git(project, "checkout", "--quiet", "-b", "x")
+    second = commit(project, {"a": "2"})
+    async with opened(project) as local:
+        assert await local.head("x") == Head(second, "x", None)
+        assert await local.head("refs/tags/x") == Head(first, None, None)
+        assert quick_head(Layout(project, bare=False), "x") == (second, "x")
+
+
+async def test_objects_that_lie_elsewhere(project: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--shared", "project", "shared")
+    async with opened(tmp_path / "shared") as local:
+        with pytest.raises(BadRequest, match=r"borrows objects from another repository.*--shared"):
+            await local.head(None)
+        with pytest.raises(BadRequest, match="borrows objects from another repository"):
+            await local.head("main")
+    head = commit(tmp_path / "shared", {"b": "2"})  # its own commit, on top of what it borrows
+    async with opened(tmp_path / "shared") as local:
+        with pytest.raises(BadRequest, match="borrows objects from another repository"):
+            await local.pack(HOST, tmp_path / "mirror.git", head, on_progress=None)
+
+
+async def test_a_refusal_names_the_fault(project: Path, tmp_path: Path) -> None:
+    blob = git(project, "rev-parse", "HEAD:a")
+    raw = b"100644 .GIT\0" + bytes.fromhex(blob)
+    tree = git(project, "hash-object", "-t", "tree", "-w", "--literally", "--stdin", stdin=raw)
+    made = commit_tree(project, tree)
+    async with opened(project) as local:
+        with pytest.raises(BadRequest, match=f"git refuses: object {tree}: hasDotgit: contains '.git'"):
+            await local.pack(HOST, tmp_path / "mirror.git", made, on_progress=None)

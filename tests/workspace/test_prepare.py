@@ -477,3 +477,9 @@ async def test_one_id_for_two_at_once_is_one_workspace(home: Home, project: Path
     assert [type(each) for each in done].count(Record) == 1
     assert all(isinstance(each, Record | Conflict) for each in done)
     assert leftovers(home) == []
+
+
+async def test_a_bare_repository_has_nothing_uncommitted(home: Home, project: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--bare", str(project), "bare.git")
+    with pytest.raises(BadRequest, match=r"is a bare repository: it has no files that could be uncommitted"):
+        await prepare(home, "a", tmp_path / "bare.git", git=HOST, uncommitted=True)

@@ -1,5 +1,6 @@
 """What a directory is, told by plain files alone, as git itself would tell it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,19 @@ def test_links_out_of_the_repository_are_not_followed(project: Path, tmp_path: P
     (project / ".git/HEAD").unlink()
     (project / ".git/HEAD").symlink_to(tmp_path / "secret")
     assert quick_head(Layout(project, bare=False), None) is None
+
+
+@pytest.mark.parametrize("name", ["gitdir", "commondir"])
+def test_a_pipe_in_place_of_a_file_holds_nobody(project: Path, tmp_path: Path, name: str) -> None:
+    git(project, "worktree", "add", "--quiet", str(tmp_path / "linked"))
+    (project / ".git/worktrees/linked" / name).unlink()
+    os.mkfifo(project / ".git/worktrees/linked" / name)
+    with pytest.raises(BadRequest, match="does not point back"):
+        find_repository(tmp_path / "linked")
+
+
+def test_full_names_of_branches(project: Path) -> None:
+    first = git(project, "rev-parse", "HEAD")
+    assert quick_head(Layout(project, bare=False), "refs/heads/main") == (first, "main")
+    git(project, "tag", "v1")
+    assert quick_head(Layout(project, bare=False), "refs/tags/v1") is None

@@ -8,6 +8,13 @@ from hutch.forge.repo_url import RepoUrl
 
 Maker = Callable[[str, RepoUrl], HutchError]
 
+
+def _refused(line: str, url: RepoUrl) -> HutchError:
+    return BadRequest(
+        f"{url} holds objects that git refuses: {line}. `git fsck` in a copy of it tells which."
+    )
+
+
 KNOWN: tuple[tuple[str, Maker], ...] = (
     (
         r"No space left on device|Disk quota exceeded",
@@ -15,6 +22,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
             f"No room on the disk to fetch {url}: {line}. Free some and try again."
         ),
     ),
+    (r"^object [0-9a-f]{40}: ", _refused),  # names the fault; that the line is cut is said as well
     (
         r"Could not resolve host|Name or service not known|nodename nor servname|Temporary failure in name",
         lambda line, url: Unavailable(
@@ -69,12 +77,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"transport '.*' not allowed",
         lambda line, url: Denied(f"{url} leads to a way of fetching that is not allowed: {line}."),
     ),
-    (
-        r"fsck error|error: object [0-9a-f]{40}|error in object|index-pack failed|bad pack|invalid",
-        lambda line, url: BadRequest(
-            f"{url} holds objects that git refuses: {line}. `git fsck` in a copy of it tells which."
-        ),
-    ),
+    (r"fsck error|error in object|index-pack failed|bad pack|invalid", _refused),
 )
 LONGEST_LINE = 300
 

@@ -51,6 +51,9 @@ ENVIRONMENT = {
 }
 MOST_TAGS, MOST_KNOWN = 2000, 256
 LISTING_BYTES = 64 * 1024 * 1024
+TIMEOUT_S = 60.0  # of one question; a pipe in place of a file would hold git for ever
+FAULT = re.compile(r"^(error: )?(in )?object [0-9a-f]{40}: ")  # the line in which git names it
+BORROWS = re.compile(r"alternate object path|info/alternates")
 
 
 class Local:
@@ -65,16 +68,25 @@ class Local:
 
     async def head(self, revision: str | None) -> Head:
         """The commit of a branch, tag or id; None asks for what is checked out."""
-        name = revision or "HEAD"
+        name = await self._full_name(revision) if revision else "HEAD"
         asked = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         commit = asked.stdout.decode(errors="replace").strip()
         if asked.exit_code != 0 or not COMMIT.fullmatch(commit):
-            raise await self._refusal(revision, commit)
+            raise await self._refusal(revision, asked)
         of_head = ("symbolic-ref", "--quiet", "HEAD")
         told = await self._run(*(("rev-parse", "--symbolic-full-name", name) if revision else of_head))
         ref = told.stdout.decode("utf-8", "surrogateescape").strip()
         is_branch = REF.fullmatch(ref) and ref.startswith("refs/heads/")
         return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self._origin())
+
+    async def _full_name(self, revision: str) -> str:
+        """A branch goes before a tag of the same name, as everywhere in Hutch; git has it the other way."""
+        if revision.startswith("refs/") or COMMIT.fullmatch(revision):
+            return revision
+        both = (f"refs/heads/{revision}", f"refs/tags/{revision}")
+        listed = await self._run("for-each-ref", "--format=%(refname)", *both)
+        there = listed.stdout.decode("utf-8", "surrogateescape").split("\n")
+        return next((ref for ref in both if ref in there), revision)
 
     async def pack(self, git: Git, mirror: Path, commit: str, *, on_progress: OnProgress | None) -> None:
         """Bring the commit with its history and its tags into the mirror."""
@@ -103,6 +115,8 @@ class Local:
             *("status", "--porcelain=v2", "-z", "--untracked-files=all"),
             *("--ignore-submodules=all", "--no-renames"),
         )
+        if listed.exit_code is None:
+            raise self._stopped(listed)
         if listed.exit_code != 0:
             raise BadRequest(f"git cannot tell what changed in {self._root}: {_said(listed)}.")
         if listed.truncated:
@@ -112,7 +126,7 @@ class Local:
             before = {b"1 ": 8, b"u ": 10, b"? ": 1}.get(line[:2])
             if before is not None and line.count(b" ") >= before:
                 paths.append(os.fsdecode(line.split(b" ", before)[before]))
-        return paths
+        return list(dict.fromkeys(paths))
 
     async def _transfer(
         self, git: Git, mirror: Path, wishes: list[str], on_progress: OnProgress | None
@@ -136,8 +150,10 @@ class Local:
             )
         except GitFailed as error:
             said = await listening if (await packing.wait()).code else error.said
+            if BORROWS.search(said):
+                raise self._borrowing() from None
             raise BadRequest(
-                f"{self._root} holds objects that git refuses: {_last_line(said)}. `git fsck` tells more."
+                f"{self._root} holds objects that git refuses: {_fault(said)}. `git fsck` tells more."
             ) from None
         finally:
             listening.cancel()
@@ -160,14 +176,32 @@ class Local:
             stdin=stdin,
             env=ENVIRONMENT,
             cwd=self._cwd,
-            timeout_s=LONGEST_TIMEOUT_S,
+            timeout_s=TIMEOUT_S,
             limits=replace(self._jail.policy.limits, output_bytes=LISTING_BYTES),
         )
 
-    async def _refusal(self, revision: str | None, answer: str) -> HutchError:
+    def _stopped(self, finished: Finished) -> Unavailable:
+        return Unavailable(
+            f"git was stopped while it read {self._root}: {finished.limit_hit or 'it ended by itself'}. "
+            "`git fsck` there may tell why."
+        )
+
+    def _borrowing(self) -> BadRequest:
+        return BadRequest(
+            f"{self._root} borrows objects from another repository, as clones made with --shared or "
+            "--reference do, and Hutch reads only the directory that was named. Name the other one, or run "
+            "`git repack -a -d` here and remove .git/objects/info/alternates."
+        )
+
+    async def _refusal(self, revision: str | None, asked: Finished) -> HutchError:
+        if asked.exit_code is None:
+            return self._stopped(asked)
+        if BORROWS.search(asked.stderr.decode(errors="replace")):
+            return self._borrowing()
+        answer = asked.stdout.decode(errors="replace").strip()
         looked = await self._run("rev-parse", "--git-dir")
         if looked.exit_code is None:
-            return Unavailable(f"git was stopped while it read {self._root}: {looked.limit_hit}.")
+            return self._stopped(looked)
         if looked.exit_code != 0:
             return BadRequest(f"{self._root} is no repository that git can read: {_said(looked)}.")
         if re.fullmatch(r"[0-9a-f]{64}", answer):
@@ -201,7 +235,7 @@ class Local:
 
     async def _shallow(self) -> list[str]:
         where = os.fsdecode((await self._run("rev-parse", "--git-path", "shallow")).stdout).strip()
-        told = await self._jail.run(["cat", "--", where], cwd=self._cwd)
+        told = await self._jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=TIMEOUT_S)
         lines = told.stdout.decode(errors="replace").split("\n") if told.exit_code == 0 else []
         return sorted(line for line in lines if COMMIT.fullmatch(line))
 
@@ -233,6 +267,15 @@ def _said(finished: Finished) -> str:
     return _last_line(finished.stderr.decode(errors="replace"))
 
 
+def _fault(said: str) -> str:
+    """The line that names what is wrong with which object; the last one says only that something is."""
+    return _last_line(next((line for line in said.splitlines() if FAULT.match(line)), said))
+
+
 def _last_line(said: str) -> str:
     lines = [line for line in said.splitlines() if line.strip()]
-    return ascii(lines[-1][:300])[1:-1].removeprefix("fatal: ") if lines else "it did not say why"
+    return (
+        ascii(lines[-1][:300])[1:-1].removeprefix("fatal: ").removeprefix("error: ")
+        if lines
+        else "it did not say why"
+    )

@@ -5,8 +5,10 @@ never through a link; git itself reads such a repository only inside a jail. Whe
 a base of that commit exists already, that is all there is to do.
 """
 
+import errno
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +45,10 @@ def find_repository(root: Path) -> Layout | None:
 
 def _linked(root: Path, dot_git: Path) -> tuple[Path, ...]:
     """The directories of a linked worktree; only of one that the main repository knows as its own."""
-    told = _line(dot_git).removeprefix("gitdir:").strip()
+    try:
+        told = _line(dot_git).removeprefix("gitdir:").strip()
+    except OSError as error:
+        raise BadRequest(f"'{dot_git}' cannot be read: {error.strerror}. Name another directory.") from None
     refusal = BadRequest(
         f"'{dot_git}' points to '{ascii(told)[1:-1]}', which does not point back. "
         "Name the directory of the main repository instead."
@@ -60,8 +65,14 @@ def _linked(root: Path, dot_git: Path) -> tuple[Path, ...]:
 
 
 def _line(path: Path) -> str:
-    with path.open("rb") as file:
-        return os.fsdecode(file.read(LONGEST_LINE)).split("\n")[0]
+    """The first line of a plain file; a pipe in its place would hold us for ever."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return os.fsdecode(os.read(fd, LONGEST_LINE)).split("\n")[0]
+    finally:
+        os.close(fd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
     try:
         with Directory.at(layout.root if layout.bare else layout.root / ".git") as git:
             if revision is not None:
-                ref = f"refs/heads/{revision}"
+                ref = revision if revision.startswith("refs/") else f"refs/heads/{revision}"
             else:
                 told = _read(git, "HEAD")
                 if COMMIT.fullmatch(told):
