@@ -1,14 +1,23 @@
 """A tree is copied as it is, but for what must not come along."""
 
 import os
+import resource
 import threading
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import BadRequest, Denied, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, Denied, Unavailable
 from hutch.workspace.directory import Directory
-from hutch.workspace.prepare.copy import DEEPEST, Copied, can_reflink, copy_base, copy_tree
+from hutch.workspace.prepare.copy import (
+    DEEPEST,
+    MOST_OPEN,
+    TELL_EVERY,
+    Copied,
+    can_reflink,
+    copy_base,
+    copy_tree,
+)
 from tests.workspace.preparing import content, fingerprint
 
 
@@ -149,3 +158,42 @@ def _target(fd: int) -> str:
         return str(Path(f"/proc/self/fd/{fd}").readlink())
     except OSError:
         return ""
+
+
+def test_deep_directories_need_few_descriptors(tmp_path: Path) -> None:
+    """As deep as is allowed, with a file on either side of the way down, and 150 descriptors in all."""
+    deep = Path(*["d"] * DEEPEST)
+    (tmp_path / "source" / deep).mkdir(parents=True)
+    for depth in range(DEEPEST + 1):
+        for name in ("a", "z"):
+            tmp_path.joinpath("source", *["d"] * depth, name).write_text(str(depth))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 100, hard))
+    try:
+        done = copied(tmp_path / "source", tmp_path / "target")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert done.files == DEEPEST + 2 * (DEEPEST + 1)
+    for depth in (0, 1, 100, DEEPEST):
+        for name in ("a", "z"):
+            assert tmp_path.joinpath("target", *["d"] * depth, name).read_text() == str(depth)
+
+
+def test_a_directory_that_is_moved_out_while_it_is_copied(tmp_path: Path) -> None:
+    """What is above it then is somebody else's, and is not read."""
+    for top in ("source", "secrets"):
+        (tmp_path / top / Path(*["d"] * (2 * MOST_OPEN))).mkdir(parents=True)
+    (tmp_path / "secrets/d/secret").write_text("s")
+    bottom = tmp_path.joinpath("source", *["d"] * (2 * MOST_OPEN))
+    for number in range(TELL_EVERY):
+        (bottom / str(number)).write_text("")
+    moved = []
+
+    def tell(so_far: Copied) -> None:
+        if not moved:
+            moved.append((tmp_path / "source/d/d/d").rename(tmp_path / "secrets/d/moved"))
+
+    with pytest.raises(Conflict, match="was moved while it was copied"):
+        copied(tmp_path / "source", tmp_path / "target", tell=tell)
+    assert not any(path.name == "secret" for path in (tmp_path / "target").rglob("*"))

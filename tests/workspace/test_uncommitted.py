@@ -193,3 +193,26 @@ def test_any_tree_becomes_any_other(
     with Directory.at(tmp_path / "source") as source, Directory.at(tmp_path / "target") as target:
         bring_changes(source, target, changed, lambda copied: None)
     assert content(tmp_path / "target") == new
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("options", [COPY, OVERLAY], ids=["copy", "overlay"])
+async def test_what_left_the_index_and_is_still_there(
+    project: Path, tmp_path: Path, options: Options
+) -> None:
+    """git lists it twice: as removed, and as a new file."""
+    git(project, "rm", "--quiet", "--cached", "same")
+    (project / "same").write_text("kept\n")
+    found = await brought(make_home(tmp_path), project, options)
+    assert found["same"] == b"kept\n"
+
+
+@pytest.mark.parametrize("paths", [["f", "f"], ["d/f", "d/f", "d/"]])
+def test_a_path_that_is_listed_twice(tmp_path: Path, paths: list[str]) -> None:
+    (tmp_path / "source/d").mkdir(parents=True)
+    (tmp_path / "target").mkdir()
+    for name in ("f", "d/f"):
+        (tmp_path / "source" / name).write_text("x")
+    with Directory.at(tmp_path / "source") as source, Directory.at(tmp_path / "target") as target:
+        bring_changes(source, target, paths, lambda copied: None)
+    assert content(tmp_path / "target") == {paths[0]: b"x"}

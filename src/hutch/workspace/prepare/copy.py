@@ -13,15 +13,16 @@ import fcntl
 import os
 import signal
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.forge.leash import leashed
 from hutch.workspace.directory import Directory, as_house_error
 
 DEEPEST = 400
+MOST_OPEN = 32  # levels of directories; each takes two descriptors
 CHUNK_BYTES = 1 << 20
 FICLONE = 0x40049409
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -85,31 +86,48 @@ class Copied:
 Tell = Callable[[Copied], None]
 
 
+@dataclass(slots=True)
+class _Level:
+    """A directory that is being copied. Only the innermost ones are open."""
+
+    path: str
+    names: Iterator[tuple[str, bool]]  # and whether it is a directory
+    ids: tuple[tuple[int, int], ...]
+    fds: tuple[int, int] | None  # where it comes from, where it goes
+
+
 def copy_tree(source: Directory, target: Directory, path: str = "", *, tell: Tell | None = None) -> Copied:
     """Copy what is below `path` in one directory to the same place in another; `tell` may raise."""
     copied, inside = Copied(), path
-    fds = (
-        source.open(path, os.O_RDONLY | os.O_DIRECTORY),
-        target.open(path, os.O_RDONLY | os.O_DIRECTORY),
-    )
-    stack = [(*fds, path, os.scandir(fds[0]))]
+    one = source.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    stack = [_level(path, one, target.open(path, os.O_RDONLY | os.O_DIRECTORY))]
     try:
         while stack:
-            from_fd, to_fd, here, entries = stack[-1]
-            entry = next(entries, None)
-            if entry is None:
-                entries.close()
+            level = stack[-1]
+            assert level.fds is not None
+            from_fd, to_fd = level.fds
+            name, is_directory = next(level.names, ("", False))
+            if not name:
+                if len(stack) > 1:
+                    _reopen(stack[-2], level)
                 stack.pop()
                 _finish(from_fd, to_fd)
                 continue
-            name, inside = entry.name, f"{here}/{entry.name}" if here else entry.name
-            if entry.is_dir(follow_symlinks=False):
+            inside = f"{level.path}/{name}" if level.path else name
+            if is_directory:
                 if len(stack) > DEEPEST:
                     raise BadRequest(
-                        f"'{here[:80]}…' is deeper than {DEEPEST} directories. Flatten it first."
+                        f"'{level.path[:80]}…' is deeper than {DEEPEST} directories. Flatten it first."
                     )
                 below = os.open(name, READ | os.O_DIRECTORY, dir_fd=from_fd)
-                stack.append((below, _make_directory(target, to_fd, name), inside, os.scandir(below)))
+                try:
+                    made = _make_directory(target, to_fd, name)
+                except BaseException:
+                    os.close(below)
+                    raise
+                stack.append(_level(inside, below, made))
+                if len(stack) > MOST_OPEN:
+                    _close(stack[-MOST_OPEN - 1])
             elif not copy_entry(from_fd, to_fd, name, target, copied):
                 copied.left_out.append(inside)
             copied.files += 1
@@ -118,11 +136,49 @@ def copy_tree(source: Directory, target: Directory, path: str = "", *, tell: Tel
     except OSError as error:
         raise as_house_error(error, inside) from None
     finally:
-        for from_fd, to_fd, _, entries in stack:
-            entries.close()
-            os.close(from_fd)
-            os.close(to_fd)
+        for level in stack:
+            _close(level)
     return copied
+
+
+def _level(path: str, from_fd: int, to_fd: int) -> _Level:
+    try:
+        with os.scandir(from_fd) as entries:
+            names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        return _Level(path, iter(names), (_id(from_fd), _id(to_fd)), (from_fd, to_fd))
+    except BaseException:
+        os.close(from_fd)
+        os.close(to_fd)
+        raise
+
+
+def _close(level: _Level) -> None:
+    if level.fds is not None:
+        for fd in level.fds:
+            os.close(fd)
+        level.fds = None
+
+
+def _reopen(level: _Level, below: _Level) -> None:
+    """Open a directory again from one in it; if that was moved meanwhile, it is not the same any more."""
+    if level.fds is not None or below.fds is None:
+        return
+    opened: list[int] = []
+    try:
+        for fd, id in zip(below.fds, level.ids, strict=True):
+            opened.append(os.open("..", READ | os.O_DIRECTORY, dir_fd=fd))
+            if _id(opened[-1]) != id:
+                raise Conflict(f"'{below.path[:80]}' was moved while it was copied. Try again.")
+    except BaseException:
+        for fd in opened:
+            os.close(fd)
+        raise
+    level.fds = (opened[0], opened[1])
+
+
+def _id(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
 
 
 def copy_entry(from_fd: int, to_fd: int, name: str, target: Directory, copied: Copied) -> bool:

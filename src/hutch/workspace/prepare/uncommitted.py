@@ -20,6 +20,7 @@ def bring_changes(source: Directory, target: Directory, paths: Sequence[str], te
     """Make these paths in `target` what they are in `source`: there, gone, or something else now."""
     copied = Copied()
     present = []
+    paths = _each_once(paths)
     # Whatever is to be replaced goes first: a file may stand where a directory has to come.
     for path in paths:
         name = path.rstrip("/")
@@ -49,6 +50,17 @@ def bring_changes(source: Directory, target: Directory, paths: Sequence[str], te
         tell(copied)
     _remove_empty(target, paths)
     return copied
+
+
+def _each_once(paths: Sequence[str]) -> list[str]:
+    """What left the index but not the disk is listed as gone and as new, or lies in what is listed whole."""
+    whole = {path for path in paths if path.endswith("/")}
+
+    def is_covered(path: str) -> bool:
+        names = path.rstrip("/").split("/")
+        return any("/".join(names[:count]) + "/" in whole for count in range(1, len(names)))
+
+    return [path for path in dict.fromkeys(paths) if not (whole and is_covered(path))]
 
 
 def _kind(directory: Directory, path: str) -> int | None:
