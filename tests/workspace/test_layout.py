@@ -83,6 +83,11 @@ NAMES = [
         b"GITMOD~1",
         b"gitmod~4",
         b"gi7eba~1",
+        b"gi7eb~12",
+        b"gi7eb~1",
+        b"gi~12345",
+        b"~1234567",
+        ".gitm\u200codules".encode(),
         b".gitmodules ",
         b".GITMODULES",
         b"a\\b",
@@ -96,7 +101,7 @@ NAMES = [
 @pytest.mark.parametrize("mode", [0o100644, 0o120000], ids=["file", "link"])
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_git_refuses_what_we_refuse(repository: Path, name: bytes, mode: int) -> None:
-    assert refused(name, link=mode == 0o120000) is not git_takes(repository, name, mode)
+    assert refused(name, plain=mode != 0o120000) is not git_takes(repository, name, mode)
 
 
 names = st.sampled_from(["a", "b", ".git", os.fsdecode(b"\xff"), "+", "=", "ü", "x\ny"])

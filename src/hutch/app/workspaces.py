@@ -15,14 +15,14 @@ from hutch.settings import Loaded, user_environment
 from hutch.workspace.files.ranges import Binary
 from hutch.workspace.prepare.fill import Options
 from hutch.workspace.prepare.forking import fork
-from hutch.workspace.prepare.in_place import open_in_place
+from hutch.workspace.prepare.in_place import IN_PLACE, open_in_place
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import collect, remove_workspace, sweep
 from hutch.workspace.search import Grep
 from hutch.workspace.snapshots.storage import Snapshot
-from hutch.workspace.workspace import Workspace, use
+from hutch.workspace.workspace import Keep, Workspace, use
 
 __all__ = [
     "Binary",
@@ -91,7 +91,7 @@ async def open_workspace(loaded: Loaded, id: str) -> AsyncIterator[Workspace]:
     """A workspace by its id, for this process alone."""
     home = home_of(loaded)
     opened = await open_place(home, id)
-    async with use(home, opened, home.workspace(id), host_git()) as workspace:
+    async with use(home, opened, home.workspace(id), host_git(), keep=_keep(loaded)) as workspace:
         yield workspace
 
 
@@ -103,13 +103,20 @@ async def open_directory(loaded: Loaded, directory: Path) -> AsyncIterator[Works
     opened, place = await open_in_place(
         home, directory, quota_bytes=settings.quota_bytes, quota_files=settings.quota_files
     )
-    async with use(home, opened, place, host_git()) as workspace:
+    async with use(home, opened, place, host_git(), keep=_keep(loaded)) as workspace:
         yield workspace
+
+
+def _keep(loaded: Loaded) -> Keep:
+    settings = loaded.settings.workspace
+    return Keep(snapshots=settings.snapshots, bytes=settings.snapshots_bytes)
 
 
 async def fork_workspace(workspace: Workspace, number: int, id: str | None = None) -> Record:
     """A new workspace as this one was in a snapshot."""
-    return await fork(workspace, number, id or new_name(workspace.record.id.rsplit("-", 1)[0]))
+    record = workspace.record
+    about = Path(record.source or "").name if record.mode_reason == IN_PLACE else record.id.rsplit("-", 1)[0]
+    return await fork(workspace, number, id or new_name(about))
 
 
 async def list_workspaces(loaded: Loaded) -> list[Record]:

@@ -207,6 +207,14 @@ class Workspace(Section):
     quota_files: Annotated[Count, May.TIGHTEN] = Field(
         1_000_000, ge=100, le=100_000_000, description="Files and directories that a workspace may have."
     )
+    snapshots: Annotated[Count, May.TIGHTEN] = Field(
+        1000, ge=2, le=100_000, description="Snapshots that are kept of a workspace; the oldest go first."
+    )
+    snapshots_bytes: Annotated[Size, May.TIGHTEN] = Field(
+        ByteSize(5 * GIB),
+        ge=MIB,
+        description="What the snapshots of a workspace may take; the oldest go first, the newest never.",
+    )
     bases_bytes: Size = Field(
         ByteSize(20 * GIB), description="What is kept of repositories for the next session, at most."
     )

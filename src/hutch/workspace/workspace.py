@@ -1,23 +1,26 @@
 """A workspace in use: what the rooms above, and the command line, know of all this.
 
 Whatever changes files here keeps their state first, so that it can be undone. The
-work itself blocks and is done in threads; what changes something waits its turn.
+work itself blocks and is done in threads; what changes something waits its turn. Who
+is cancelled waits for the thread, and so does closing: nothing is left half changed.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from hutch.domain.errors import Denied, NotFound
+import structlog
+
+from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.forge.git import Git
 from hutch.jail.place import Place
 from hutch.jail.policy import Policy
 from hutch.jail.seam import Jail
 from hutch.workspace import search
-from hutch.workspace.directory import Directory
+from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.edit.apply import apply_patch, edit_file
 from hutch.workspace.edit.edited import Edited
 from hutch.workspace.files.files import Files, Status
@@ -28,7 +31,9 @@ from hutch.workspace.prepare.base import open_index
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.quota import Quota
 from hutch.workspace.prepare.record import Home, Record
-from hutch.workspace.snapshots import collecting, compare
+from hutch.workspace.prepare.thread import finish, over
+from hutch.workspace.snapshots import compare
+from hutch.workspace.snapshots.collecting import MANY_PACKS, Held, drop, fit, held
 from hutch.workspace.snapshots.restore import Restored, restore
 from hutch.workspace.snapshots.snapshot import Content, Snapshots
 from hutch.workspace.snapshots.storage import Snapshot
@@ -36,6 +41,20 @@ from hutch.workspace.values import FileChange, Move, Operation, Write
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+TIDY_S = 10.0  # for how long closing waits until snapshots are tidy
+NOTHING_HELD = Held(0, 0)
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How many snapshots are kept, and what they may take; the newest stays whatever it takes."""
+
+    snapshots: int = 1000
+    bytes: int = 5 << 30
+
+
+ALL = Keep()
 
 
 @dataclass(slots=True)
@@ -49,7 +68,14 @@ class Workspace:
     files: Files
     snapshots: Snapshots
     quota: Quota
+    keep: Keep
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _working: set[asyncio.Task[Any]] = field(default_factory=set)
+    _is_closed: bool = False
+    _tidying: asyncio.Task[None] | None = None
+    _wants_tidying: bool = False
+    _held: Held = NOTHING_HELD  # after it was last tidied
+    _pinned: set[int] = field(default_factory=set)  # where those who use it now have begun
 
     @property
     def record(self) -> Record:
@@ -62,7 +88,7 @@ class Workspace:
 
     async def policy(self, policy: Policy) -> Policy:
         """The rules for a jail here: it may add what there is room for."""
-        return await asyncio.to_thread(self.quota.held, policy)
+        return await self.work(self.quota.held, policy)
 
     async def entries(
         self,
@@ -73,7 +99,7 @@ class Workspace:
         cursor: str | None = None,
         limit: int = 1000,
     ) -> Page:
-        return await asyncio.to_thread(
+        return await self.work(
             self.files.list_directory,
             path,
             recursive=recursive,
@@ -83,19 +109,19 @@ class Workspace:
         )
 
     async def stat(self, path: str, *, hashed: bool = False) -> Status:
-        return await asyncio.to_thread(self.files.stat, path, hashed=hashed)
+        return await self.work(self.files.stat, path, hashed=hashed)
 
     async def read(self, path: str, first: int | None = None, last: int | None = None) -> Lines | Binary:
         """Lines of a text file, or what kind of file it is instead."""
-        return await asyncio.to_thread(self.files.read, path, first, last)
+        return await self.work(self.files.read, path, first, last)
 
     async def read_range(self, path: str, start: int = 0, length: int = MOST_BYTES) -> Bytes:
-        return await asyncio.to_thread(self.files.read_range, path, start, length)
+        return await self.work(self.files.read_range, path, start, length)
 
     async def read_small(self, path: str) -> bytes | None:
         """A whole file that Hutch itself looks for, None when there is none that can be read."""
         try:
-            return (await asyncio.to_thread(self.files.read_bytes, path))[0]
+            return (await self.work(self.files.read_bytes, path))[0]
         except (NotFound, Denied):
             return None
 
@@ -113,7 +139,16 @@ class Workspace:
         return await self._change(f"before moving {path}", self._move, path, to, replace)
 
     async def delete(self, path: str) -> Sequence[FileChange]:
-        return await self._change(f"before deleting {path}", self.files.delete, path)
+        """Delete a file or a directory. It is kept first, unless there is no room: deleting makes some."""
+        async with self._turn:
+            try:
+                await self.work(self._take, f"before deleting {path}")
+            except LimitReached as error:
+                logger.warning(
+                    "deleted without a snapshot, so it cannot be undone", path=path, why=str(error)
+                )
+            self._tidy_soon()
+            return await self.work(self.files.delete, path)
 
     async def edit(self, path: str, edits: Sequence[Mapping[str, Any]]) -> Edited:
         """Make all of these edits in one file, or none."""
@@ -136,10 +171,14 @@ class Workspace:
     async def snapshot(self, reason: str) -> Snapshot:
         """Keep the content as it is; the newest snapshot again when nothing has changed since."""
         async with self._turn:
-            return await asyncio.to_thread(self._take, reason)
+            taken = await self.work(self._take, reason)
+            self._tidy_soon()
+        if not self._pinned:
+            self._pinned.add(taken.id)
+        return taken
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
-        return await asyncio.to_thread(self.snapshots.list)
+        return await self.work(self.snapshots.list)
 
     async def changes(self, old: int, new: int, *, path: str = "") -> Sequence[compare.Change]:
         """The files that differ between two snapshots, with how many lines."""
@@ -156,12 +195,14 @@ class Workspace:
     async def restore(self, number: int, path: str = "") -> Restored:
         """Make everything, or what is at `path`, as it was; the present is kept first."""
         async with self._turn:
-            return await asyncio.to_thread(self._restore, number, path)
+            return await self.work(self._restore, number, path)
 
     async def tidy(self) -> None:
-        """Pack the snapshots when there is enough to gain."""
-        if await asyncio.to_thread(collecting.is_due, self.snapshots.storage):
-            await collecting.collect(self.git, self.snapshots.storage)
+        """Pack the snapshots when there is enough to gain; forget the oldest when they take too much."""
+        storage = self.snapshots.storage
+        if self._is_due(await finish(held, storage)):
+            pinned = frozenset(self._pinned)
+            self._held = await fit(self.git, storage, most_bytes=self.keep.bytes, pinned=pinned)
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[Changed]]:
         """What changes while the block lasts, whoever changes it, in batches."""
@@ -178,12 +219,53 @@ class Workspace:
         self.quota.check_room(more_bytes=more, more_files=new)
         return self.files.change(operations)
 
+    async def work(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        """Do something in a thread. Neither who is cancelled nor who closes goes on before its end."""
+        if self._is_closed:
+            raise Unavailable("The workspace is closed. Open it again.")
+        working = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+        self._working.add(working)
+        working.add_done_callback(self._working.discard)
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            await over(working)
+            raise
+
+    async def close(self, *, tidy_s: float) -> None:
+        """Wait for what is being done, and for so long until it is tidy. Nothing can be done after."""
+        self._is_closed = True
+        if self._tidying is not None:
+            await asyncio.wait([self._tidying], timeout=tidy_s)
+            self._tidying.cancel()
+            await over(self._tidying)
+        await over(*self._working)
+
     async def _change(
         self, reason: str, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
     ) -> Result:
         async with self._turn:
-            await asyncio.to_thread(self._take, reason)
-            return await asyncio.to_thread(work, *args, **kwargs)
+            await self.work(self._take, reason)
+            self._tidy_soon()
+            return await self.work(work, *args, **kwargs)
+
+    def _tidy_soon(self) -> None:
+        if self._wants_tidying and (self._tidying is None or self._tidying.done()):
+            self._wants_tidying = False
+            self._tidying = asyncio.ensure_future(self._tidy())
+
+    async def _tidy(self) -> None:
+        try:
+            await self.tidy()
+        except (HutchError, OSError) as error:
+            logger.warning("snapshots could not be tidied", error=str(error))
+            self._held = await finish(held, self.snapshots.storage)  # not again before there is more
+
+    def _is_due(self, now: Held) -> bool:
+        more = now.packs - self._held.packs
+        return more >= MANY_PACKS or now.bytes > max(
+            self.keep.bytes, self._held.bytes + self._held.bytes // 8
+        )
 
     def _write(self, path: str, data: bytes, if_hash: str | None) -> FileChange:
         self.quota.check_room(more_bytes=len(data), more_files=1)
@@ -198,7 +280,11 @@ class Workspace:
 
     def _take(self, reason: str) -> Snapshot:
         with self.files.exclusive():
-            return self.snapshots.take(content(self.opened), reason)
+            taken = self.snapshots.take(content(self.opened), reason)
+        storage = self.snapshots.storage
+        drop(storage, keep=self.keep.snapshots, pinned=frozenset(self._pinned))
+        self._wants_tidying = self._is_due(held(storage))
+        return taken
 
     def _restore(self, number: int, path: str) -> Restored:
         with self.files.exclusive():
@@ -219,26 +305,50 @@ def content(opened: Opened) -> Content:
 
 
 @asynccontextmanager
-async def use(home: Home, opened: Opened, directory: Path, git: Git) -> AsyncIterator[Workspace]:
+async def use(
+    home: Home, opened: Opened, directory: Path, git: Git, *, keep: Keep = ALL
+) -> AsyncIterator[Workspace]:
     """The workspace that was opened, until the block is left."""
+    workspace: Workspace | None = None
+    patience_s = 0.0
+    held_open = ExitStack()
+    held_open.callback(opened.close)
     try:
-        workspace = await asyncio.to_thread(_assemble, home, opened, directory, git)
+        workspace = await finish(_assemble, home, opened, directory, git, keep, held_open)
         yield workspace
+        patience_s = TIDY_S
     finally:
-        await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(opened.close)))
+        ending = asyncio.ensure_future(_end(workspace, held_open, patience_s))
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await over(ending)
+            raise
 
 
-def _assemble(home: Home, opened: Opened, directory: Path, git: Git) -> Workspace:
-    journal = directory / "journal"
-    journal.mkdir(mode=0o700, exist_ok=True)
+async def _end(workspace: Workspace | None, held_open: ExitStack, tidy_s: float) -> None:
+    if workspace is not None:
+        await workspace.close(tidy_s=tidy_s)
+    await asyncio.to_thread(held_open.close)
+
+
+def _assemble(
+    home: Home, opened: Opened, directory: Path, git: Git, keep: Keep, held_open: ExitStack
+) -> Workspace:
     record = opened.record
-    index = open_index(home, record.base) if record.base else None
-    return Workspace(
-        home=home,
-        directory=directory,
-        opened=opened,
-        git=git,
-        files=Files(opened.directory, Directory.at(journal)),
-        snapshots=Snapshots(directory, base=index),
-        quota=Quota(opened),
-    )
+    try:
+        place = directory / "journal"
+        place.mkdir(mode=0o700, exist_ok=True)
+        journal = held_open.enter_context(Directory.at(place))
+        return Workspace(
+            home=home,
+            directory=directory,
+            opened=opened,
+            git=git,
+            files=Files(opened.directory, journal),
+            snapshots=Snapshots(directory, base=open_index(home, record.base) if record.base else None),
+            quota=Quota(opened),
+            keep=keep,
+        )
+    except OSError as error:
+        raise as_house_error(error, f"the workspace {record.id}") from error

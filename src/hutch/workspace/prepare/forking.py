@@ -4,7 +4,6 @@ Snapshots are shared, not copied. The content is made from the base by touching 
 what differs, so a fork of a large repository costs what was changed in it.
 """
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from hutch.workspace.prepare.fill import make_layers
 from hutch.workspace.prepare.overlay import open_at
 from hutch.workspace.prepare.record import Record
 from hutch.workspace.prepare.removal import LOCK, discard, temporary
+from hutch.workspace.prepare.thread import finish
 from hutch.workspace.snapshots.restore import fill
 from hutch.workspace.workspace import Workspace, content
 
@@ -28,6 +28,7 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
     record = replace(
         workspace.record,
         id=id,
+        mode_reason="forked",
         created=datetime.now(UTC).isoformat(),
         notes=(f"Forked from snapshot {number} of '{workspace.record.id}'.",),
     )
@@ -35,19 +36,19 @@ async def fork(workspace: Workspace, number: int, id: str) -> Record:
     place.mkdir(mode=0o700)
     try:
         if record.mode == "overlay":
-            await asyncio.to_thread(make_layers, place)
+            await finish(make_layers, place)
         elif record.base is not None:
             await copy_base(tree_path(home, record.base), place / "tree")
         else:
             (place / "tree").mkdir(mode=0o755)
-        await asyncio.to_thread(_fill, workspace, number, place, record)
+        await workspace.work(_fill, workspace, number, place, record)
         record.write(place)
         try:
             place.rename(final)
         except OSError:
             raise Conflict(f"There is a workspace '{id}' by now. Take another id.") from None
     except BaseException:
-        await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(discard, place)))
+        await finish(discard, place)
         raise
     return record
 

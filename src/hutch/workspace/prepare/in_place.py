@@ -13,15 +13,24 @@ from hutch.workspace.prepare.lock import take
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import LOCK
+from hutch.workspace.prepare.thread import over
 
 FOLDER = "places"
+IN_PLACE = "in place"  # the mode's reason in its record
 
 
 async def open_in_place(
     home: Home, directory: Path, *, quota_bytes: int, quota_files: int
 ) -> tuple[Opened, Path]:
     """Open a directory, and where things about it are kept. Nobody else may have it open as a workspace."""
-    return await asyncio.to_thread(_open, home, directory, quota_bytes, quota_files)
+    opening = asyncio.ensure_future(asyncio.to_thread(_open, home, directory, quota_bytes, quota_files))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await over(opening)
+        if not opening.cancelled() and opening.exception() is None:
+            opening.result()[0].close()
+        raise
 
 
 def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tuple[Opened, Path]:
@@ -41,7 +50,7 @@ def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tu
         id=key,
         source=str(real),
         mode="copy",
-        mode_reason="in place",
+        mode_reason=IN_PLACE,
         created=datetime.now(UTC).isoformat(),
         quota_bytes=quota_bytes,
         quota_files=quota_files,

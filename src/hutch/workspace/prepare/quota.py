@@ -35,7 +35,7 @@ class Quota:
 
     def __init__(self, opened: Opened) -> None:
         self.record = opened.record
-        self._directory = (opened.upper or opened.directory).fd
+        self._directory = opened.upper or opened.directory
         self._use = Use(0, 0)
         self._measured = 0.0  # never
         self._granted = Use(0, 0)  # since then
@@ -47,7 +47,7 @@ class Quota:
         if self.record.storage == "memory":
             self._use = self._taken
         else:
-            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory)
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory.fd)
             try:
                 found = measure(fd)
             finally:
@@ -97,7 +97,7 @@ class Quota:
         return 4 * (now.bytes - then.bytes) > room_bytes or 4 * (now.files - then.files) > room_files
 
     def _file_system(self) -> Use:
-        about = os.fstatvfs(self._directory)
+        about = os.fstatvfs(self._directory.fd)
         return Use((about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree)
 
     def _fits(self, more_bytes: int, more_files: int, share: float) -> bool:

@@ -3,7 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
 from hutch.domain.errors import Unavailable
 
@@ -17,8 +18,18 @@ async def finish(work: Callable[Words, Result], *args: Words.args, **kwargs: Wor
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
-        await asyncio.gather(working, return_exceptions=True)
+        await over(working)
         raise
+
+
+async def over(*working: asyncio.Future[Any]) -> None:
+    """Wait for the end of all of these, however often we are cancelled meanwhile; nothing is raised."""
+    while any(not each.done() for each in working):
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(working)
+    for each in working:
+        if not each.cancelled():
+            each.exception()  # seen
 
 
 async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
@@ -34,5 +45,5 @@ async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         stopped.set()
-        await asyncio.gather(working, return_exceptions=True)
+        await over(working)
         raise

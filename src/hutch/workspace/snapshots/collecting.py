@@ -6,14 +6,17 @@ lock held for a moment, the packs from before are removed. Whoever is killed on 
 way leaves both, and the next time clears up.
 """
 
-import asyncio
+import os
 import shutil
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.forge.git import Git
 from hutch.workspace.prepare.lock import locked
+from hutch.workspace.prepare.thread import finish
 from hutch.workspace.snapshots.pack import sync_directory
 from hutch.workspace.snapshots.storage import Storage
 
@@ -40,7 +43,54 @@ class _Before:
 
 def is_due(storage: Storage) -> bool:
     """Whether there is so much that collecting is worth it."""
-    return len(list((storage.git_dir / "objects/pack").glob("*.idx"))) >= MANY_PACKS
+    return held(storage).packs >= MANY_PACKS
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What snapshots take on disk."""
+
+    packs: int  # that can be put together: not those of one large file
+    bytes: int
+
+
+def held(storage: Storage) -> Held:
+    packs = size = 0
+    with os.scandir(storage.git_dir / "objects/pack") as entries:
+        for entry in entries:
+            packs += entry.name.endswith(".idx") - entry.name.endswith(".keep")
+            with suppress(FileNotFoundError):
+                size += entry.stat(follow_symlinks=False).st_size
+    return Held(packs, size)
+
+
+def drop(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset()) -> None:
+    """Forget the oldest snapshots when there are too many; never the first, the newest or a pinned one."""
+    if len(storage.numbers()) <= keep:
+        return
+    with storage.locked():
+        there = sorted(storage.commits())
+        free = [number for number in there[1:-1] if number not in pinned]
+        storage.delete(free[: max(0, len(there) - keep)])
+
+
+async def fit(git: Git, storage: Storage, *, most_bytes: int, pinned: AbstractSet[int] = frozenset()) -> Held:
+    """Collect, and forget the oldest until the rest fits; the first comes last, the newest never goes."""
+    await collect(git, storage)
+    while (now := await finish(held, storage)).bytes > most_bytes:
+        if not await finish(_drop_share, storage, 1 - most_bytes / now.bytes, pinned):
+            break
+        await collect(git, storage)
+    return now
+
+
+def _drop_share(storage: Storage, share: float, pinned: AbstractSet[int]) -> bool:
+    with storage.locked():
+        there = sorted(storage.commits())
+        free = [number for number in (*there[1:-1], *there[: min(1, len(there) - 1)]) if number not in pinned]
+        old = free[: max(1, int(len(free) * share / 2))]  # they share much: half of it may be enough
+        storage.delete(old)
+    return bool(old)
 
 
 async def collect(git: Git, storage: Storage) -> Collected:
@@ -50,7 +100,7 @@ async def collect(git: Git, storage: Storage) -> Collected:
 
 
 async def _collect(git: Git, storage: Storage) -> Collected:
-    before = await asyncio.to_thread(_begin, storage)
+    before = await finish(_begin, storage)
     new: Path | None = None
     needed: frozenset[str] = frozenset()
     if before.commits:
@@ -73,7 +123,7 @@ async def _collect(git: Git, storage: Storage) -> Collected:
             timeout_s=TIMEOUT_S,
         )
         needed = frozenset(listed.decode().split())
-    return await asyncio.to_thread(_end, storage, before, new, needed)
+    return await finish(_end, storage, before, new, needed)
 
 
 def _begin(storage: Storage) -> _Before:

@@ -36,8 +36,15 @@ _REFUSED = re.compile(
     + _IGNORABLE,
     re.IGNORECASE | re.DOTALL,
 )
-_REFUSED_LINK = re.compile(
-    rb"(?:\.gitmodules|gitmod~[1-4]|gi7eba~[1-9])[. ]*(?:[\\:].*)?", re.IGNORECASE | re.DOTALL
+_SHORT = b"|".join(b"gi7eba"[:length] + rb"~[1-9]\d{%d}" % (6 - length) for length in range(7))
+_REFUSED_UNLESS_PLAIN = re.compile(
+    rb"(?:\.gitmodules|gitmod~[1-4]|"
+    + _SHORT
+    + rb")[. ]*(?:[\\:].*)?|"
+    + _IGNORABLE
+    + _IGNORABLE.join(re.escape(bytes([char])) for char in b".gitmodules")
+    + _IGNORABLE,
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -80,9 +87,11 @@ Item = Leaf | Branch | Absent
 NOTHING = Branch(USUAL_DIRECTORY, None, None, None, None, 0, 0, 0, 0)
 
 
-def refused(name: bytes, *, link: bool) -> bool:
-    """Whether git would not take an entry of this name."""
-    return _REFUSED.fullmatch(name) is not None or (link and _REFUSED_LINK.fullmatch(name) is not None)
+def refused(name: bytes, *, plain: bool) -> bool:
+    """Whether git would not take an entry of this name; of links and directories, it refuses more."""
+    return _REFUSED.fullmatch(name) is not None or (
+        not plain and _REFUSED_UNLESS_PLAIN.fullmatch(name) is not None
+    )
 
 
 def build(

@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable, Container
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -64,20 +65,21 @@ class PackWriter:
         if private and self.refer:
             return _hashed(read, size)
         path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
+        # Named by chance, not by content: a name that is new cannot be one that is being collected.
+        final = self.directory / f"pack-{secrets.token_hex(20)}"
         try:
             with path.open("w+b") as file:
                 name, crc, checksum = _stream(file, read, size)
                 if name in known or name in self.stored:
-                    path.unlink()
                     return name
                 _sync(file)
-            # Named by chance, not by content: a name that is new cannot be one that is being collected.
-            final = self.directory / f"pack-{secrets.token_hex(20)}"
             final.with_suffix(".keep").write_bytes(name.hex().encode())
             _publish(path, final, {name: (12, crc)}, checksum)
         except BaseException:
-            path.unlink(missing_ok=True)
+            final.with_suffix(".keep").unlink(missing_ok=True)
             raise
+        finally:
+            path.unlink(missing_ok=True)  # unless it has its name by now
         self.bytes += size
         return name
 
@@ -86,23 +88,31 @@ class PackWriter:
         if self._file is None:
             return
         file, self._file = self._file, None
-        with file:
-            file.seek(8)
-            file.write(struct.pack(">I", len(self._entries)))
-            file.seek(0)
-            hasher = hashlib.sha1(usedforsecurity=False)
-            while data := file.read(CHUNK):
-                hasher.update(data)
-            file.write(hasher.digest())
-            _sync(file)
-        final = self.directory / f"pack-{hasher.hexdigest()}"
-        _publish(self._path, final, self._entries, hasher.digest())
+        try:
+            with file:
+                file.seek(8)
+                file.write(struct.pack(">I", len(self._entries)))
+                file.seek(0)
+                hasher = hashlib.sha1(usedforsecurity=False)
+                while data := file.read(CHUNK):
+                    hasher.update(data)
+                file.write(hasher.digest())
+                _sync(file)
+            final = self.directory / f"pack-{hasher.hexdigest()}"
+            _publish(self._path, final, self._entries, hasher.digest())
+        finally:
+            self._path.unlink(missing_ok=True)  # unless it has its name by now
         sync_directory(self.directory)  # of large ones, too
 
     def abandon(self) -> None:
         """Leave nothing behind; after `finish`, nothing to do."""
-        if self._file is not None:
-            self._file.close()
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        try:
+            with suppress(OSError):  # what is still to be written may find no room
+                file.close()
+        finally:
             self._path.unlink(missing_ok=True)
 
 
@@ -175,11 +185,14 @@ def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], che
         )
     )
     index = path.with_name(path.name + "_idx")
-    with index.open("wb") as file:
-        file.write(table + hashlib.sha1(table, usedforsecurity=False).digest())
-        _sync(file)
-    path.rename(final.with_suffix(".pack"))
-    index.rename(final.with_suffix(".idx"))
+    try:
+        with index.open("wb") as file:
+            file.write(table + hashlib.sha1(table, usedforsecurity=False).digest())
+            _sync(file)
+        path.rename(final.with_suffix(".pack"))
+        index.rename(final.with_suffix(".idx"))
+    finally:
+        index.unlink(missing_ok=True)
 
 
 def _head(number: int, size: int) -> bytes:

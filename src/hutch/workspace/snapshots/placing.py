@@ -69,7 +69,7 @@ class Context(NamedTuple):
         if self.state == PRIVATE:
             return self, None
         link = base.links.get(path)
-        if link or refused(_name(path), link=False):
+        if link or refused(_name(path), plain=False):
             return self._replace(state=PRIVATE), link
         if self.state == FILES and self.ignores.match(path, True):
             return self._replace(state=IGNORED), None
@@ -77,7 +77,7 @@ class Context(NamedTuple):
 
     def place(self, path: str, mode: int, base: Base) -> int:
         """Where the file or link `path` of this directory belongs."""
-        if self.state == PRIVATE or refused(_name(path), link=stat.S_ISLNK(mode)):
+        if self.state == PRIVATE or refused(_name(path), plain=not stat.S_ISLNK(mode)):
             return PRIVATE
         if self.state == IGNORED or self.ignores.match(path, False):
             above, _, name = path.rpartition("/")

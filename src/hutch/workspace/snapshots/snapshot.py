@@ -23,7 +23,7 @@ from hutch.workspace.snapshots.placing import Nothing
 from hutch.workspace.snapshots.reading import Limits
 from hutch.workspace.snapshots.scan import Scan
 from hutch.workspace.snapshots.stat_cache import StatCache
-from hutch.workspace.snapshots.storage import Snapshot, Storage, commit_text
+from hutch.workspace.snapshots.storage import SHOWN, Snapshot, Storage, commit_text
 from hutch.workspace.snapshots.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 
 DEFAULT = Limits()
@@ -49,6 +49,7 @@ class Snapshots:
         self.storage = Storage(
             place, borrowed=base.objects if base else None, elsewhere=base.elsewhere if base else None
         )
+        self.storage.clear()
         self.cache = StatCache(self.storage.own / "cache")
         self._texts: dict[bytes, bytes] = {}
 
@@ -116,6 +117,12 @@ class Snapshots:
 
     def fork(self, number: int, place: Path) -> "Snapshots":
         """Snapshots for a new workspace on the same base, this one as its first. Files are shared."""
+        try:
+            return self._fork(number, place)
+        except OSError as error:
+            raise as_house_error(error, SHOWN) from error
+
+    def _fork(self, number: int, place: Path) -> "Snapshots":
         with self.storage.locked():
             origin = self.get(number)
             other = Snapshots(place, base=self.base, limits=self.limits)
@@ -156,7 +163,7 @@ class Snapshots:
             found = scan.run()
             snapshot = self._commit(found.branch, reason, writer)
         except OSError as error:
-            raise as_house_error(error, str(storage.git_dir)) from error
+            raise as_house_error(error, SHOWN) from error
         finally:
             writer.abandon()
         anchor = (snapshot.id, snapshot.commit)

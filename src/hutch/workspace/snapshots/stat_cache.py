@@ -17,8 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from hutch.workspace.snapshots.layout import Absent, Branch, Item, Leaf
 from hutch.workspace.snapshots.walk import Key
+
+logger = structlog.get_logger()
 
 MAGIC = b"hutch listings 1\n"
 MARSHAL = 4  # a version of the format that every Python since 3.4 reads
@@ -74,15 +78,26 @@ class StatCache:
         anew = self.anchor is None or self._identity is None
         length = self._identity[1] if self._identity else 0
         self.anchor = anchor
-        if anew or length > max(GROWN * self._live_bytes, GROWN_BYTES):
+        try:
+            self._write(changed, anew=anew or length > max(GROWN * self._live_bytes, GROWN_BYTES))
+        except OSError as error:  # no room, perhaps: the next look reads more, and finds the same
+            logger.warning("what a snapshot found could not be noted", error=error.strerror)
+            self.listings, self.anchor, self._identity = {}, None, None
+
+    def _write(self, changed: Mapping[str, Listing | None], *, anew: bool) -> None:
+        assert self.anchor is not None
+        if anew:
             temporary = self.path.with_name(self.path.name + ".new")
-            temporary.write_bytes(b"".join((MAGIC, *frames(self.listings.items()), frame(anchor))))
-            temporary.rename(self.path)
+            try:
+                temporary.write_bytes(b"".join((MAGIC, *frames(self.listings.items()), frame(self.anchor))))
+                temporary.rename(self.path)
+            finally:
+                temporary.unlink(missing_ok=True)
             self._identity = _identity(self.path)
             self._live_bytes = self._identity[1] if self._identity else 0
         else:
             with self.path.open("ab") as file:
-                file.write(b"".join((*frames(changed.items()), frame(anchor))))
+                file.write(b"".join((*frames(changed.items()), frame(self.anchor))))
             self._identity = _identity(self.path)
 
 
@@ -139,7 +154,7 @@ def frame(value: Any) -> bytes:
 def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except OSError:
         return {}, None
     if not data.startswith(MAGIC):
         return {}, None
@@ -162,7 +177,10 @@ def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
         else:
             waiting[value[0]] = value[1]
     if good < len(data):
-        os.truncate(path, good)  # what is added next must not stand behind half of something
+        try:
+            os.truncate(path, good)  # what is added next must not stand behind half of something
+        except OSError:
+            return {}, None
     return {name: unflat(found) for name, found in settled.items()}, anchor
 
 

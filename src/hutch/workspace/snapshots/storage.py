@@ -17,10 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
+from hutch.workspace.directory import as_house_error
 from hutch.workspace.snapshots.layout import Branch, opened_whole
 from hutch.workspace.snapshots.objects import Objects
 from hutch.workspace.snapshots.pack import sync_directory
 
+SHOWN = "the snapshots"  # what errors call it: the host's own paths are nobody's business
 CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -74,12 +76,31 @@ class Storage:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Alone with the storage; waits for others."""
-        descriptor = os.open(self.own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = self._open_lock()
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             os.close(descriptor)
+
+    def clear(self) -> None:
+        """Away with what somebody left who was killed, unless somebody is at work now."""
+        descriptor = self._open_lock()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        else:
+            for path in (*(self.git_dir / "objects/pack").glob("tmp_*"), *self.own.glob("tmp_*")):
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+    def _open_lock(self) -> int:
+        try:
+            return os.open(self.own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise as_house_error(error, SHOWN) from None
 
     def numbers(self) -> Sequence[int]:
         return sorted(_numbers(self._references))
@@ -146,11 +167,14 @@ class Storage:
 
     def _write(self, path: Path, commit: str) -> None:
         temporary = self.own / f"tmp_{secrets.token_hex(8)}"
-        with temporary.open("w") as file:
-            file.write(f"{commit}\n")
-            file.flush()
-            os.fdatasync(file.fileno())
-        temporary.rename(path)
+        try:
+            with temporary.open("w") as file:
+                file.write(f"{commit}\n")
+                file.flush()
+                os.fdatasync(file.fileno())
+            temporary.rename(path)
+        finally:
+            temporary.unlink(missing_ok=True)
         sync_directory(path.parent)
 
     def _snapshot(self, number: int, commit: str) -> Snapshot:
