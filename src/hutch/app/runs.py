@@ -77,6 +77,7 @@ class Job:
     limits: RunLimits = field(default_factory=RunLimits)
     network: tuple[str, ...] = ()
     record: Path | None = None  # where the model's replies are kept as a cassette
+    workspace_id: str | None = None  # for the new workspace; made up when not given
 
 
 @dataclass(slots=True)
@@ -170,6 +171,7 @@ async def open_run(
             record = await workspaces.prepare_workspace(
                 loaded,
                 job.repository,
+                id=job.workspace_id,
                 revision=job.revision,
                 uncommitted=job.uncommitted,
                 on_progress=on_progress,

@@ -24,6 +24,7 @@ COMMANDS = (
         "Work", "resume", "hutch.cli.run:resume_command", "Go on with a run that was stopped.", "SESSION"
     ),
     Command("Work", "changes", "hutch.cli.changes:app", "Review and merge what runs have proposed."),
+    Command("Work", "eval", "hutch.cli.eval:eval_command", "Run a set of tasks and grade what came of them."),
     Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),
     Command("Work", "workspace", "hutch.cli.workspace:app", "Prepare, change and restore workspaces."),
     Command("Work", "mcp", "hutch.cli.mcp:app", "Let editors and other agents use the tools, jailed."),

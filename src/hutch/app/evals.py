@@ -1,0 +1,216 @@
+"""Tasks run side by side, each in a workspace and a jail of its own, then graded in a fresh jail."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from hutch.agent.testing.detect import Runner
+from hutch.app import jails, runs, workspaces
+from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.domain.events import Event
+from hutch.flows.evaluation import Grade, Task, choose_runner, grade
+from hutch.flows.evaluation_file import BUILTIN, BUILTIN_FILE, REPOS, load_tasks
+from hutch.settings import Loaded
+
+__all__ = [
+    "BUILTIN",
+    "BUILTIN_FILE",
+    "REPOS",
+    "Event",
+    "Result",
+    "Task",
+    "Wanted",
+    "evaluate",
+    "load_tasks",
+    "report",
+]
+
+logger = structlog.get_logger()
+
+FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # what was done by then is graded
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What holds for all tasks of a set."""
+
+    source: Path  # the set itself, which no task may show
+    model: str | None = None
+    persona: str | None = None
+    jobs: int = 2
+    on_begin: Callable[[str], None] = lambda name: None
+    on_event: Callable[[str, Event], None] = lambda name, event: None
+    on_result: Callable[["Result"], None] = lambda result: None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one task ended."""
+
+    name: str
+    passed: bool
+    outcome: str  # of the run; `error` when there was none
+    reason: str
+    turns: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None  # None: unknown
+    duration_s: float = 0.0
+    model: str = ""
+    session_id: str = ""
+    tests: tuple[dict[str, Any], ...] = ()
+    patch: str = ""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+async def evaluate(loaded: Loaded, tasks: Sequence[Task], wanted: Wanted) -> None:
+    """Do all tasks, some at a time. Each result is told as it comes; who cancels keeps those."""
+    turn = asyncio.Semaphore(wanted.jobs)
+
+    async def one(task: Task) -> None:
+        async with turn:
+            wanted.on_begin(task.name)
+            wanted.on_result(await _attempt(loaded, task, wanted))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(one(task))
+    except ExceptionGroup as troubles:  # of who is told: a closed pipe, a full disk
+        raise troubles.exceptions[0] from None
+
+
+def report(source: str, began: datetime, tasks: Sequence[Task], results: Sequence[Result]) -> dict[str, Any]:
+    """All results, for programs; in the order of the tasks."""
+    by_name = {result.name: result for result in results}
+    known = [result.cost_usd for result in results if result.cost_usd is not None]
+    return {
+        "version": 1,
+        "source": source,
+        "began": began.isoformat(),
+        "written": datetime.now(UTC).isoformat(),
+        "passed": sum(result.passed for result in results),
+        "failed": sum(not result.passed for result in results),
+        "not_run": [task.name for task in tasks if task.name not in by_name],
+        "turns": sum(result.turns for result in results),
+        "tokens": sum(result.tokens for result in results),
+        "cost_usd": sum(known) if len(known) == len(results) else None,
+        "tasks": [asdict(by_name[task.name]) for task in tasks if task.name in by_name],
+    }
+
+
+async def _attempt(loaded: Loaded, task: Task, wanted: Wanted) -> Result:
+    """One task. Whatever goes wrong with it is its result, and nobody else's trouble."""
+    began, id_ = time.monotonic(), workspaces.new_name(f"eval-{task.name}")
+    try:
+        with tempfile.TemporaryDirectory(prefix="hutch-eval-") as folder:
+            return await _work(loaded, task, wanted, Path(folder), id_)
+    except HutchError as error:
+        reason = str(error)
+    except Exception as error:  # a bug, or a machine in trouble: the other tasks go on
+        logger.exception("a task of an evaluation broke", task=task.name)
+        reason = f"{type(error).__name__}: {error}"
+    finally:
+        await asyncio.shield(asyncio.ensure_future(_remove(loaded, id_)))
+    return Result(task.name, False, "error", reason, duration_s=time.monotonic() - began)
+
+
+async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: str) -> Result:
+    began = time.monotonic()
+    job = runs.Job(
+        prompt=task.prompt,
+        repository=task.repo or str(_starter(task, folder)),
+        revision=task.revision,
+        persona=wanted.persona or task.persona,
+        model=wanted.model or _model(task, folder),
+        limits=task.limits.for_run(),
+        workspace_id=id_,
+    )
+
+    def tell(event: Event) -> None:
+        wanted.on_event(task.name, event)
+
+    async with runs.open_run(loaded, job, on_event=tell) as opened:
+        _check_hidden(task, wanted.source, opened.workspace)
+        runner = await choose_runner(opened.workspace, task, loaded.settings.tests.command)
+        worked = await opened.work(task.prompt)
+        ended = worked.ended
+        if ended.outcome == "cancelled":
+            raise asyncio.CancelledError
+        patch, _ = await opened.workspace.patch(worked.first.id, worked.last.id)
+        await opened.finish(worked)
+        model, session_id = opened.choice.name, opened.bench.session_id
+    if ended.outcome in FAR_ENOUGH:
+        graded = await _graded(loaded, task, runner, id_, worked.first.id)
+    else:
+        graded = Grade(False, ended.reason)
+    return Result(
+        name=task.name,
+        passed=graded.passed,
+        outcome=ended.outcome,
+        reason=graded.reason,
+        turns=ended.turns,
+        input_tokens=ended.input_tokens,
+        cached_tokens=ended.cached_tokens,
+        output_tokens=ended.output_tokens,
+        cost_usd=ended.cost_usd,
+        duration_s=round(time.monotonic() - began, 3),
+        model=model,
+        session_id=session_id,
+        tests=graded.tests,
+        patch=patch.decode(errors="replace"),
+    )
+
+
+async def _graded(loaded: Loaded, task: Task, runner: Runner, id_: str, first: int) -> Grade:
+    """In a new jail: what the agent left running, in /tmp or at home, is gone."""
+    async with workspaces.open_workspace(loaded, id_) as workspace:
+        policy = await workspace.policy(jails.jail_policy(loaded.settings))
+        async with jails.open_jail(workspace.place, policy) as jail:
+            return await grade(workspace, jail, task, runner, first)
+
+
+def _starter(task: Task, folder: Path) -> Path:
+    place = folder / "files"
+    for path, text in task.files.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(text, encoding="utf-8")
+    return place
+
+
+def _model(task: Task, folder: Path) -> str | None:
+    if task.cassette is None or isinstance(task.cassette, str):
+        return f"scripted:{task.cassette}" if task.cassette else task.model
+    file = folder / "cassette.json"
+    file.write_text(task.cassette.model_dump_json(), encoding="utf-8")
+    return f"scripted:{file}"
+
+
+def _check_hidden(task: Task, source: Path, workspace: workspaces.Workspace) -> None:
+    """A set of tasks that lies in the repository it is about would show the agent its tests."""
+    here, repository = source.resolve(), (task.repo or "").removeprefix("file://")
+    if not repository.startswith("/") or not here.is_relative_to(Path(repository).resolve()):
+        return
+    path = str(here.relative_to(Path(repository).resolve()))
+    with suppress(NotFound):
+        workspace.files.stat(path)
+        raise BadRequest(
+            f"The agent would see the hidden tests: {path} is in the repository. Keep the tasks elsewhere."
+        )
+
+
+async def _remove(loaded: Loaded, id_: str) -> None:
+    with suppress(NotFound):  # it did not come to that
+        await workspaces.remove(loaded, id_)

@@ -1,0 +1,206 @@
+"""`hutch eval`, run as a person would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.agent.benches import BROKEN, FIX, call, replies
+
+HUTCH = Path(sys.executable).with_name("hutch")
+WRONG, TEST = (BROKEN[name].decode() for name in ("adding.py", "test_adding.py"))
+MENDS = {
+    "replies": [
+        {"calls": [call("edit_file", **FIX)]},
+        {"calls": [call("finish", title="Add", summary="Done.")]},
+    ]
+}
+GIVES_UP = {"replies": [{"text": "I do not know."}]}
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {"HUTCH_HOME": str(home), "PATH": os.defpath}
+
+
+def hutch(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HUTCH, *arguments],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def task(name: str, cassette: Any, **more: Any) -> dict[str, Any]:
+    begin = {"files": {"adding.py": WRONG}, "hidden_tests": {"test_adding.py": TEST}, "cassette": cassette}
+    return {"name": name, "prompt": "Mend add.", **begin, **more}
+
+
+def write_set(home: Path, *tasks: dict[str, Any]) -> str:
+    (home / "set.json").write_text(json.dumps({"tasks": tasks}))
+    return "set.json"
+
+
+def workspaces(home: Path) -> list[str]:
+    place = home / "data/workspaces"
+    return [path.name for path in place.iterdir()] if place.exists() else []
+
+
+def test_the_own_set_passes_and_leaves_no_workspace(tmp_path: Path) -> None:
+    ran = hutch(tmp_path, "eval", "builtin", "--json", "report.json")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["passed"], report["failed"], report["not_run"]) == (4, 0, [])
+    assert all(each["patch"].startswith("diff --git") and each["turns"] > 1 for each in report["tasks"])
+    rows = [line.split() for line in ran.stdout.splitlines()]
+    assert rows[0] == ["task", "passed", "turns", "tokens", "cost", "time"]
+    assert [row[:2] for row in rows[1:-1]] == [[each["name"], "yes"] for each in report["tasks"]]
+    assert rows[-1][:3] == ["total", "4/4", str(report["turns"])]
+    assert workspaces(tmp_path) == []
+
+
+def test_a_task_that_fails_or_breaks_does_not_stop_the_others(tmp_path: Path) -> None:
+    broken = task("broken", "none.yaml")
+    unfinished = task("limited", MENDS, limits={"turns": 1})
+    tasks = write_set(tmp_path, broken, task("given-up", GIVES_UP), unfinished, task("mended", MENDS))
+    ran = hutch(tmp_path, "eval", tasks, "--jobs", "1", "--json", "-")
+    assert ran.returncode == 3, ran.stderr
+    report = json.loads(ran.stdout)
+    told = {each["name"]: (each["passed"], each["outcome"]) for each in report["tasks"]}
+    assert told == {
+        "broken": (False, "error"),
+        "given-up": (False, "done"),
+        "limited": (True, "limit_reached"),  # what was done by then is what counts
+        "mended": (True, "done"),
+    }
+    reasons = {each["name"]: each["reason"] for each in report["tasks"]}
+    assert "none.yaml" in reasons["broken"]
+    assert "AssertionError: -1 != 5" in reasons["given-up"]
+    assert workspaces(tmp_path) == []
+
+
+def test_the_agent_cannot_find_the_hidden_tests(tmp_path: Path) -> None:
+    looks = "ls -A; find / -name 'test_hidde*' -not -path '/proc/*' 2>/dev/null; grep -rs MAR[K]ED . /tmp ~"
+    cassette = {"replies": [{"calls": [call("bash", command=looks)]}, *MENDS["replies"]]}
+    hidden = {"test_hidden.py": TEST + "# MARKED\n"}
+    tasks = write_set(tmp_path, task("looking", cassette, hidden_tests=hidden))
+    ran = hutch(tmp_path, "eval", tasks, "--json", "report.json")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (done,) = json.loads((tmp_path / "report.json").read_text())["tasks"]
+    log = hutch(tmp_path, "log", done["session_id"], "--json").stdout
+    assert "adding.py" in log
+    assert "test_hidden.py" not in log and "MARKED" not in log
+    assert "test_hidden.py" not in done["patch"]
+
+
+def git(repo: Path, *words: str) -> str:
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a"}
+    settings = {"PATH": os.defpath, "HOME": str(repo), "GIT_COMMITTER_EMAIL": "a@b", **who}
+    ran = subprocess.run(
+        ["git", "-C", repo, *words], env=settings, check=True, capture_output=True, text=True
+    )
+    return ran.stdout.strip()
+
+
+def make_repository(place: Path) -> str:
+    place.mkdir()
+    git(place, "init", "-q", "-b", "main")
+    (place / "adding.py").write_text(WRONG)
+    git(place, "add", ".")
+    git(place, "commit", "-q", "-m", "first")
+    return git(place, "rev-parse", "HEAD")
+
+
+def test_lines_as_swe_bench_has_them(tmp_path: Path) -> None:
+    commit = make_repository(tmp_path / "project")
+    (tmp_path / "project/adding.py").write_text("later\n")
+    git(tmp_path / "project", "commit", "-q", "-a", "-m", "second")
+    added = "".join(f"+{line}\n" for line in TEST.splitlines())
+    patch = (
+        "diff --git a/test_adding.py b/test_adding.py\nnew file mode 100644\n--- /dev/null\n"
+        f"+++ b/test_adding.py\n@@ -0,0 +1,{len(TEST.splitlines())} @@\n{added}"
+    )
+    one = {
+        "instance_id": "project-1",
+        "repo": "project",
+        "base_commit": commit,
+        "problem_statement": "add(2, 3) is -1.",
+        "test_patch": patch,
+        "FAIL_TO_PASS": '["test_adding.Adding.test_add"]',
+        "PASS_TO_PASS": "[]",
+        "test_command": "python3 -m unittest",
+    }
+    (tmp_path / "mends.json").write_text(replies(*MENDS["replies"]))
+    (tmp_path / "idle.json").write_text(replies(*GIVES_UP["replies"]))
+    lines = [one | {"cassette": "mends.json"}, one | {"instance_id": "project-2", "cassette": "idle.json"}]
+    (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ran = hutch(tmp_path, "eval", "set.jsonl", "--json", "-")
+    assert ran.returncode == 3, ran.stderr
+    told = [(each["name"], each["passed"]) for each in json.loads(ran.stdout)["tasks"]]
+    assert told == [("project-1", True), ("project-2", False)], ran.stdout
+
+
+def test_a_set_in_the_repository_that_it_is_about_is_refused(tmp_path: Path) -> None:
+    make_repository(tmp_path / "project")
+    shown = task("shown", MENDS, repo="..") | {"files": {}}
+    (tmp_path / "project/evals").mkdir()
+    (tmp_path / "project/evals/set.json").write_text(json.dumps([shown]))
+    outside = hutch(
+        tmp_path, "eval", "project/evals/set.json"
+    )  # it is not committed, so the agent has it not
+    assert outside.returncode == 0, outside.stdout + outside.stderr
+    git(tmp_path / "project", "add", ".")
+    git(tmp_path / "project", "commit", "-q", "-m", "tasks")
+    inside = hutch(tmp_path, "eval", "project/evals/set.json")
+    assert inside.returncode == 3
+    assert "The agent would see the hidden tests: evals/set.json is in the repository." in inside.stdout
+
+
+def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
+    slow = {"replies": [{"text": "Hm.", "delay_s": 600}]}
+    tasks = write_set(tmp_path, task("quick", MENDS), task("slow", slow), task("never", MENDS))
+    words = [HUTCH, "eval", tasks, "--jobs", "1", "--json", "report.json"]
+    running = subprocess.Popen(
+        words,
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith("slow: begun"):
+            break
+    time.sleep(1)  # into the run, or near it: either is well
+    running.send_signal(signal.SIGINT)
+    printed, told = running.communicate(timeout=60)
+    assert running.returncode == 130, told
+    assert "Interrupted: 2 of 3 tasks were not done" in told
+    assert [line.split()[0] for line in printed.splitlines()] == ["task", "quick", "total"]
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [each["name"] for each in report["tasks"]] == ["quick"]
+    assert report["not_run"] == ["slow", "never"]
+    assert workspaces(tmp_path) == []
+
+
+def test_tasks_are_chosen_by_name_and_a_slip_is_told(tmp_path: Path) -> None:
+    one = hutch(tmp_path, "eval", "builtin", "--filter", "off-*")
+    assert one.returncode == 0, one.stderr
+    assert [line.split()[0] for line in one.stdout.splitlines()] == ["task", "off-by-one", "total"]
+    none = hutch(tmp_path, "eval", "builtin", "--filter", "nothing")
+    assert none.returncode == 2
+    assert "There are: off-by-one, " in none.stderr
+    lost = hutch(tmp_path, "eval", "none.yaml")
+    assert lost.returncode == 2
+    assert "Name a set of tasks, or 'builtin'." in lost.stderr
+    unwritable = hutch(tmp_path, "eval", "builtin", "--json", "none/report.json")
+    assert unwritable.returncode == 6
+    assert "off-by-one" not in unwritable.stderr

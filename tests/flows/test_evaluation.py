@@ -1,0 +1,210 @@
+"""Tasks read from files, and graded in a real jail."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.flows.evaluation import Grade, Task, choose_runner, grade
+from hutch.flows.evaluation_file import BUILTIN_FILE, load_tasks
+from tests.agent.benches import Desk, open_desk
+
+TEST = (
+    "import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
+    "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
+)
+WRONG, RIGHT = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
+PLAIN: dict[str, Any] = {"name": "add", "prompt": "Mend it.", "files": {"adding.py": WRONG}}
+TASK = Task.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": TEST}})
+PATCH = """\
+diff --git a/test_adding.py b/test_adding.py
+--- a/test_adding.py
++++ b/test_adding.py
+@@ -6,3 +6,10 @@
+ class Adding(unittest.TestCase):
+     def test_add(self):
+         self.assertEqual(add(2, 3), 5)
++
++    def test_zero(self):
++        self.assertEqual(add(0, 0), 0)
++
++    @unittest.skip("later")
++    def test_later(self):
++        pass
+"""
+NAMES = ("test_adding.Adding.test_add", "test_adding.Adding.test_zero")
+anyio = pytest.mark.anyio
+
+
+async def graded(home: Path, task: Task, *steps: tuple[str, dict[str, Any]], **files: str) -> Grade:
+    """Begin, let somebody use these tools, grade."""
+    start = {name: text.encode() for name, text in (task.files | files).items()}
+    async with open_desk(home, start) as desk:
+        return await _graded(desk, task, steps)
+
+
+async def _graded(desk: Desk, task: Task, steps: tuple[tuple[str, dict[str, Any]], ...]) -> Grade:
+    workspace = desk.context.workspace
+    first = await workspace.snapshot("first")
+    runner = await choose_runner(workspace, task)
+    for tool, given in steps:
+        result = await desk.use(tool, **given)
+        assert result.ok, result.text
+    return await grade(workspace, desk.context.jail, task, runner, first.id)
+
+
+def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
+    return "write_file", {"path": path, "content": content}
+
+
+MEND = ("edit_file", {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]})
+
+
+@anyio
+async def test_the_hidden_tests_decide(tmp_path: Path) -> None:
+    undone = await graded(tmp_path / "undone", TASK)
+    done = await graded(tmp_path / "done", TASK, MEND)
+    assert (undone.passed, undone.reason.splitlines()[0], undone.tests[0]["failed"]) == (False, "1 failed", 1)
+    assert (done.passed, done.reason, done.tests[0]["passed"]) == (True, "1 passed", 1)
+
+
+@anyio
+async def test_nothing_is_written_before_the_grade(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"adding.py": WRONG.encode()}) as desk:
+        runner = await choose_runner(desk.context.workspace, TASK)
+        page = await desk.context.workspace.entries(recursive=True)
+        assert runner.name == "unittest"
+        assert [entry.path for entry in page.entries] == ["adding.py"]
+
+
+@anyio
+@pytest.mark.parametrize(
+    "step",
+    [
+        write("package.json", json.dumps({"scripts": {"test": "true"}})),
+        write("test_adding.py", "import unittest\n"),
+        ("bash", {"command": "echo keep > other; ln -s other test_adding.py"}),
+        ("bash", {"command": "mkdir -p test_adding.py/deep"}),
+    ],
+    ids=["another runner", "another test", "a link", "a directory"],
+)
+async def test_what_the_agent_leaves_does_not_decide(
+    tmp_path: Path, step: tuple[str, dict[str, Any]]
+) -> None:
+    assert not (await graded(tmp_path / "undone", TASK, step)).passed
+    assert (await graded(tmp_path / "done", TASK, step, MEND)).passed
+
+
+@anyio
+async def test_a_patch_of_tests_goes_on_the_tests_as_they_were(tmp_path: Path) -> None:
+    task = Task.model_validate(PLAIN | {"test_patch": PATCH, "must_pass": NAMES})
+    gone = ("bash", {"command": "echo 'import unittest' > test_adding.py"})
+    files = {"test_adding.py": TEST}
+    assert (await graded(tmp_path / "done", task, gone, MEND, **files)).passed
+    assert not (await graded(tmp_path / "undone", task, gone, **files)).passed
+
+
+@anyio
+async def test_a_named_test_that_is_skipped_or_not_there_has_not_passed(tmp_path: Path) -> None:
+    for place, name in (("skipped", "test_later"), ("not there", "test_never")):
+        task = Task.model_validate(
+            PLAIN | {"test_patch": PATCH, "must_pass": [*NAMES, f"test_adding.Adding.{name}"]}
+        )
+        told = await graded(tmp_path / place, task, MEND, **{"test_adding.py": TEST})
+        assert not told.passed, place
+        if place == "skipped":
+            assert told.reason == "1 of the tests that must pass did not run."
+
+
+@anyio
+async def test_tests_that_cannot_be_put_in_place_are_not_passed(tmp_path: Path) -> None:
+    task = Task.model_validate(PLAIN | {"hidden_tests": {"tests/test_adding.py": TEST}})
+    told = await graded(tmp_path, task, MEND, write("tests", "a file"))
+    assert not told.passed
+    assert told.reason.startswith("The hidden tests cannot be put in place: ")
+
+
+@anyio
+@pytest.mark.parametrize("task", load_tasks(BUILTIN_FILE), ids=lambda task: task.name)
+async def test_no_task_of_the_own_set_is_solved_before_it_begins(tmp_path: Path, task: Task) -> None:
+    told = await graded(tmp_path, task)
+    assert not told.passed
+    assert told.tests and told.tests[0]["failed"] > 0
+
+
+def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    item = {
+        "instance_id": "a__b-1",
+        "repo": "a/b",
+        "base_commit": "c" * 40,
+        "problem_statement": "It fails.",
+        "hints_text": "SOLUTION",
+        "patch": "SOLUTION",
+        "test_patch": PATCH,
+        "FAIL_TO_PASS": json.dumps(["x::y"]),
+        "PASS_TO_PASS": ["x::z"],
+        "version": "1.0",
+    }
+    file = tmp_path / "set.jsonl"
+    lines = [item, item | {"instance_id": "2", "repo": "here"}]
+    file.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+    far, near = load_tasks(file, repos="https://git.example/{repo}.git")
+    assert (far.name, far.prompt, far.repo) == ("a__b-1", "It fails.", "https://git.example/a/b.git")
+    assert (far.revision, far.test_patch, far.must_pass) == ("c" * 40, PATCH, ("x::y", "x::z"))
+    assert near.repo == str(tmp_path / "here")
+    assert "SOLUTION" not in far.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"files": {}}, "give either files or repo to begin with"),
+        ({"repo": "x"}, "give either files or repo to begin with"),
+        ({"revision": "main"}, "a revision needs a repo"),
+        ({"files": {"../x": ""}}, "'../x' is not a path inside the workspace"),
+        ({"hidden_tests": {"/etc/x": ""}}, "'/etc/x' is not a path inside the workspace"),
+        ({"hidden_tests": {}}, "nothing tells whether it is done"),
+        ({"promt": "x"}, "wrong at promt"),
+        ({"name": "a\x1b[2J"}, "characters that cannot be shown"),
+        ({"cassette": {"replies": [{"txt": ""}]}}, "wrong at cassette"),
+        ({"limits": {"turns": 0}}, "wrong at limits.turns"),
+        ({"test_patch": "no patch"}, "task add is wrong"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps([json.loads(TASK.model_dump_json(exclude_defaults=True)) | change]))
+    with pytest.raises(BadRequest) as caught:
+        load_tasks(file)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("set.yaml", "tasks: [", "cannot be read"),
+        ("set.yaml", "one: two", "is not a set of tasks"),
+        ("set.yaml", "[]", "There are no tasks"),
+        ("set.yaml", "- 1", "task 1 is not an object"),
+        ("set.jsonl", "{}\n{", "line 2 is not JSON"),
+        ("set.json", "[" * 100_000, "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_set_is_told(tmp_path: Path, name: str, text: str, told: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadRequest, match=told):
+        load_tasks(tmp_path / name)
+
+
+def test_names_are_told_apart_and_a_set_must_be_there(tmp_path: Path) -> None:
+    one = json.loads(TASK.model_dump_json(exclude_defaults=True))
+    (tmp_path / "set.json").write_text(json.dumps({"tasks": [one, one]}))
+    with pytest.raises(BadRequest, match="more than one task named 'add'"):
+        load_tasks(tmp_path / "set.json")
+    with pytest.raises(NotFound, match="There is no file"):
+        load_tasks(tmp_path / "none.yaml")
+    with pytest.raises(BadRequest, match="where a repository's name goes"):
+        load_tasks(BUILTIN_FILE, repos="https://git.example/")
