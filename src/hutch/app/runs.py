@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hutch.agent.approval import Answer, Approvals, Asker
@@ -36,6 +36,7 @@ from hutch.llm import seam as llm
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.seam import EventLog
+from hutch.workspace.prepare.source import find_repository
 
 __all__ = [
     "AUTHOR",
@@ -90,15 +91,31 @@ class Opened:
     choice: models.Choice
     workspace: workspaces.Workspace
     entries: Sequence[Entry] = ()
+    address: str = ""  # of the repository as it was named, with credentials if it had some
+
+    @property
+    def can_deliver(self) -> bool:
+        """Whether there is a repository that a change could go to."""
+        return bool(self.workspace.record.commit and self.workspace.record.source)
 
     async def work(self, prompt: str) -> Worked:
         """Do it, or the rest of it."""
         if self.entries:
-            return await go_on(self.bench, self.run_id, self.entries)
-        return await begin(self.bench, self.run_id, prompt)
+            worked = await go_on(self.bench, self.run_id, self.entries)
+        else:
+            worked = await begin(self.bench, self.run_id, prompt)
+        clean = self.bench.redactor.clean
+        return replace(
+            worked,
+            title=delivery.one_line(clean(worked.title)),
+            summary=delivery.plain(clean(worked.summary)),
+        )
 
-    async def deliver(self, worked: Worked, *, author: str = AUTHOR) -> Change:
-        """Put what was done on a branch of the repository, and remember it."""
+    async def deliver(self, worked: Worked, *, author: str = AUTHOR) -> Change | None:
+        """Put what was done on a branch of the repository, once, and remember it; None if it is nothing."""
+        before = await changes_of(self.loaded).of_run(self.run_id)
+        if before:
+            return before
         proposal = delivery.Proposal(
             session_id=self.bench.session_id,
             run_id=self.run_id,
@@ -112,7 +129,10 @@ class Opened:
             worked.last.tree,
             proposal,
             open_jail=lambda path: repository_jail(self.loaded, path),
+            address=self.address,
         )
+        if change is None:
+            return None
         await changes_of(self.loaded).add(change)
         event = ChangeProposed(
             change_id=change.id,
@@ -137,8 +157,18 @@ def changes_of(loaded: Loaded) -> Changes:
 
 @asynccontextmanager
 async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
-    """A jail on a repository of this machine, for git to work in."""
-    async with jails.open_jail(path, jails.jail_policy(loaded.settings)) as jail:
+    """A jail on a repository of this machine, for git to work in; it reaches no network.
+
+    A linked worktree has its branches in the main repository, so the jail is there.
+    """
+    root = await asyncio.to_thread(path.resolve)
+    layout = await asyncio.to_thread(find_repository, root)
+    if layout is None:
+        raise NotFound(f"There is no repository at '{path}' any more.")
+    for common in layout.elsewhere:
+        root = common.parent if common.name == ".git" else common
+    policy = replace(jails.jail_policy(loaded.settings), network=())
+    async with jails.open_jail(root, policy) as jail:
         yield jail
 
 
@@ -218,7 +248,7 @@ async def open_run(
         if not entries:
             await bench.append([SessionOpened(purpose=job.prompt[:200])])
         run_id = before.run_id if before else new_run_id()
-        yield Opened(loaded, bench, run_id, choice, workspace, entries)
+        yield Opened(loaded, bench, run_id, choice, workspace, entries, job.repository)
 
 
 async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:
@@ -243,9 +273,10 @@ def started(entries: Sequence[Entry]) -> RunStarted:
 
 
 def is_done(entries: Sequence[Entry]) -> RunEnded | None:
-    """How a run ended, if it ended for good."""
+    """How a run ended, if it ended for good: what it did is delivered, or is not to be."""
     ended = [each.event for each in entries if isinstance(each.event, RunEnded)]
-    return ended[-1] if ended and ended[-1].outcome in FINAL else None
+    over = any(isinstance(each.event, SessionEnded) for each in entries)
+    return ended[-1] if ended and over and ended[-1].outcome in FINAL else None
 
 
 async def _read(log: EventLog, session_id: SessionId) -> list[Entry]:

@@ -4,6 +4,7 @@ Only what the person has told git about themselves, in their own settings; those
 of a repository are not read, since a stranger may have written them.
 """
 
+import re
 import subprocess
 
 NAMES = {"user.name": "NAME", "user.email": "EMAIL"}
@@ -26,3 +27,13 @@ def author() -> dict[str, str]:
         if name in NAMES and value
         for role in ("AUTHOR", "COMMITTER")
     }
+
+
+def signature(wanted: str | None) -> str | None:
+    """An author as `Name <address>`: the one that is set, or whom the person's git names."""
+    if wanted:
+        return wanted
+    told = author()
+    name = re.sub(r"[<>\x00-\x1f]", "", told.get("GIT_AUTHOR_NAME", "")).strip()
+    address = re.sub(r"[<>\x00-\x20]", "", told.get("GIT_AUTHOR_EMAIL", ""))
+    return f"{name} <{address}>" if name and address else None

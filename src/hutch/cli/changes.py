@@ -12,6 +12,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app import runs
+from hutch.cli.author import signature
 from hutch.domain.errors import BadRequest
 
 app = typer.Typer(
@@ -87,8 +88,9 @@ def merge(
         changes = runs.changes_of(loaded)
         change = await changes.find(name)
         _must_be_open(change)
+        by = signature(loaded.settings.delivery.author) or runs.AUTHOR
         commit = await runs.delivery.merge(
-            change, lambda path: runs.repository_jail(loaded, path), squash=squash, author=runs.AUTHOR
+            change, lambda path: runs.repository_jail(loaded, path), squash=squash, author=by
         )
         await changes.end(change, "merged", merged_commit=commit)
         done = {"change": change.id, "base": change.base, "commit": commit}

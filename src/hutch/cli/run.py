@@ -12,8 +12,9 @@ import typer
 from hutch import app, settings
 from hutch.app import records, runs
 from hutch.cli import exits
+from hutch.cli.author import signature
 from hutch.cli.run_screen import JsonLines, Screen, Show
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, HutchError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 OUTCOMES = {
@@ -38,9 +39,13 @@ def run_command(
     ] = False,
     persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on it.")] = None,
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop at this price.")] = None,
-    max_turns: Annotated[int | None, typer.Option(metavar="N", help="Stop after so many replies.")] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="S", help="Stop after so many seconds.")] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")
+    ] = None,
     net: Annotated[
         list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
     ] = None,
@@ -126,8 +131,8 @@ async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume 
             if worked.changed:
                 patch, cut = await opened.workspace.patch(worked.first.id, worked.last.id)
                 show.patch(patch, cut)
-                if deliver and worked.ended.outcome == "done":
-                    change = await opened.deliver(worked)
+                if deliver and opened.can_deliver and worked.ended.outcome == "done":
+                    change = await _deliver(opened, worked)
             await opened.finish(worked)
             show.end(worked, change, opened)
             return OUTCOMES[worked.ended.outcome]
@@ -135,3 +140,15 @@ async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume 
         with suppress(BrokenPipeError):
             show.interrupted(run_id)
         return exits.INTERRUPTED
+
+
+async def _deliver(opened: runs.Opened, worked: runs.Worked) -> runs.Change | None:
+    """Hand over what was done. Where that fails, the work is not lost."""
+    by = await asyncio.to_thread(signature, opened.loaded.settings.delivery.author)
+    try:
+        return await opened.deliver(worked, author=by or runs.AUTHOR)
+    except HutchError:
+        sys.stderr.write(
+            f"hutch: It is done, but not delivered. Try again with: hutch resume {opened.run_id}\n"
+        )
+        raise

@@ -98,6 +98,10 @@ class Screen:
             self._line(f"tests: {worked.tests.text().splitlines()[0]}")
         if not worked.changed:
             self._line("Nothing was changed, so there is nothing to deliver.")
+        elif not change:
+            self._line(
+                f"Nothing was delivered. What was done is in the workspace {opened.workspace.record.id}."
+            )
         if change:
             self._line(self._bold(f"pull request {change.id}: {change.title}"))
             self._line(f"branch {change.branch} of {change.repository}")
@@ -192,7 +196,9 @@ class JsonLines:
             title=worked.title,
             summary=worked.summary,
             changed=worked.changed,
-            tests=worked.tests.data() if worked.tests else None,
+            tests=json.loads(opened.bench.redactor.clean(json.dumps(worked.tests.data())))
+            if worked.tests
+            else None,
             change=change
             and {"id": change.id, "branch": change.branch, "commit": change.commit, "url": change.url},
             cost_usd=worked.ended.cost_usd,
@@ -214,10 +220,25 @@ class JsonLines:
 
 
 async def _read_line(prompt: str) -> str:
+    """A line that a person types. No thread waits for it: one could not be stopped by Ctrl-C."""
     sys.stdout.write(prompt)
     sys.stdout.flush()
-    line: str = await asyncio.to_thread(sys.stdin.readline)
-    return line.rstrip("\n")
+    loop = asyncio.get_running_loop()
+    typed = bytearray()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def read() -> None:
+        data = os.read(0, 4096)
+        typed.extend(data)
+        if not done.done() and (not data or data.endswith(b"\n")):
+            done.set_result(None)
+
+    loop.add_reader(0, read)
+    try:
+        await done
+    finally:
+        loop.remove_reader(0)
+    return typed.decode(errors="replace").rstrip("\n")
 
 
 def _arguments(text: str) -> str:

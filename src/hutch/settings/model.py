@@ -61,6 +61,12 @@ def _persona(value: str) -> str:
     return value
 
 
+def _author(value: str) -> str:
+    if not re.fullmatch(r"[^<>\x00-\x1f]*[^<>\x00-\x20] *<[^<>\x00-\x20]+>", value):
+        raise ValueError("It should be an author such as Ada Lovelace <ada@example.org>")
+    return value
+
+
 def _address(value: str) -> str:
     try:
         place = urlsplit(value)
@@ -135,6 +141,15 @@ class Tests(Section):
 
     command: Annotated[Text | None, May.FREE] = Field(
         None, description="The command that runs the tests, inside the jail. Found by looking when not set."
+    )
+
+
+class Delivery(Section):
+    """How a change is handed over."""
+
+    author: Annotated[Annotated[Text, AfterValidator(_author)] | None, May.NEVER] = Field(
+        None,
+        description="Who commits are by, as `Name <address>`. When not set, whom your own git settings name.",
     )
 
 
@@ -242,6 +257,7 @@ class Settings(BaseSettings):
     models: Models = Models()
     log: Log = Log()
     tests: Tests = Tests()
+    delivery: Delivery = Delivery()
     retention: Retention = Retention()
     jail: Jail = Jail()
     workspace: Workspace = Workspace()

@@ -37,13 +37,22 @@ class Changes:
         """A change by its id, the beginning of it, its branch, or `last`."""
         found = await self.list(limit=1 if name == "last" else 10_000)
         fitting = [
-            each for each in found if name == "last" or each.id.startswith(name) or each.branch == name
+            each
+            for each in found
+            if name == "last" or (name and each.id.startswith(name)) or each.branch == name
         ]
+        exact = [each for each in fitting if each.id == name]
         if not fitting:
             raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
-        if len(fitting) > 1 and fitting[0].id != name:
+        if len(fitting) > 1 and not exact:
             raise BadRequest(f"'{name}' fits {len(fitting)} changes. Give more of the id.")
-        return fitting[0]
+        return (exact or fitting)[0]
+
+    async def of_run(self, run_id: str) -> Change | None:
+        """What a run has proposed already."""
+        wanted = select(changes).where(changes.c.run_id == run_id).limit(1)
+        row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
+        return Change(**row) if row else None
 
     async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
         """An open change is merged or closed; only the first who says so is right."""

@@ -1,0 +1,82 @@
+"""What tests of `hutch run` need: a home, a repository whose test fails, and models that play a part."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.forge.repositories import make_repository
+
+HUTCH = str(Path(sys.executable).with_name("hutch"))
+FILES = {
+    "adding.py": "def add(a, b):\n    return a - b\n",
+    "test_adding.py": (
+        "import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    ),
+    ".hutch.toml": '[tests]\ncommand = "python3 -m unittest -q"\n',
+}
+FIX = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]}
+
+
+def call(tool: str, **args: Any) -> dict[str, Any]:
+    return {"tool": tool, "args": args}
+
+
+FIXES: tuple[dict[str, Any], ...] = (
+    {"text": "I see what is wrong.", "calls": [call("edit_file", **FIX)]},
+    {"calls": [call("finish", title="Add instead of subtracting", summary="The sign was wrong.")]},
+)
+BREAKS: tuple[dict[str, Any], ...] = (
+    {"calls": [call("write_file", path="adding.py", content="def add(a, b):\n    return 7\n")]},
+    {"calls": [call("finish", title="Nearly", summary="It is not right.")], "times": 50},
+)
+
+
+class Desk:
+    """A person with a repository, and Hutch at home beside it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.work = place / "work"
+        make_repository(self.work, FILES)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.place),
+            "HUTCH_HOME": str(self.place / "home"),
+            "TERM": "xterm",
+            **more,
+        }
+
+    def cassette(self, *replies: dict[str, Any]) -> str:
+        """A model that says these, by the name it has on the command line."""
+        path = self.place / "cassette.json"
+        path.write_text(json.dumps({"replies": replies}))
+        return f"scripted:{path}"
+
+    def hutch(self, *words: str, stdin: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [HUTCH, *words],
+            cwd=self.work,
+            env=self.environment(**env),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def run(
+        self, *words: str, replies: tuple[dict[str, Any], ...] = FIXES, prompt: str = "Mend add", **env: str
+    ) -> "subprocess.CompletedProcess[str]":
+        return self.hutch("run", prompt, "--model", self.cassette(*replies), *words, **env)
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """Every line is one JSON object."""
+    found = [json.loads(line) for line in text.splitlines()]
+    assert all(isinstance(each, dict) and each["type"] for each in found)
+    return found

@@ -1,0 +1,106 @@
+"""`hutch changes`: what a run proposed is read, merged or closed, by people and by programs."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import FIXES, Desk, lines
+from tests.forge.repositories import commit, git
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    yield Desk(directory)
+    shutil.rmtree(directory)
+
+
+def propose(desk: Desk) -> dict[str, Any]:
+    ran = desk.run("--json", replies=FIXES)
+    assert ran.returncode == 0, ran.stderr
+    change: dict[str, Any] = lines(ran.stdout)[-1]["change"]
+    return change
+
+
+def test_a_new_installation_has_none(desk: Desk) -> None:
+    ran = desk.hutch("changes", "list")
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "hutch run PROMPT" in ran.stderr
+    ran = desk.hutch("changes", "list", "--json")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    for words in (("show",), ("diff", "last"), ("merge", "chg_x"), ("close", "hutch/x")):
+        ran = desk.hutch("changes", *words)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "There is no change" in ran.stderr
+
+
+def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
+    change = propose(desk)
+    listed = desk.hutch("changes", "list").stdout
+    assert listed.startswith(change["id"])
+    assert listed.endswith("open    hutch/add-instead-of-subtracting  Add instead of subtracting\n")
+
+    shown = desk.hutch("changes", "show").stdout
+    assert shown.startswith("Add instead of subtracting\n\nThe sign was wrong.\n\n")
+    assert f"commit     {change['commit']}\n" in shown
+    assert "tests      1 passed" in shown
+    told = json.loads(desk.hutch("changes", "show", change["branch"], "--json").stdout)
+    assert (told["id"], told["state"], told["base"]) == (change["id"], "open", "main")
+
+    patch = desk.hutch("changes", "diff", change["id"]).stdout
+    assert patch.strip() == git(desk.work, "diff", "main", change["branch"])
+
+    merged = desk.hutch("changes", "merge", change["id"], "--json")
+    assert (merged.returncode, merged.stderr) == (0, "")
+    assert json.loads(merged.stdout) == {"change": change["id"], "base": "main", "commit": change["commit"]}
+    assert git(desk.work, "rev-parse", "main") == change["commit"]
+    assert "return a + b" in (desk.work / "adding.py").read_text()
+
+    assert desk.hutch("changes", "list").stdout == ""
+    assert " merged " in desk.hutch("changes", "list", "--all").stdout
+    for word in ("merge", "close"):
+        again = desk.hutch("changes", word)
+        assert again.returncode == 2
+        assert "is merged already" in again.stderr
+
+
+def test_squashed_by_the_person(desk: Desk) -> None:
+    propose(desk)
+    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    assert desk.hutch("changes", "merge", "--squash").returncode == 0
+    assert git(desk.work, "log", "-1", "--format=%an|%s|%P") == (
+        f"Ada Lovelace|Add instead of subtracting|{git(desk.work, 'rev-parse', 'main~')}"
+    )
+
+
+def test_a_conflict_names_the_file_and_leaves_it_open(desk: Desk) -> None:
+    propose(desk)
+    theirs = commit(desk.work, {"adding.py": "def add(a, b):\n    return sum((a, b))\n"})
+    ran = desk.hutch("changes", "merge")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "have both changed adding.py" in ran.stderr
+    assert git(desk.work, "rev-parse", "main") == theirs
+    assert " open " in desk.hutch("changes", "list").stdout
+
+
+def test_closed_it_leaves_no_branch(desk: Desk) -> None:
+    change = propose(desk)
+    ran = desk.hutch("changes", "close", change["id"][:12] if len(change["id"]) < 12 else change["id"])
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert git(desk.work, "for-each-ref", "--format=%(refname:short)", "refs/heads") == "main"
+    assert json.loads(desk.hutch("changes", "show", "--json").stdout)["state"] == "closed"
+
+
+def test_a_repository_that_is_gone_is_told(desk: Desk) -> None:
+    propose(desk)
+    shutil.rmtree(desk.work / ".git")
+    for word in ("diff", "merge"):
+        ran = desk.hutch("changes", word)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "There is no repository at" in ran.stderr

@@ -1,0 +1,401 @@
+"""`hutch run` and `hutch resume` as a person types them, with a model that plays its part."""
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import BREAKS, FIXES, HUTCH, Desk, call, lines
+from tests.forge.repositories import commit, git
+
+BASH = ({"calls": [call("bash", command="echo really-$((6*7))")]}, {"text": "That is all."})
+SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *FIXES)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    yield Desk(directory)
+    shutil.rmtree(directory)
+
+
+def branches(desk: Desk) -> list[str]:
+    return git(desk.work, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+
+
+# --- what is shown ---
+
+
+def test_a_prompt_becomes_a_tested_change(desk: Desk) -> None:
+    ran = desk.run()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    story = (
+        *("session ses_", "model scripted:", "I see what is wrong.", "edit_file path=adding.py"),
+        *(
+            "diff --git a/adding.py b/adding.py",
+            "+    return a + b",
+            "The sign was wrong.",
+            "tests: 1 passed",
+        ),
+        *("pull request chg_", "branch hutch/add-instead-of-subtracting of ", "hutch changes merge chg_"),
+        "2 turns, ",
+    )
+    rest = ran.stdout
+    for part in story:
+        before, found, rest = rest.partition(part)
+        assert found, f"{part} is not in {before}"
+    assert "\x1b" not in ran.stdout
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    assert git(desk.work, "status", "--porcelain") == ""
+
+
+def test_lines_of_json_for_programs(desk: Desk) -> None:
+    ran = desk.run("--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = lines(ran.stdout)
+    types = [each["type"] for each in told if each["type"] not in ("progress", "event")]
+    assert types == ["begin", "diff", "end"]
+    assert [each["event"]["type"] for each in told if each["type"] == "event"].count("tool.called") == 2
+    end = told[-1]
+    assert (end["outcome"], end["changed"], end["tests"]["passed"]) == ("done", True, 1)
+    assert git(desk.work, "rev-parse", end["change"]["branch"]) == end["change"]["commit"]
+
+
+def test_without_a_pull_request_the_work_is_in_the_workspace(desk: Desk) -> None:
+    ran = desk.run("--no-pr")
+    assert (ran.returncode, branches(desk)) == (0, ["main"])
+    found = re.search(r"Nothing was delivered. What was done is in the workspace (\S+)\.\n", ran.stdout)
+    assert found
+    assert "return a + b" in desk.hutch("workspace", "cat", found[1], "adding.py").stdout
+
+
+def test_nothing_done_is_no_pull_request(desk: Desk) -> None:
+    ran = desk.run(replies=({"text": "It is fine as it is."},))
+    assert (ran.returncode, branches(desk)) == (0, ["main"])
+    assert "Nothing was changed" in ran.stdout
+    assert "pull request" not in ran.stdout
+
+
+def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: Desk) -> None:
+    shutil.rmtree(desk.work / ".git")
+    ran = desk.run()
+    assert ran.returncode == 0, ran.stderr
+    assert "Nothing was delivered. What was done is in the workspace" in ran.stdout
+
+
+def test_letters_that_drive_a_terminal_do_not(desk: Desk) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e"
+    ran = desk.run(
+        replies=(
+            {"text": evil, "calls": [call("write_file", path="new.txt", content=evil)]},
+            {"calls": [call("finish", title=f"A {evil} b", summary=evil)]},
+        )
+    )
+    assert ran.returncode in (0, 3)
+    assert not set(ran.stdout) & {"\x1b", "\x07", "\u202e"}
+
+
+# --- who it is by ---
+
+
+def test_the_author_is_whom_the_persons_git_names_or_the_setting(desk: Desk) -> None:
+    def author() -> str:
+        last = branches(desk)[-2]
+        return git(desk.work, "show", "-s", "--format=%an <%ae>", last)
+
+    assert desk.run().returncode == 0
+    assert author() == "Hutch <hutch@localhost>"
+    git(desk.work, "config", "user.name", "Mallory")
+    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    assert desk.run().returncode == 0
+    assert author() == "Ada Lovelace <ada@example.org>"
+    assert desk.run(HUTCH_DELIVERY__AUTHOR="Bot <bot@example.org>").returncode == 0
+    assert author() == "Bot <bot@example.org>"
+    assert desk.run(HUTCH_DELIVERY__AUTHOR="nobody").returncode == 2
+
+
+def test_a_secret_in_what_the_model_says_reaches_nobody(desk: Desk) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
+    finish = call("finish", title=f"Use {secret}\nnow", summary=f"It is {secret}.")
+    for words in ((), ("--json",)):
+        ran = desk.run(*words, replies=(FIXES[0], {"calls": [finish]}))
+        assert ran.returncode == 0
+        assert secret not in ran.stdout + ran.stderr
+    assert secret not in git(desk.work, "log", "--all", "--format=%B")
+    assert secret not in desk.hutch("changes", "list", "--json").stdout
+
+
+# --- exit codes ---
+
+
+def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
+    ran = desk.run(replies=BREAKS)
+    assert (ran.returncode, branches(desk)) == (3, ["main"])
+    assert "tests failing" in ran.stdout
+
+
+def test_a_limit_is_five_and_the_rest_can_be_done(desk: Desk) -> None:
+    ran = desk.run("--max-turns", "1")
+    assert (ran.returncode, branches(desk)) == (5, ["main"])
+    assert "limit reached" in ran.stdout
+    went_on = desk.hutch("resume")
+    assert (went_on.returncode, went_on.stderr) == (0, "")
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--model", "nonsense"), "nonsense"),
+        (("--model", "scripted:/nonexistent.json"), "/nonexistent.json"),
+        (("--persona", "nobody"), "nobody"),
+        (("--repo", "/nonexistent"), "/nonexistent"),
+        (("--revision", "no-such-branch"), "no-such-branch"),
+        (("--max-turns", "0"), "--max-turns"),
+        (("--timeout", "-1"), "--timeout"),
+        (("--max-cost", "-1"), "--max-cost"),
+    ],
+)
+def test_what_makes_no_sense_is_two_and_told(desk: Desk, words: tuple[str, ...], says: str) -> None:
+    ran = desk.run(*words)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+# --- the prompt ---
+
+
+def test_a_prompt_from_standard_input(desk: Desk) -> None:
+    model = desk.cassette({"text": "Read."})
+    ran = desk.hutch("run", "-", "--model", model, "--json", stdin="Mend add\nand größe")
+    started = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
+    assert [each["prompt"] for each in started if each["type"] == "run.started"] == ["Mend add\nand größe"]
+
+
+@pytest.mark.parametrize(("prompt", "stdin"), [("", "x"), (" \n", "x"), ("-", ""), ("-", " \n ")])
+def test_an_empty_prompt(desk: Desk, prompt: str, stdin: str) -> None:
+    ran = desk.hutch("run", prompt, "--model", desk.cassette(*FIXES), stdin=stdin)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "The prompt is empty" in ran.stderr
+
+
+# --- recording ---
+
+
+def test_a_recording_plays_the_same_again(desk: Desk) -> None:
+    tape = desk.place / "tape.json"
+    assert desk.run("--record", str(tape), "--no-pr").returncode == 0
+    again = desk.hutch("run", "Mend add", "--model", f"scripted:{tape}")
+    assert (again.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+
+
+# --- interruption ---
+
+
+def interrupted(desk: Desk, number: signal.Signals, *words: str) -> tuple[int, str, str]:
+    """A run that gets a signal in the middle of a command."""
+    process = subprocess.Popen(
+        [HUTCH, "run", "Mend add", "--model", desk.cassette(*SLOW), *words],
+        cwd=desk.work,
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    before = ""
+    while "sleep 60" not in before:
+        line = process.stdout.readline()
+        assert line, "it ended before"
+        before += line
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, before + out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_interrupts_is_told_how_to_go_on_and_that_works(desk: Desk, number: signal.Signals) -> None:
+    code, _, said = interrupted(desk, number)
+    found = re.fullmatch(
+        r"hutch: stopped; nothing was delivered\. Go on with: hutch resume (run_\S+)\n", said
+    )
+    assert found, said
+    assert (code, branches(desk)) == (130, ["main"])
+    went_on = desk.hutch("resume", found[1])
+    assert (went_on.returncode, went_on.stderr) == (0, "")
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    again = desk.hutch("resume", found[1])
+    assert again.returncode == 2
+    assert "is done (done)" in again.stderr
+
+
+def test_an_interruption_as_json(desk: Desk) -> None:
+    code, out, err = interrupted(desk, signal.SIGINT, "--json")
+    assert (code, err) == (130, "")
+    told = lines(out)
+    assert (told[-1]["type"], told[-1]["run"]) == ("interrupted", told_run(told))
+
+
+def told_run(told: list[dict[str, object]]) -> object:
+    return next(each["run"] for each in told if each["type"] == "begin")
+
+
+def test_what_could_not_be_delivered_is_delivered_later(desk: Desk) -> None:
+    hook = desk.work / ".git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho closed for the night >&2\nexit 1\n")
+    hook.chmod(0o755)
+    ran = desk.run()
+    assert ran.returncode == 6
+    assert "closed for the night" in ran.stderr
+    assert "hutch resume run_" in ran.stderr
+    hook.unlink()
+    went_on = desk.hutch("resume", "last")
+    assert (went_on.returncode, went_on.stderr) == (0, "")
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    assert desk.hutch("resume", "last").returncode == 2
+    assert len(branches(desk)) == 2
+
+
+@pytest.mark.parametrize("name", ["last", "run_nothing", "ses_nothing", "x"])
+def test_a_run_that_is_not_there(desk: Desk, name: str) -> None:
+    ran = desk.hutch("resume", name)
+    assert ran.returncode == 2
+    assert f"There is no run '{name}'" in ran.stderr
+
+
+# --- questions on a terminal ---
+
+
+class Person:
+    """Somebody at a terminal who has typed `hutch run …`."""
+
+    def __init__(self, desk: Desk, *words: str) -> None:
+        self.master, slave = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            ["setsid", "-c", HUTCH, "run", *words],
+            cwd=desk.work,
+            env=desk.environment(),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+        )
+        os.close(slave)
+
+    def see(self, pattern: str) -> None:
+        deadline = time.monotonic() + 60
+        while not re.search(pattern, self.shown, re.S):
+            assert time.monotonic() < deadline and self.look(), f"{pattern} is not in {self.shown!r}"
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def look(self) -> bool:
+        """Read what there is; whether there may be more."""
+        if select.select([self.master], [], [], 0.1)[0]:
+            try:
+                self.shown += os.read(self.master, 65536).decode(errors="replace")
+            except OSError:  # nobody is on the other side any more
+                return False
+        return True
+
+    def leave(self) -> int:
+        deadline = time.monotonic() + 60
+        while self.look():
+            assert time.monotonic() < deadline, f"still there: {self.shown!r}"
+        return self.process.wait(10)
+
+
+@contextmanager
+def person(desk: Desk, *replies: dict[str, object], persona: str = "pair") -> Iterator[Person]:
+    opened = Person(desk, "Go", "--persona", persona, "--model", desk.cassette(*replies))
+    try:
+        yield opened
+    finally:
+        if opened.process.poll() is None:
+            opened.process.kill()
+            opened.process.wait()
+        os.close(opened.master)
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("y", True), ("n", False), ("", False), ("s", True)])
+def test_a_command_waits_for_a_yes(desk: Desk, answer: str, runs: bool) -> None:
+    with person(desk, *BASH) as somebody:
+        somebody.see(r"may it\?.* bash: .*echo really.*\[y\]es, \[n\]o.* > ")
+        assert "really-42" not in somebody.shown
+        somebody.type(f"{answer}\n")
+        assert somebody.leave() == 0
+        assert ("really-42" in somebody.shown) == runs
+
+
+def test_a_yes_for_the_session_is_asked_for_once(desk: Desk) -> None:
+    with person(desk, BASH[0], *BASH) as somebody:
+        somebody.see(r"may it\?.* > ")
+        somebody.type("s\n")
+        assert somebody.leave() == 0
+        assert somebody.shown.count("may it?") == 1
+        assert len(re.findall(r"\n\S*  really-42", somebody.shown)) == 2
+
+
+def test_ctrl_c_at_a_question_ends_it_at_once(desk: Desk) -> None:
+    with person(desk, *BASH) as somebody:
+        somebody.see(r"may it\?.* > ")
+        somebody.type("\x03")
+        assert somebody.leave() == 130
+        assert "hutch resume run_" in somebody.shown
+
+
+def test_the_end_of_input_at_a_question_is_a_no(desk: Desk) -> None:
+    with person(desk, *BASH) as somebody:
+        somebody.see(r"may it\?.* > ")
+        somebody.type("\x04")
+        assert somebody.leave() == 0
+        assert "really-42" not in somebody.shown
+
+
+def test_a_question_of_the_agent_is_answered(desk: Desk) -> None:
+    asks = {"calls": [call("ask_user", question="Which colour?")]}
+    heard = {"when": {"contains": "bläue"}, "text": "So be it."}
+    with person(desk, asks, heard) as somebody:
+        somebody.see(r"the agent asks:.* Which colour\?.*> ")
+        somebody.type("bläue\n")
+        assert somebody.leave() == 0
+        assert "So be it." in somebody.shown
+
+
+def test_a_patch_is_in_colour_on_a_terminal(desk: Desk) -> None:
+    with person(desk, *FIXES, persona="engineer") as somebody:
+        assert somebody.leave() == 0
+        assert "\x1b[32m+    return a + b\x1b[0m" in somebody.shown
+
+
+def test_without_a_terminal_a_question_is_a_no(desk: Desk) -> None:
+    ran = desk.run("--persona", "pair", "--json", replies=BASH)
+    assert ran.returncode == 0
+    results = [each["event"] for each in lines(ran.stdout) if each["type"] == "event"]
+    refused = [each for each in results if each["type"] == "tool.returned"]
+    assert [each["ok"] for each in refused] == [False]
+    assert "really-42" not in json.dumps(refused)
+
+
+def test_what_is_not_committed_comes_when_asked_for(desk: Desk) -> None:
+    commit(desk.work, {"notes.txt": "old\n"})
+    (desk.work / "notes.txt").write_text("not committed\n")
+    reads = ({"calls": [call("read_file", path="notes.txt")]}, {"text": "Read."})
+    assert "not committed" not in desk.run("--no-pr", replies=reads).stdout
+    assert "not committed" in desk.run("--no-pr", "--uncommitted", replies=reads).stdout

@@ -1,0 +1,70 @@
+"""What tests of delivery need: a home, a workspace of a repository, and a change from it."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from hutch.app.runs import repository_jail
+from hutch.domain.change import Change
+from hutch.flows import delivery
+from hutch.flows.delivery import Proposal
+from hutch.forge.git import Git
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.seam import Jail
+from hutch.settings import Loaded, load
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.workspace import Workspace, use
+
+HOST = Git({"PATH": os.defpath})
+ADA = "Ada Lovelace <ada@example.org>"
+FILES = {"README.md": "# A project\n", "src/main.py": "print('hello')\n"}
+PROPOSAL = Proposal(
+    session_id="ses_1", run_id="run_1", title="Say more", summary="It greets.", tests="1 passed", author=ADA
+)
+
+
+class Delivering:
+    """A home of Hutch, from which changes are delivered."""
+
+    def __init__(self, directory: Path) -> None:
+        self.home = Home(directory / "home" / "data")
+        self.loaded: Loaded = load(environ={"HUTCH_HOME": str(directory / "home"), "PATH": os.defpath})
+        self._count = 0
+
+    def jail(self, path: Path) -> AbstractAsyncContextManager[Jail]:
+        return repository_jail(self.loaded, path)
+
+    @asynccontextmanager
+    async def workspace(
+        self, source: str | Mapping[str, bytes], revision: str | None = None
+    ) -> AsyncIterator[Workspace]:
+        self._count += 1
+        name = f"ws{self._count}"
+        wanted = parse_repo_url(source) if isinstance(source, str) else dict(source)
+        await prepare(self.home, name, wanted, git=HOST, revision=revision)
+        opened = await open_place(self.home, name)
+        async with use(self.home, opened, self.home.workspace(name), HOST) as workspace:
+            yield workspace
+
+    async def change(
+        self,
+        source: str | Path,
+        files: Mapping[str, str],
+        proposal: Proposal = PROPOSAL,
+        *,
+        revision: str | None = None,
+    ) -> Change | None:
+        """Write these files in a new workspace, and propose that."""
+        async with self.workspace(str(source), revision) as workspace:
+            for path, text in files.items():
+                await workspace.write(path, text.encode())
+            snapshot = await workspace.snapshot("done")
+            return await delivery.propose(
+                workspace, snapshot.tree, proposal, open_jail=self.jail, address=str(source)
+            )
+
+    async def merge(self, change: Change, *, squash: bool = False) -> str:
+        return await delivery.merge(change, self.jail, squash=squash, author=ADA)

@@ -1,0 +1,100 @@
+"""Changes are kept, found by what people call them, and end once."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.store.changes import Changes
+
+pytestmark = pytest.mark.anyio
+FIRST = Change(
+    id="chg_a1",
+    session_id="ses_1",
+    run_id="run_1",
+    repository="/srv/a'; drop table changes; --.git",
+    branch="hutch/one",
+    base="main",
+    base_commit="1" * 40,
+    commit="2" * 40,
+    title="Größe ändern",
+    body="line\nline",
+    tests="1 passed",
+    created_ms=1_700_000_000_000,
+)
+SECOND = replace(FIRST, id="chg_a2", run_id="run_2", branch="hutch/two")
+THIRD = replace(FIRST, id="chg_b3", run_id="run_3", branch="hutch/one")
+
+
+@pytest.fixture
+async def changes(tmp_path: Path) -> Changes:
+    kept = Changes(tmp_path / "hutch.db")
+    for change in (FIRST, SECOND, THIRD):
+        await kept.add(change)
+    return kept
+
+
+async def test_they_come_back_as_they_were_the_newest_first(changes: Changes, tmp_path: Path) -> None:
+    assert await Changes(tmp_path / "hutch.db").list() == [THIRD, SECOND, FIRST]
+    assert await changes.list(limit=1) == [THIRD]
+
+
+async def test_a_new_installation_has_none(tmp_path: Path) -> None:
+    changes = Changes(tmp_path / "new" / "hutch.db")
+    assert await changes.list() == []
+    with pytest.raises(NotFound, match="no change 'last'"):
+        await changes.find("last")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("chg_a1", FIRST), ("chg_b", THIRD), ("hutch/two", SECOND), ("last", THIRD)],
+)
+async def test_what_people_call_them(changes: Changes, name: str, found: Change) -> None:
+    assert await changes.find(name) == found
+
+
+@pytest.mark.parametrize("name", ["chg_a", "hutch/one", "chg_"])
+async def test_a_name_that_fits_several(changes: Changes, name: str) -> None:
+    with pytest.raises(BadRequest, match="Give more of the id"):
+        await changes.find(name)
+
+
+@pytest.mark.parametrize("name", ["", "chg_c", "hutch", "%", "' or 1=1 --"])
+async def test_a_name_that_fits_none(changes: Changes, name: str) -> None:
+    with pytest.raises(NotFound, match="hutch changes list"):
+        await changes.find(name)
+
+
+async def test_an_id_that_begins_another(changes: Changes) -> None:
+    await changes.add(replace(FIRST, id="chg_a1b", run_id="run_4"))
+    assert (await changes.find("chg_a1")).id == "chg_a1"
+
+
+async def test_what_a_run_has_proposed(changes: Changes) -> None:
+    assert await changes.of_run("run_2") == SECOND
+    assert await changes.of_run("run_9") is None
+
+
+async def test_a_change_ends_once(changes: Changes) -> None:
+    await changes.end(FIRST, "merged", merged_commit="3" * 40)
+    assert await changes.find("chg_a1") == replace(FIRST, state="merged", merged_commit="3" * 40)
+    with pytest.raises(Conflict, match="no longer open"):
+        await changes.end(FIRST, "closed")
+    assert [each.id for each in await changes.list(state="open")] == ["chg_b3", "chg_a2"]
+    assert [each.id for each in await changes.list(state="merged")] == ["chg_a1"]
+
+
+async def test_of_many_who_end_it_one_is_right(changes: Changes) -> None:
+    ends = (changes.end(FIRST, "closed") for _ in range(8))
+    said = await asyncio.gather(*ends, return_exceptions=True)
+    assert sorted(str(type(each).__name__) for each in said) == ["Conflict"] * 7 + ["NoneType"]
+
+
+async def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "hutch.db").write_bytes(b"not a database, though of some length" * 100)
+    with pytest.raises(Unavailable):
+        await Changes(tmp_path / "hutch.db").list()
