@@ -15,7 +15,7 @@ import typer
 from hutch.app import workspaces
 from hutch.app.workspaces import Snapshot
 from hutch.cli import workspace_files
-from hutch.cli.workspace_app import Id, Json, Name, app, load, opened, print_json, visible
+from hutch.cli.workspace_app import Id, Json, Name, app, check_output, load, opened, print_json, visible
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too
 
@@ -61,13 +61,14 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List workspaces, or the files of one."""
+    check_output()
     loaded = load()
     if id is None:
         _show_workspaces(asyncio.run(workspaces.list_workspaces(loaded)), as_json)
         return
 
     async def work() -> None:
-        async with workspaces.open_workspace(loaded, id) as workspace:
+        async with opened(id, loaded) as workspace:
             cursor: str | None = None
             while True:
                 page = await workspace.entries(path, recursive=recursive, ignores=ignores, cursor=cursor)
@@ -119,6 +120,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Show what differs between two snapshots, or between one and now."""
+    check_output()
 
     async def work() -> None:
         async with opened(id) as workspace:

@@ -1,8 +1,10 @@
 """What the commands of `hutch workspace` share."""
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import workspaces
 from hutch.app.workspaces import Workspace
+from hutch.domain.errors import BadRequest
 
 app = typer.Typer(
     help="Prepare workspaces, look into them, change them, and go back.",
@@ -20,7 +23,11 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Id = Annotated[
-    str, typer.Argument(metavar="WORKSPACE", help="A workspace's id; `hutch workspace ls` lists them.")
+    str,
+    typer.Argument(
+        metavar="WORKSPACE",
+        help="A workspace's id, as `hutch workspace ls` lists them; or the path of a directory, such as `.`.",
+    ),
 ]
 Name = Annotated[str | None, typer.Option("--id", metavar="ID", help="The new workspace's id.")]
 
@@ -32,9 +39,21 @@ def load() -> settings.Loaded:
 
 
 @asynccontextmanager
-async def opened(id: str) -> AsyncIterator[Workspace]:
-    async with workspaces.open_workspace(load(), id) as workspace:
-        yield workspace
+async def opened(id: str, loaded: settings.Loaded | None = None) -> AsyncIterator[Workspace]:
+    """A workspace by its id, or a directory that is worked on in place: no id has a `/` or a `.`."""
+    loaded = loaded or load()
+    if "/" in id or "." in id:
+        async with workspaces.open_directory(loaded, Path(id)) as workspace:
+            yield workspace
+    else:
+        async with workspaces.open_workspace(loaded, id) as workspace:
+            yield workspace
+
+
+def check_output() -> None:
+    """Refuse to print what nobody can read."""
+    if sys.__stdout__ is None:
+        raise BadRequest("Standard output is closed. Let it go somewhere.")
 
 
 def visible(text: str) -> str:

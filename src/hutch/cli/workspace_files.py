@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.app import jails, workspaces
+from hutch.app import jails
 from hutch.app.workspaces import Binary, Grep
-from hutch.cli.workspace_app import Id, Json, app, load, opened, print_json, visible
+from hutch.cli.workspace_app import Id, Json, app, check_output, load, opened, print_json, visible
 from hutch.domain.errors import BadRequest
 
 
@@ -26,6 +26,7 @@ def cat(
 ) -> None:
     """Print a file, or lines of it, as it is or as it was."""
     first, last = _range(lines)
+    check_output()
 
     async def work() -> None:
         async with opened(id) as workspace:
@@ -81,7 +82,7 @@ def edit(
 ) -> None:
     """Change a file as an agent would: all of it, or nothing."""
     edits = [] if patch is not None else [_edit(path, old, new, replace_all, lines, insert)]
-    text = None if patch is None else sys.stdin.read() if patch == "-" else Path(patch).read_text()
+    text = None if patch is None else _patch_text(patch)
 
     async def work() -> None:
         async with opened(id) as workspace:
@@ -124,9 +125,11 @@ def grep(
         output=output,  # type: ignore[arg-type]
     )
 
+    check_output()
+
     async def work() -> int:
         loaded = load()
-        async with workspaces.open_workspace(loaded, id) as workspace:
+        async with opened(id, loaded) as workspace:
             policy = await workspace.policy(jails.jail_policy(loaded.settings, profile_name="tool"))
             async with jails.open_jail(workspace.place, policy) as jail:
                 found = await workspace.grep(jail, wanted, ignore=loaded.settings.ignore)
@@ -144,6 +147,15 @@ def grep(
         return 0 if found.total else 1
 
     return asyncio.run(work())
+
+
+def _patch_text(patch: str) -> str:
+    """A patch as it was written, carriage returns and all."""
+    data = sys.stdin.buffer.read() if patch == "-" else Path(patch).read_bytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"The patch is not UTF-8: byte {error.start} is no part of a letter.") from None
 
 
 def _edit(

@@ -1,0 +1,162 @@
+"""`hutch workspace`: every command through the real program."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HUTCH = str(Path(sys.executable).with_name("hutch"))
+BAD_REQUEST = 2
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that the jail's user can reach, with a project and a home for Hutch."""
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    (directory / "project/src").mkdir(parents=True)
+    (directory / "project/README.md").write_text("# A project\n")
+    (directory / "project/src/main.py").write_text("def main():\n    return 1\n")
+    yield directory
+    shutil.rmtree(directory)
+
+
+def run(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [HUTCH, "workspace", *args],
+        cwd=place,
+        env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        **more,
+    )
+
+
+def good(place: Path, *args: str, stdin: bytes = b"") -> str:
+    ran = run(place, *args, stdin=stdin)
+    assert ran.returncode == 0, ran.stderr.decode()
+    return ran.stdout.decode()
+
+
+def told(place: Path, *args: str, stdin: bytes = b"") -> list[Any]:
+    return [json.loads(line) for line in good(place, *args, "--json", stdin=stdin).splitlines()]
+
+
+def bad(place: Path, *args: str, stdin: bytes = b"") -> str:
+    """What is said about input that makes no sense: one message, never a bug."""
+    ran = run(place, *args, stdin=stdin)
+    assert ran.returncode == BAD_REQUEST, (ran.returncode, ran.stderr.decode())
+    assert ran.stdout == b""
+    said = ran.stderr.decode()
+    assert "Traceback" not in said
+    assert "bug in Hutch" not in said
+    return said
+
+
+def test_a_workspace_from_its_making_to_its_end(place: Path) -> None:
+    (made,) = told(place, "prepare", "project", "--id", "w")
+    assert made["id"] == "w"
+    assert [each["id"] for each in told(place, "ls")] == ["w"]
+    assert {each["path"] for each in told(place, "ls", "w", "-R")} >= {"README.md", "src", "src/main.py"}
+    assert good(place, "cat", "w", "README.md") == "# A project\n"
+    (lines,) = told(place, "cat", "w", "src/main.py", "--lines", "2")
+    assert "return 1" in lines["text"]
+
+    (first,) = told(place, "snapshot", "w", "--reason", "mine")
+    (change,) = told(place, "write", "w", "new.txt", stdin=b"one\r\ntwo\n")
+    assert (change["kind"], change["path"]) == ("created", "new.txt")
+    (edited,) = told(place, "edit", "w", "src/main.py", "--old", "return 1", "--new", "return 2")
+    assert "+    return 2" in edited["diff"]
+    (found,) = told(place, "grep", "w", "return [0-9]")
+    assert [(each["path"], each["number"]) for each in found["lines"]] == [("src/main.py", 2)]
+    assert run(place, "grep", "w", "nowhere to be found").returncode == 1
+
+    changes = {each["path"]: each["kind"] for each in told(place, "diff", "w", str(first["id"]))}
+    assert set(changes) == {"new.txt", "src/main.py"}
+    assert "+    return 2" in good(place, "diff", "w", str(first["id"]))
+    (forked,) = told(place, "fork", "w", "--id", "other")
+    assert forked["id"] == "other"
+    assert good(place, "cat", "other", "new.txt").encode() == b"one\r\ntwo\n"
+
+    (restored,) = told(place, "restore", "w", str(first["id"]))
+    assert set(restored["changed"]) == {"new.txt", "src/main.py"}
+    assert good(place, "cat", "w", "src/main.py").endswith("return 1\n")
+    assert "return 2" in good(place, "cat", "w", "src/main.py", "-s", str(restored["before"]["id"]))
+    reasons = [each["reason"] for each in told(place, "snapshot", "w", "--list")]
+    assert reasons[:2] == ["mine", "before editing src/main.py"]
+
+    good(place, "rm", "w", "other")
+    assert told(place, "ls") == []
+
+
+def test_a_directory_is_worked_on_where_it_is(place: Path) -> None:
+    project = place / "project"
+    (before,) = told(place, "snapshot", "./project")
+    told(place, "write", str(project), "README.md", stdin=b"changed\n")
+    assert (project / "README.md").read_text() == "changed\n"
+    listed = told(place, "snapshot", "project/", "--list")
+    assert [each["id"] for each in listed] == [before["id"]]
+    (found,) = told(place, "grep", "./project", "changed")
+    assert [each["path"] for each in found["lines"]] == ["README.md"]
+    told(place, "restore", "./project", str(before["id"]))
+    assert (project / "README.md").read_text() == "# A project\n"
+    (forked,) = told(place, "fork", "./project", str(before["id"]))
+    assert forked["id"].startswith("project-")
+    assert good(place, "cat", forked["id"], "README.md") == "# A project\n"
+    assert "There is no directory" in run(place, "ls", "./nowhere").stderr.decode()
+
+
+def test_a_patch_is_taken_byte_by_byte(place: Path) -> None:
+    told(place, "prepare", "project", "--id", "w")
+    told(place, "write", "w", "dos.txt", stdin=b"one\r\ntwo\r\n")
+    patch = b"--- a/dos.txt\n+++ b/dos.txt\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"
+    told(place, "edit", "w", "--patch", "-", stdin=patch)
+    assert run(place, "cat", "w", "dos.txt").stdout == b"one\r\n2\r\n"
+    odd = b"--- /dev/null\n+++ b/odd.txt\n@@ -0,0 +1 @@\n+a\rb\n"
+    (place / "odd.patch").write_bytes(odd)
+    told(place, "edit", "w", "--patch", "odd.patch")
+    assert run(place, "cat", "w", "odd.txt").stdout == b"a\rb\n"
+    assert "not UTF-8" in bad(place, "edit", "w", "--patch", "-", stdin=odd.replace(b"a\r", b"\xff"))
+
+
+@pytest.mark.parametrize(
+    "command", [("cat", "w", "README.md"), ("ls", "w"), ("diff", "w"), ("grep", "w", "A")]
+)
+def test_output_that_goes_nowhere_is_no_success(place: Path, command: tuple[str, ...]) -> None:
+    told(place, "prepare", "project", "--id", "w")
+    closed = run(place, *command, preexec_fn=lambda: os.close(1))
+    assert closed.returncode == BAD_REQUEST
+    assert b"output is closed" in closed.stderr
+
+
+def test_what_makes_no_sense_is_told(place: Path) -> None:
+    told(place, "prepare", "project", "--id", "w")
+    assert "--lines" in bad(place, "cat", "w", "README.md", "--lines", "x")
+    assert "--old" in bad(place, "edit", "w", "README.md", "--new", "x")
+    assert "--output" in bad(place, "grep", "w", "x", "--output", "all")
+    assert "cannot be a workspace" in bad(place, "prepare", "project", "--id", "a b")
+    for words in (
+        ("cat", "w", "nowhere"),
+        ("ls", "nobody"),
+        ("restore", "w", "99"),
+        ("diff", "w", "98", "99"),
+        ("rm", "nobody"),
+        ("fork", "w", "99"),
+        ("prepare", "project", "--id", "w"),
+        ("cat", "w", "../../etc/passwd"),
+    ):
+        ran = run(place, *words)
+        assert ran.returncode not in (0, 1), words
+        assert ran.stdout == b"", words
+        assert ran.stderr.startswith(b"hutch: "), words
+        assert b"bug in Hutch" not in ran.stderr, ran.stderr
+    assert good(place, "cat", "w", "README.md") == "# A project\n"
