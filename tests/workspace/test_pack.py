@@ -1,5 +1,6 @@
 """Packs of our own, as git sees them."""
 
+import io
 import os
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from hutch.workspace.snapshots.objects import Objects
 from hutch.workspace.snapshots.pack import PackWriter, Shrunk
+from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.trees import git
 
 
@@ -72,4 +74,20 @@ def test_a_file_that_ends_too_early_leaves_nothing(repository: Path) -> None:
         with pytest.raises(Shrunk):
             writer.add_large(file.read, 2000)
     writer.abandon()
+    assert files(repository) == []
+
+
+@pytest.mark.parametrize("size", [0, 20, 1500, 5000, 5030], ids=lambda size: f"{size} bytes")
+def test_a_full_disk_leaves_nothing(repository: Path, size: int) -> None:
+    with files_no_longer_than(size):
+        writer = PackWriter(repository / "objects")
+        with pytest.raises(OSError, match="too large"):
+            writer.add_large(io.BytesIO(os.urandom(100_000)).read, 100_000)
+        with pytest.raises(OSError, match="too large"):
+            writer.add("blob", os.urandom(5000))
+            writer.finish()
+        writer.abandon()
+        other = PackWriter(repository / "objects")
+        other.add("blob", os.urandom(5000))
+        other.abandon()
     assert files(repository) == []

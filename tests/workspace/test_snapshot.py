@@ -17,6 +17,7 @@ from hutch.workspace.snapshots.layout import Absent, Leaf
 from hutch.workspace.snapshots.reading import Limits
 from hutch.workspace.snapshots.restore import restore
 from hutch.workspace.snapshots.snapshot import Content, Snapshots
+from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.layers import coarse
 from tests.workspace.trees import apply, changes, describe, discard, git, makes, write_tree
 
@@ -320,3 +321,58 @@ def test_what_was_taken_comes_back_byte_for_byte(first, second, third) -> None:
             assert describe(tree) == described
             assert restored.untouched == ()
         assert fsck(snapshots) == ""
+
+
+@pytest.mark.parametrize("name", [".gitmodules", ".GitModules", "gitmod~1"])
+def test_a_directory_and_a_link_named_as_gits_own_file_lie_beside(
+    snapshots: Snapshots, tree: Path, name: str
+) -> None:
+    (tree / "a" / name).mkdir(parents=True)
+    (tree / "a" / name / "inside").write_text("kept\n")
+    (tree / "b").mkdir()
+    (tree / "b" / name).symlink_to("nowhere")
+    (tree / "c").mkdir()
+    (tree / "c" / name).write_text('[submodule "x"]\n')
+    before = describe(tree)
+    taken = take(snapshots, tree)
+    assert taken.files == 1
+    assert "error" not in fsck(snapshots)
+    discard(tree / "a")
+    (tree / "b" / name).unlink()
+    put_back(snapshots, tree, taken.id)
+    assert describe(tree) == before
+
+
+def test_a_full_disk_is_told_without_the_hosts_paths(
+    snapshots: Snapshots, tree: Path, tmp_path: Path
+) -> None:
+    for number in range(20):
+        (tree / f"{number}.bin").write_bytes(os.urandom(3000))
+    for size in (0, 10, 3000, 59_000, 60_000):
+        with files_no_longer_than(size), pytest.raises(LimitReached) as caught:
+            take(snapshots, tree)
+        assert str(tmp_path) not in str(caught.value)
+        left = [*(snapshots.storage.git_dir / "objects/pack").iterdir(), *snapshots.storage.own.glob("tmp_*")]
+        assert left == []
+    assert take(snapshots, tree).files == 20
+    assert "error" not in fsck(snapshots)
+
+
+def test_a_cache_that_cannot_be_written_is_only_a_lost_cache(snapshots: Snapshots, tree: Path) -> None:
+    for number in range(50):
+        (tree / f"{'long' * 40}-{number}").mkdir()
+        (tree / f"{'long' * 40}-{number}/file").write_text("the same\n")
+    with files_no_longer_than(6000):
+        first = take(snapshots, tree)
+        assert take(snapshots, tree) == first
+    assert not snapshots.cache.path.exists()
+    (tree / "more").write_text("more\n")
+    second = take(snapshots, tree)
+    assert (second.files, snapshots.cache.path.exists()) == (51, True)
+    (tree / "more").write_text("still more\n")
+    with files_no_longer_than(snapshots.cache.path.stat().st_size + 10):
+        third = take(snapshots, tree)
+    put_back(snapshots, tree, second.id)
+    assert (tree / "more").read_text() == "more\n"
+    put_back(snapshots, tree, third.id)
+    assert (tree / "more").read_text() == "still more\n"

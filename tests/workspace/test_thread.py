@@ -61,3 +61,22 @@ async def test_long_work_ends_where_it_asks() -> None:
     before = len(turns)
     await asyncio.sleep(0.05)
     assert len(turns) == before
+
+
+async def test_who_is_cancelled_again_and_again_waits_too() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go.wait(30)
+
+    task = asyncio.ensure_future(finish(work))
+    while not begun.is_set():
+        await asyncio.sleep(0.01)
+    for _ in range(5):
+        task.cancel()
+        await asyncio.sleep(0.01)
+    assert not task.done()
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task

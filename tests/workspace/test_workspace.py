@@ -4,13 +4,12 @@
 
 import asyncio
 import os
-import resource
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from hutch.workspace.prepare.in_place import open_in_place
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.snapshots.collecting import MANY_PACKS, held
 from hutch.workspace.workspace import ALL, Keep, Workspace, use
+from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.preparing import HOST, make_home
 
 pytestmark = pytest.mark.anyio
@@ -43,19 +43,6 @@ async def opened(home: Home, tree: Path, keep: Keep = ALL) -> AsyncIterator[Work
     place, directory = await open_in_place(home, tree, quota_bytes=1 << 30, quota_files=10_000)
     async with use(home, place, directory, HOST, keep=keep) as workspace:
         yield workspace
-
-
-@contextmanager
-def files_no_longer_than(size: int) -> Iterator[None]:
-    """What writes more gets an error in the middle, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, ignored)
 
 
 def descriptors() -> int:
