@@ -130,7 +130,8 @@ async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume 
             change = None
             if worked.changed:
                 patch, cut = await opened.workspace.patch(worked.first.id, worked.last.id)
-                show.patch(patch, cut)
+                clean = opened.bench.redactor.clean
+                show.patch(clean(patch.decode(errors="replace")).encode(), cut)
                 if deliver and opened.can_deliver and worked.ended.outcome == "done":
                     change = await _deliver(opened, worked)
             await opened.finish(worked)
