@@ -117,7 +117,7 @@ def test_a_tree_of_any_depth_and_mode_is_removed(tree: Path) -> None:
         below = os.open("d", os.O_RDONLY, dir_fd=here)
         os.close(os.open("\udcff\n", os.O_CREAT | os.O_WRONLY, dir_fd=below))
         if level % 500 == 7:
-            os.chmod("d", 0, dir_fd=here)
+            os.fchmod(here, 0)
         os.close(here)
         here = below
     os.close(here)
