@@ -57,7 +57,7 @@ def make_repository() -> None:
     git("init", "--quiet", cwd=COPY)
     git("add", ".", cwd=COPY)
     git("commit", "--quiet", "-m", "Slugs", cwd=COPY)
-    git("clone", "--quiet", "--bare", str(COPY), str(REPOSITORY), cwd=HOME)
+    git("clone", "--quiet", "--bare", "--no-hardlinks", str(COPY), str(REPOSITORY), cwd=HOME)
     git("remote", "add", "origin", str(REPOSITORY), cwd=COPY)
 
 

@@ -76,7 +76,7 @@ def test_lines_of_json_for_programs(desk: Desk) -> None:
 def test_without_a_pull_request_the_work_is_in_the_workspace(desk: Desk) -> None:
     ran = desk.run("--no-pr")
     assert (ran.returncode, branches(desk)) == (0, ["main"])
-    found = re.search(r"Nothing was delivered. What was done is in the workspace (\S+)\.\n", ran.stdout)
+    found = re.search(r"No branch was made. What was done is in the workspace (\S+):\n", ran.stdout)
     assert found
     assert "return a + b" in desk.hutch("workspace", "cat", found[1], "adding.py").stdout
 
@@ -92,7 +92,7 @@ def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: 
     shutil.rmtree(desk.work / ".git")
     ran = desk.run()
     assert ran.returncode == 0, ran.stderr
-    assert "Nothing was delivered. What was done is in the workspace" in ran.stdout
+    assert "What was done is in the workspace" in ran.stdout
 
 
 def test_letters_that_drive_a_terminal_do_not(desk: Desk) -> None:

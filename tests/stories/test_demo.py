@@ -59,3 +59,16 @@ def test_what_the_demo_leaves_is_sound_and_what_it_names_is_there(tmp_path: Path
             [HUTCH, *arguments], cwd=home, env={"HUTCH_HOME": str(home)}, capture_output=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_the_change_of_the_demo_says_what_the_tests_said(tmp_path: Path) -> None:
+    home = tmp_path / "demo"
+    run(home)
+    done = subprocess.run(
+        [HUTCH, "changes", "show", "last"],
+        env={"HUTCH_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "tests      2 passed" in done.stdout

@@ -121,7 +121,7 @@ class Opened:
             run_id=self.run_id,
             title=worked.title,
             summary=worked.summary,
-            tests=worked.tests.text().splitlines()[0] if worked.tests else "",
+            tests=_told(self.bench.tests),
             author=author,
         )
         change = await delivery.propose(
@@ -149,6 +149,14 @@ class Opened:
         """End the session of a run that is over; one that was stopped can still go on."""
         if worked.ended.outcome in FINAL:
             await self.bench.append([SessionEnded(outcome="done", reason=worked.ended.reason)])
+
+
+def _told(tests: events.RanTests | None) -> str:
+    """What the tests said last, in a line."""
+    if tests is None:
+        return ""
+    counts = {"failed": tests.failed, "passed": tests.passed, "skipped": tests.skipped}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none were found"
 
 
 def changes_of(loaded: Loaded) -> Changes:

@@ -99,9 +99,10 @@ class Screen:
         if not worked.changed:
             self._line("Nothing was changed, so there is nothing to deliver.")
         elif not change:
-            self._line(
-                f"Nothing was delivered. What was done is in the workspace {opened.workspace.record.id}."
-            )
+            workspace = opened.workspace.record.id
+            why = " since the tests fail" if ended.outcome == "tests_failing" else ""
+            self._line(f"No branch was made{why}. What was done is in the workspace {workspace}:")
+            self._line(f"look at it: hutch workspace diff {workspace} {worked.first.id} {worked.last.id}")
         if change:
             self._line(self._bold(f"pull request {change.id}: {change.title}"))
             self._line(f"branch {change.branch} of {change.repository}")
@@ -133,8 +134,9 @@ class Screen:
     def _result(self, event: events.ToolReturned) -> None:
         lines = event.text.splitlines()
         mark = "" if event.ok else "! "
-        for line in lines[:SHOWN_LINES]:
-            self._line(self._dim(f"  {mark}{_visible(line)[:SHOWN_LETTERS]}"))
+        for line in map(_visible, lines[:SHOWN_LINES]):
+            shown = line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
+            self._line(self._dim(f"  {mark}{shown}"))
         if len(lines) > SHOWN_LINES:
             self._line(self._dim(f"  … {len(lines) - SHOWN_LINES} more lines"))
 

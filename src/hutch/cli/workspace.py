@@ -97,6 +97,8 @@ def snapshot(
     async def work() -> None:
         async with opened(id) as workspace:
             taken = await workspace.list_snapshots() if list_all else [await workspace.snapshot(reason)]
+            if not list_all and taken[-1].reason != reason:
+                typer.echo("hutch: nothing has changed since this one, so there is no new one", err=True)
             for each in taken:
                 if as_json:
                     print_json(_snapshot(each))

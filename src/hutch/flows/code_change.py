@@ -52,6 +52,7 @@ class Bench:
     approvals: Approvals
     on_delta: OnDelta = lambda delta: None
     on_event: OnEvent = lambda event: None
+    tests: RanTests | None = None  # the last run of them
     told: list[Event] = field(default_factory=list)  # what the jail tells, for the log
     inbox: list[str] = field(default_factory=list)  # what people say meanwhile
 
@@ -59,6 +60,8 @@ class Bench:
         """Write events, then tell them; the number of the last one."""
         head = await self.log.append(self.session_id, events)
         for event in events:
+            if isinstance(event, RanTests):
+                self.tests = event
             self.on_event(event)
         return head.seq
 

@@ -8,6 +8,7 @@ be trusted as its code.
 
 import re
 import time
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Mapping, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -92,7 +93,8 @@ async def propose(
 
 def slug(title: str) -> str:
     """A title as part of a branch's name."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:50].strip("-") or "change"
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:50].strip("-") or "change"
 
 
 def one_line(title: str) -> str:
