@@ -449,7 +449,7 @@ time.sleep(600)
        control="without the filter it is in the idle class, and close kills them one by one")  # fmt: skip
 async def starved_outlives_close(bench) -> None:
     mark = marker()
-    limits = replace(SMALL, processes=400, memory_bytes=512 * MIB)
+    limits = replace(SMALL, processes=400, memory_bytes=8192 * MIB)  # a fork counts whole when time is short
     with unfiltered():
         async with bench.jail(limits) as jail:
             process = await jail.spawn([*PYTHON_, STARVE, mark])
