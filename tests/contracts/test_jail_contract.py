@@ -190,7 +190,9 @@ async def test_cancelling_ends_the_whole_tree(jail: Jail) -> None:
 async def test_a_child_that_keeps_the_output_open_is_not_waited_for(jail: Jail) -> None:
     ran = await jail.run(sh("sleep 7003 & echo started"))
     assert (ran.exit_code, ran.stdout) == (0, b"started\n")
-    assert await count(jail, 7003) == 1
+    async with asyncio.timeout(60):
+        while await count(jail, 7003) != 1:  # it may not have become a sleep yet
+            await asyncio.sleep(0.02)
 
 
 async def test_killing_reaches_what_outlived_its_command(jail: Jail) -> None:
