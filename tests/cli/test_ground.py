@@ -114,7 +114,9 @@ def test_the_system_is_no_workspace(place: Path, workspace: str) -> None:
 
 def test_a_home_is_no_workspace_but_a_project_in_it_is(place: Path) -> None:
     assert refused(run(place / "work", "--", "true", home=place / "h", user_home=f"{place}/work"), "home")
-    assert refused(run(place / "work", "--", "true", home=place / "h", user_home=f"{place}/work/me"), "home")
+    assert refused(
+        run(place / "work", "--", "true", home=place / "h", user_home=str(place / "work" / "me")), "home"
+    )
     assert run(place / "work", "--", "true", home=place / "h", user_home=str(place)).returncode == 0
 
 

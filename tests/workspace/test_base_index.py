@@ -153,7 +153,7 @@ def test_an_overlay_and_a_copy_give_the_same_trees(first, steps) -> None:
             for number, described in [*states, *reversed(states)]:
                 restore(snapshots, content, number)
                 assert describe(tree) == described
-        shutil.rmtree(Path(home) / "place/work/work", ignore_errors=True)
+        shutil.rmtree(Path(home) / "place" / "work" / "work", ignore_errors=True)
 
 
 def test_a_copy_is_adopted_without_being_read(base: Path, tmp_path: Path) -> None:
