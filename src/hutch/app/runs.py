@@ -15,13 +15,13 @@ from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Ask, Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import jails, models, records, workspaces
+from hutch.app.desks import Desk, open_desk
 from hutch.domain import events
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import (
     ChangeProposed,
     Entry,
-    Event,
     RunEnded,
     RunStarted,
     SessionEnded,
@@ -31,7 +31,6 @@ from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
 from hutch.jail.seam import Jail
-from hutch.jail.shells import Shells
 from hutch.llm import seam as llm
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
@@ -54,6 +53,7 @@ __all__ = [
     "find_run",
     "is_done",
     "llm",
+    "make_bench",
     "open_run",
     "repository_jail",
     "started",
@@ -215,48 +215,55 @@ async def open_run(
                 on_progress=on_progress,
             )
             workspace_id = record.id
-        workspace = await stack.enter_async_context(workspaces.open_workspace(loaded, workspace_id))
-        policy = await workspace.policy(jails.jail_policy(loaded.settings, network=job.network))
-        told: list[Event] = []
-        outside = jails.Outside(on_egress=lambda attempt: told.append(jails.as_event(attempt)))
-        jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
-        shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
-        stack.push_async_callback(shells.close)
+        desk = await stack.enter_async_context(open_desk(loaded, workspace_id, network=job.network))
         model, choice = await choosing
         stack.push_async_callback(model.close)
-        redactor = models.redactor(loaded)
-        own = Path(loaded.paths.config_file).parent / "personas"
-        persona = load_persona(
-            job.persona or loaded.settings.persona,
-            known_tools=NAMES,
-            folder=own if own.is_dir() else None,
-            read=lambda path: _small(workspace, path),
-        )
-        bench = Bench(
-            session_id=session_id,
-            log=log,
-            model=model,
-            persona=persona,
-            toolbox=Toolbox(TOOLS, clean=redactor.clean).only(persona.tools),
-            context=Context(
-                workspace,
-                jail,
-                shells,
-                ignore=loaded.settings.ignore,
-                test_command=loaded.settings.tests.command,
-                ask=ask,
-            ),
-            redactor=redactor,
-            limits=persona.limits.tightened(job.limits),
-            approvals=Approvals(persona.policy, ask=approve),
-            on_delta=on_delta,
-            on_event=on_event,
-            told=told,
-        )
+        bench = make_bench(loaded, desk, session_id, log, model, persona=job.persona, limits=job.limits)
+        bench.on_delta, bench.on_event = on_delta, on_event
+        bench.approvals.ask, bench.context.ask = approve, ask
         if not entries:
             await bench.append([SessionOpened(purpose=job.prompt[:200])])
         run_id = before.run_id if before else new_run_id()
-        yield Opened(loaded, bench, run_id, choice, workspace, entries, job.repository)
+        yield Opened(loaded, bench, run_id, choice, desk.workspace, entries, job.repository)
+
+
+def make_bench(
+    loaded: Loaded,
+    desk: Desk,
+    session_id: SessionId,
+    log: EventLog,
+    model: llm.Model,
+    *,
+    persona: str | None,
+    limits: RunLimits,
+) -> Bench:
+    """A persona at a desk, with a model that thinks for it."""
+    redactor = models.redactor(loaded)
+    own = Path(loaded.paths.config_file).parent / "personas"
+    who = load_persona(
+        persona or loaded.settings.persona,
+        known_tools=NAMES,
+        folder=own if own.is_dir() else None,
+        read=lambda path: _small(desk.workspace, path),
+    )
+    return Bench(
+        session_id=session_id,
+        log=log,
+        model=model,
+        persona=who,
+        toolbox=Toolbox(TOOLS, clean=redactor.clean).only(who.tools),
+        context=Context(
+            desk.workspace,
+            desk.jail,
+            desk.shells,
+            ignore=loaded.settings.ignore,
+            test_command=loaded.settings.tests.command,
+        ),
+        redactor=redactor,
+        limits=who.limits.tightened(limits),
+        approvals=Approvals(who.policy),
+        told=desk.told,
+    )
 
 
 async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:

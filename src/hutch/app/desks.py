@@ -1,0 +1,26 @@
+"""A workspace with a jail on it and shells in that, opened together."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from hutch.app import jails, workspaces
+from hutch.domain.events import Event
+from hutch.jail.shells import Shells
+from hutch.sessions.desk import Desk
+from hutch.settings import Loaded
+
+__all__ = ["Desk", "open_desk"]
+
+
+@asynccontextmanager
+async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str] = ()) -> AsyncIterator[Desk]:
+    """All that commands need; when the block is left, nothing runs there any more."""
+    async with AsyncExitStack() as stack:
+        workspace = await stack.enter_async_context(workspaces.open_workspace(loaded, workspace_id))
+        policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
+        told: list[Event] = []
+        outside = jails.Outside(on_egress=lambda attempt: told.append(jails.as_event(attempt)))
+        jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
+        shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
+        stack.push_async_callback(shells.close)
+        yield Desk(workspace, jail, shells, told)

@@ -1,0 +1,18 @@
+"""What a session works at while it is open."""
+
+from dataclasses import dataclass, field
+
+from hutch.domain.events import Event
+from hutch.jail.jailed import Jailed
+from hutch.jail.shells import Shells
+from hutch.workspace.workspace import Workspace
+
+
+@dataclass(slots=True)
+class Desk:
+    """A workspace, the jail on it and the shells in that; whoever opened it closes it."""
+
+    workspace: Workspace
+    jail: Jailed
+    shells: Shells
+    told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
