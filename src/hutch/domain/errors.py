@@ -37,6 +37,12 @@ class Denied(HutchError):
     code = "denied"
 
 
+class Unauthenticated(Denied):
+    """Who is calling is not known: nothing was shown, or what was shown is not valid (any more)."""
+
+    code = "unauthenticated"
+
+
 class LimitReached(HutchError):
     """A limit was hit; raise it or use less. `limit` is the setting's name."""
 
@@ -45,6 +51,16 @@ class LimitReached(HutchError):
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class TooManyRequests(LimitReached):
+    """Asked too often, or guessed wrong too often; it works again after `retry_after_s`."""
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str, *, limit: str, retry_after_s: int) -> None:
+        super().__init__(message, limit=limit)
+        self.retry_after_s = retry_after_s
 
 
 class ToolError(HutchError):

@@ -18,8 +18,22 @@ RunId = NewType("RunId", str)
 TaskId = NewType("TaskId", str)
 InputId = NewType("InputId", str)
 ChangeId = NewType("ChangeId", str)
+UserId = NewType("UserId", str)
+TokenId = NewType("TokenId", str)
+BrowserId = NewType("BrowserId", str)
+LinkId = NewType("LinkId", str)
 
-PREFIXES = {"ses": "session", "run": "run", "tsk": "task", "inp": "input", "chg": "change"}
+PREFIXES = {
+    "ses": "session",
+    "run": "run",
+    "tsk": "task",
+    "inp": "input",
+    "chg": "change",
+    "usr": "user",
+    "tok": "token",
+    "brw": "browser session",
+    "lnk": "one-time link",
+}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _SHAPE = re.compile(r"(?P<prefix>[a-z]{3})_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}")
@@ -62,6 +76,22 @@ def new_input_id() -> InputId:
 
 def new_change_id() -> ChangeId:
     return ChangeId(_new("chg"))
+
+
+def new_user_id() -> UserId:
+    return UserId(_new("usr"))
+
+
+def new_token_id() -> TokenId:
+    return TokenId(_new("tok"))
+
+
+def new_browser_id() -> BrowserId:
+    return BrowserId(_new("brw"))
+
+
+def new_link_id() -> LinkId:
+    return LinkId(_new("lnk"))
 
 
 def parse_session_id(text: str) -> SessionId:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -95,4 +95,107 @@ changes = Table(
     Column("state", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("merged_commit", Text, nullable=False),
+)
+
+# --- Users and how they come in. What lets somebody in is kept as a hash only; times are milliseconds. ---
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),  # the name as it is compared
+    Column("role", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),  # empty when there is no password
+    Column("created_ms", BigInteger, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", ForeignKey(users.c.id), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("prefix", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger),
+    Column("last_used_ms", BigInteger),
+    Column("revoked_ms", BigInteger),
+)
+
+browser_sessions = Table(
+    "browser_sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", ForeignKey(users.c.id), nullable=False, index=True),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("began_by", Text, nullable=False),  # password, link, oidc
+    Column("address", Text, nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("used_ms", BigInteger, nullable=False),
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),  # login, invite
+    Column("user_id", ForeignKey(users.c.id)),  # who is logged in by it
+    Column("role", Text),  # of the user that an invite makes
+    Column("session_id", Text),  # what an invite shares
+    Column("share_role", Text),
+    Column("created_by", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False),
+    Column("used_ms", BigInteger),
+    Column("used_by", Text),
+)
+
+identities = Table(
+    "identities",
+    metadata,
+    Column("issuer", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    Column("user_id", ForeignKey(users.c.id), nullable=False, index=True),
+    Column("email", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)
+
+shares = Table(
+    "shares",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("user_id", ForeignKey(users.c.id), primary_key=True, index=True),
+    Column("role", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)
+
+login_attempts = Table(
+    "login_attempts",
+    metadata,
+    Column("key", Text, primary_key=True),  # a hash of who tries from where
+    Column("failures", Integer, nullable=False),
+    Column("last_ms", BigInteger, nullable=False, index=True),
+    Column("until_ms", BigInteger, nullable=False),  # no further try before
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", _key, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("user_id", Text, nullable=False),  # empty when it is not known
+    Column("credential_id", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("object", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("ok", Boolean, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("trace_id", Text, nullable=False),
 )

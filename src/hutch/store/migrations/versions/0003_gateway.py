@@ -1,0 +1,108 @@
+"""The gateway: users and how they come in, what they share, and what they did."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+def upgrade() -> None:
+    _users()
+    _ways_in()
+    _audit()
+
+
+def _users() -> None:
+    op.create_table(
+        "users",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("name_key", sa.Text, nullable=False, unique=True),
+        sa.Column("role", sa.Text, nullable=False),
+        sa.Column("password_hash", sa.Text, nullable=False),
+        sa.Column("created_ms", sa.BigInteger, nullable=False),
+        sa.Column("disabled", sa.Boolean, nullable=False),
+    )
+    op.create_table(
+        "shares",
+        sa.Column("session_id", sa.Text, primary_key=True),
+        sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), primary_key=True, index=True),
+        sa.Column("role", sa.Text, nullable=False),
+        sa.Column("created_by", sa.Text, nullable=False),
+        sa.Column("created_ms", sa.BigInteger, nullable=False),
+    )
+
+
+def _ways_in() -> None:
+    op.create_table(
+        "tokens",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), nullable=False, index=True),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False, unique=True),
+        sa.Column("prefix", sa.Text, nullable=False),
+        sa.Column("scopes", sa.Text, nullable=False),
+        sa.Column("created_ms", sa.BigInteger, nullable=False),
+        sa.Column("expires_ms", sa.BigInteger),
+        sa.Column("last_used_ms", sa.BigInteger),
+        sa.Column("revoked_ms", sa.BigInteger),
+    )
+    op.create_table(
+        "browser_sessions",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), nullable=False, index=True),
+        sa.Column("hash", sa.Text, nullable=False, unique=True),
+        sa.Column("began_by", sa.Text, nullable=False),
+        sa.Column("address", sa.Text, nullable=False),
+        sa.Column("agent", sa.Text, nullable=False),
+        sa.Column("created_ms", sa.BigInteger, nullable=False),
+        sa.Column("used_ms", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "links",
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("hash", sa.Text, nullable=False, unique=True),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("user_id", sa.Text, sa.ForeignKey("users.id")),
+        sa.Column("role", sa.Text),
+        sa.Column("session_id", sa.Text),
+        sa.Column("share_role", sa.Text),
+        sa.Column("created_by", sa.Text, nullable=False),
+        sa.Column("created_ms", sa.BigInteger, nullable=False),
+        sa.Column("expires_ms", sa.BigInteger, nullable=False),
+        sa.Column("used_ms", sa.BigInteger),
+        sa.Column("used_by", sa.Text),
+    )
+    op.create_table(
+        "identities",
+        sa.Column("issuer", sa.Text, primary_key=True),
+        sa.Column("subject", sa.Text, primary_key=True),
+        sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), nullable=False, index=True),
+        sa.Column("email", sa.Text, nullable=False),
+        sa.Column("created_ms", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "login_attempts",
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("failures", sa.Integer, nullable=False),
+        sa.Column("last_ms", sa.BigInteger, nullable=False, index=True),
+        sa.Column("until_ms", sa.BigInteger, nullable=False),
+    )
+
+
+def _audit() -> None:
+    op.create_table(
+        "audit",
+        sa.Column("id", _key, primary_key=True),
+        sa.Column("at_ms", sa.BigInteger, nullable=False),
+        *(
+            sa.Column(name, sa.Text, nullable=False)
+            for name in ("user_id", "credential_id", "action", "object", "address")
+        ),
+        sa.Column("ok", sa.Boolean, nullable=False),
+        sa.Column("detail", sa.Text, nullable=False),
+        sa.Column("trace_id", sa.Text, nullable=False),
+    )
