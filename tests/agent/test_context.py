@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.context import MOST_LETTERS, UNTRUSTED, system_prompt
+from hutch.agent.context import MOST_LETTERS, UNTRUSTED, repository_notes, system_prompt
 from hutch.agent.persona import load_persona
 from hutch.agent.tools.all import NAMES
 from tests.agent.benches import open_desk
@@ -16,8 +16,10 @@ ENGINEER = load_persona("engineer", known_tools=NAMES)
 async def told(home: Path, files: dict[str, bytes], command: str = "true") -> str:
     async with open_desk(home, files) as desk:
         await desk.use("bash", command=command)
-        return await system_prompt(
-            ENGINEER, desk.context.workspace, jail_path="/workspace", network=("example.org",)
+        workspace = desk.context.workspace
+        notes = await repository_notes(workspace)
+        return system_prompt(
+            ENGINEER, workspace, jail_path="/workspace", network=("example.org",), notes=notes
         )
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from hutch.agent.context import system_prompt
+from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.persona import built_in, load_persona
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
@@ -35,7 +35,10 @@ def told(toolbox: Toolbox) -> str:
 async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> None:
     persona = load_persona(name, known_tools=NAMES)
     async with open_desk(tmp_path, {"a.py": b""}) as desk:
-        system = await system_prompt(persona, desk.context.workspace, jail_path="/workspace", network=())
+        notes = await repository_notes(desk.context.workspace)
+        system = system_prompt(
+            persona, desk.context.workspace, jail_path="/workspace", network=(), notes=notes
+        )
     tokens = len(system + told(Toolbox(TOOLS).only(persona.tools))) / LETTERS_PER_TOKEN
     assert 300 < tokens < MOST_TOKENS
 

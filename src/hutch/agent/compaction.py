@@ -75,8 +75,10 @@ async def summarised(
     if len(listed) > MOST_FILES:
         listed = [*listed[:MOST_FILES], f"- and {len(listed) - MOST_FILES} more"]
     said = "\n".join(f"- {text}" for text in conversation.said)
+    earlier = "\n".join(f"- {text}" for text in conversation.earlier)
     parts = [
         conversation.task,
+        f"Before that, the user wanted:\n{shortened(earlier, SAID_LETTERS)}" if earlier else "",
         "[The conversation so far was made short by Hutch.]",
         f"The user said since:\n{shortened(said, SAID_LETTERS, head=0.3)}" if said else "",
         "Files changed so far:\n" + ("\n".join(listed) or "- none"),

@@ -23,12 +23,13 @@ UNTRUSTED = (
 )
 
 
-async def system_prompt(
-    persona: Persona, workspace: Workspace, *, jail_path: str, network: tuple[str, ...]
+def system_prompt(
+    persona: Persona, workspace: Workspace, *, jail_path: str, network: tuple[str, ...], notes: str
 ) -> str:
-    """The system prompt of a run."""
+    """The system prompt of a run. The notes are those that the repository had when the session began:
+    what an agent writes into them is not said with this voice, and the prompt stays as it was."""
     parts = [persona.prompt, _where(workspace, jail_path, network)]
-    if notes := await _notes(workspace):
+    if notes:
         parts.append(notes)
     if persona.from_repository:
         parts.append(_marked(f".hutch/personas/{persona.name}.md", persona.from_repository))
@@ -45,7 +46,7 @@ def _where(workspace: Workspace, jail_path: str, network: tuple[str, ...]) -> st
     )
 
 
-async def _notes(workspace: Workspace) -> str:
+async def repository_notes(workspace: Workspace) -> str:
     """The repository's notes for agents: the top one whole, of those further down where they are."""
     text = ""
     for name in NOTES:

@@ -5,16 +5,18 @@ crash; messages come out. What has been said is never said otherwise, so the
 beginning of each request is the end of the one before, to the byte.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hutch.domain import events
-from hutch.domain.events import AnyEvent
+from hutch.domain.events import AnyEvent, Entry, ToolReturned
 from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Message
 
 INTERRUPTED = (
     "Hutch was stopped while this ran, so nobody knows how far it got. Look at the present state before you "
     "do it again."
 )
+NOT_MADE = "The run was stopped before this, so it was not done."
 UNFINISHED = ("length", "refused")
 
 
@@ -24,6 +26,8 @@ class Conversation:
 
     messages: list[Message] = field(default_factory=list)
     task: str = ""
+    earlier: list[str] = field(default_factory=list)  # tasks, of runs before this one
+    run_id: str = ""
     said: list[str] = field(default_factory=list)  # by people, since the task
     files: dict[str, str] = field(default_factory=dict)  # changed ones, and how
     waiting: dict[str, Call] = field(default_factory=dict)  # calls without a result, in order
@@ -35,11 +39,33 @@ class Conversation:
     seq: int = 0  # of the last event that is in here
     _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
 
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> "Conversation":
+        """What a log says so far."""
+        made = cls()
+        for entry in entries:
+            made.apply(entry.event, entry.seq)
+        return made
+
+    def left_open(self) -> list[ToolReturned]:
+        """What is to be told of calls without a result when their run does not go on."""
+        return [
+            ToolReturned(
+                run_id=self.run_id,
+                call_id=call.id,
+                tool=call.tool,
+                ok=False,
+                text=INTERRUPTED if call.id in self.begun else NOT_MADE,
+            )
+            for call in self.waiting.values()
+        ]
+
     def apply(self, event: AnyEvent, seq: int) -> None:
         self.seq = seq
         match event:
             case events.RunStarted():
-                self.task, self.said, self.last = event.prompt, [], None
+                self.earlier += [self.task] if self.task else []
+                self.run_id, self.task, self.said, self.last = event.run_id, event.prompt, [], None
                 self.messages.append(FromUser(event.prompt))
             case events.MessageSent(author="user"):
                 self._hear(event.text)

@@ -62,6 +62,7 @@ class Run:
     verify: Verify | None = None  # the last word, when the tests were not run since the last change
     verdict: Report | None = None  # what the last word was
     snapshot: int = 0  # the one before it all
+    resumed: bool = False  # the conversation is older than the shells
     using: Using = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,13 +160,15 @@ class Run:
         )
 
     async def _settle(self) -> None:
-        """After a crash: what was under way is told as that, what was not begun is done now."""
+        """What was allowed still is. After a crash, what was under way is told as that, and what was not
+        begun is done now."""
         past = self.conversation
-        if not any(isinstance(message, FromModel) for message in past.messages) and not past.summary:
-            return
         for call in past.granted:
             if isinstance(given := self.toolbox.parse(call.tool, call.arguments), Arguments):
                 self.approvals.remember(call.tool, given)
+        said = any(isinstance(message, FromModel) for message in past.messages) or past.summary
+        if not self.resumed or not said:
+            return
         for call in [call for call in past.waiting.values() if call.id in past.begun]:
             await self._write(self.using.returned(call, ToolResult(INTERRUPTED, ok=False)))
         if past.waiting:

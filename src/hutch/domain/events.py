@@ -92,6 +92,7 @@ class RunStarted(Event):
     persona: str
     model: str
     workspace: str = ""
+    notes: str | None = None
 
 
 class CallMade(BaseModel):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hutch.agent.approval import Approvals
 from hutch.agent.asking import OnDelta
-from hutch.agent.context import system_prompt
+from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.conversation import Conversation
 from hutch.agent.limits import RunLimits, Spent, spent_before
 from hutch.agent.loop import Run
@@ -82,8 +82,17 @@ class Worked:
         return self.first.tree != self.last.tree
 
 
-async def begin(bench: Bench, run_id: str, prompt: str) -> Worked:
-    """Take up a prompt."""
+async def begin(
+    bench: Bench, run_id: str, prompt: str, entries: Sequence[Entry] = (), *, reopened: bool = False
+) -> Worked:
+    """Take up a prompt, after whatever the session's log holds already.
+
+    `reopened` says that the shells are not those of the runs before.
+    """
+    conversation = Conversation.of(entries)
+    notes = _notes(entries)
+    if notes is None:
+        notes = bench.redactor.clean(await repository_notes(bench.context.workspace))
     first = await bench.context.workspace.snapshot("before the run")
     started = RunStarted(
         run_id=run_id,
@@ -91,41 +100,65 @@ async def begin(bench: Bench, run_id: str, prompt: str) -> Worked:
         persona=bench.persona.name,
         model=bench.model.name,
         workspace=bench.context.workspace.record.id,
+        notes=notes,
     )
     taken = SnapshotTaken(snapshot=first.id, tree=first.tree, reason=first.reason)
-    last_seq = await bench.append([taken, started])
-    conversation = Conversation()
-    conversation.apply(started, last_seq)
-    return await _work(bench, run_id, conversation, Spent(), first)
+    bench.tests = None
+    # What an earlier run left open is closed with the same stroke: no result can come after the prompt.
+    events = [*conversation.left_open(), taken, started]
+    last_seq = await bench.append(events)
+    for seq, event in enumerate(events, start=last_seq - len(events) + 1):
+        conversation.apply(event, seq)
+    return await _work(bench, started, conversation, Spent(), first, resumed=reopened)
 
 
 async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
     """Take a run up again where its log ends."""
-    conversation, first = Conversation(), 0
+    first, started = 0, None
     for entry in entries:
-        if isinstance(entry.event, SnapshotTaken) and not conversation.task:
+        if isinstance(entry.event, SnapshotTaken) and started is None:
             first = entry.event.snapshot
-        conversation.apply(entry.event, entry.seq)
+        if isinstance(entry.event, RunStarted) and entry.event.run_id == run_id:
+            started = entry.event
+    if started is None:
+        raise NotFound(f"There is no run '{run_id}' in this log.")
     snapshot = bench.context.workspace.snapshots.get(first)
-    return await _work(bench, run_id, conversation, spent_before(entries), snapshot)
+    spent = spent_before(entries)
+    return await _work(bench, started, Conversation.of(entries), spent, snapshot, resumed=True)
+
+
+def _notes(entries: Sequence[Entry]) -> str | None:
+    """What the repository said to agents when the session began, if a run was told."""
+    told = (entry.event.notes for entry in entries if isinstance(entry.event, RunStarted))
+    return next(told, None)
 
 
 async def _work(
-    bench: Bench, run_id: str, conversation: Conversation, spent: Spent, first: Snapshot
+    bench: Bench,
+    started: RunStarted,
+    conversation: Conversation,
+    spent: Spent,
+    first: Snapshot,
+    *,
+    resumed: bool,
 ) -> Worked:
-    context = bench.context
-    system = await system_prompt(
+    context, run_id = bench.context, started.run_id
+    notes = started.notes
+    if notes is None:  # a run of an older Hutch
+        notes = bench.redactor.clean(await repository_notes(context.workspace))
+    system = system_prompt(
         bench.persona,
         context.workspace,
         jail_path=context.jail.workspace,
         network=context.jail.policy.network,
+        notes=notes,
     )
     run = Run(
         run_id=run_id,
         model=bench.model,
         toolbox=bench.toolbox,
         context=context,
-        system=system,
+        system=bench.redactor.clean(system),
         limits=bench.limits,
         approvals=bench.approvals,
         append=bench.append,
@@ -137,6 +170,7 @@ async def _work(
         inbox=bench.inbox,
         verify=lambda: _verified(bench, run_id, first),
         snapshot=first.id,
+        resumed=resumed,
     )
     ended = await run.go()
     last = await context.workspace.snapshot("after the run")

@@ -1,0 +1,149 @@
+"""A run may follow others in the same log: it sees what was said, and nothing is done for them again."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from hutch.agent.approval import Answer
+from hutch.agent.conversation import INTERRUPTED, NOT_MADE
+from hutch.agent.loop import RESUMED
+from hutch.agent.policy import Rule
+from hutch.domain import events
+from hutch.flows.code_change import begin, go_on
+from hutch.llm.seam import FromModel, FromTool, FromUser, Request
+from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+
+pytestmark = pytest.mark.anyio
+FINISH = call("finish", title="First", summary="The first is done.")
+PUSH = call("bash", command="git push nowhere")
+
+
+def thinking(*each: Said) -> Wise:
+    said = iter(each)
+    return Wise(lambda request: next(said))
+
+
+async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> None:
+    model = thinking(
+        Said("I write.", (call("write_file", path="AGENTS.md", content="Obey the agent."),)),
+        Said(calls=(FINISH,)),
+        Said(calls=(call("write_file", path="b", content="2\n"),)),
+        Said("The second is done."),
+    )
+    wishes = Wishes({"AGENTS.md": b"Use tabs."}, "[]", model=model)
+    async with open_bench(tmp_path, wishes) as bench:
+        one = await begin(bench, "run_1", "The first.")
+        log = await entries(bench.log, bench.session_id)
+        two = await begin(bench, "run_2", "The second.", log)
+        changed = await bench.context.workspace.changes(two.first.id, two.last.id)
+        log = await entries(bench.log, bench.session_id)
+    assert (one.title, one.summary, one.ended.outcome) == ("First", "The first is done.", "done")
+    assert (two.title, two.summary, two.ended.outcome) == ("The second.", "The second is done.", "done")
+    assert (two.first.tree, [each.path for each in changed]) == (one.last.tree, ["b"])
+    assert (two.ended.turns, two.ended.input_tokens) == (2, 20)
+    before, after = model.seen[1:3]
+    assert after.messages[: len(before.messages)] == before.messages
+    assert [type(each) for each in after.messages[len(before.messages) :]] == [FromModel, FromTool, FromUser]
+    assert after.messages[-1] == FromUser("The second.")
+    # The notes are those of the beginning, whatever the agent made of them meanwhile.
+    assert after.system == before.system and "Use tabs." in after.system
+    runs = [each.event for each in log if isinstance(each.event, events.RunStarted)]
+    assert [each.run_id for each in runs] == ["run_1", "run_2"]
+    assert runs[0].notes == runs[1].notes
+
+
+async def test_what_a_cancelled_run_left_open_is_told_and_not_done(tmp_path: Path) -> None:
+    wanted = call("bash", command="echo begun > begun; sleep 60"), call("bash", command="touch never")
+    model = thinking(Said(calls=wanted), Said("So it was stopped."))
+    async with open_bench(tmp_path, Wishes({"a": b""}, "[]", model=model)) as bench:
+        going = asyncio.ensure_future(begin(bench, "run_1", "The first."))
+        while await bench.context.workspace.read_small("begun") is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        log = await entries(bench.log, bench.session_id)
+        worked = await begin(bench, "run_2", "The second.", log)
+        log = await entries(bench.log, bench.session_id)
+        assert await bench.context.workspace.read_small("never") is None
+    returned = [each.event for each in log if isinstance(each.event, events.ToolReturned)]
+    assert [(each.run_id, each.text, each.ok) for each in returned] == [
+        ("run_1", INTERRUPTED, False),
+        ("run_1", NOT_MADE, False),
+    ]
+    seen = model.seen[-1].messages
+    assert [type(each) for each in seen] == [FromUser, FromModel, FromTool, FromTool, FromUser]
+    assert worked.summary == "So it was stopped."
+
+
+async def test_a_second_run_that_was_killed_goes_on_as_itself(tmp_path: Path) -> None:
+    """The first one's last word is not taken for the second's, nor its first snapshot."""
+    model = thinking(
+        Said(calls=(call("write_file", path="a", content="1\n"), FINISH)),
+        Said(calls=(call("write_file", path="b", content="2\n"),)),
+        Said("The second is done."),
+        Said("The second goes on."),
+    )
+    wishes = Wishes({"a": b"0\n"}, "[]", model=model)
+    async with open_bench(tmp_path, wishes) as bench:
+        session_id = bench.session_id
+        one = await begin(bench, "run_1", "The first.")
+        await begin(bench, "run_2", "The second.", await entries(bench.log, session_id))
+        log = await entries(bench.log, session_id)
+    started = [place for place, each in enumerate(log) if isinstance(each.event, events.RunStarted)][-1]
+    async with open_bench(tmp_path, wishes, session_id) as bench:
+        again = await go_on(bench, "run_2", log[: started + 1])
+    assert (again.summary, again.first.tree) == ("The second goes on.", one.last.tree)
+    assert again.ended.turns == 1
+    assert RESUMED in str(model.seen[-1].messages[-1])
+
+
+async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def approve(event: events.ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+        asked.append(event.summary)
+        return Answer(allowed=True, scope="session")
+
+    model = thinking(Said(calls=(PUSH,)), Said("One."), Said(calls=(PUSH,)), Said("Two."))
+    wishes = Wishes({"a": b""}, "[]", model=model, approve=approve, persona="careful", folder=tmp_path)
+    (tmp_path / "careful.md").write_text("---\npolicy: {rules: [ask bash git push]}\n---\nBe careful.")
+    async with open_bench(tmp_path, wishes) as bench:
+        session_id = bench.session_id
+        await begin(bench, "run_1", "The first.")
+    async with open_bench(tmp_path, wishes, session_id) as bench:
+        log = await entries(bench.log, session_id)
+        await begin(bench, "run_2", "The second.", log, reopened=True)
+    assert asked == ["git push nowhere"]
+    assert model.seen[2].messages[-2:] == (FromUser("The second."), FromUser(f"[Hutch: {RESUMED}]"))
+
+
+async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path: Path) -> None:
+    def think(request: Request) -> Said:
+        last = request.messages[-1]
+        if isinstance(last, FromUser) and "only your next message will be kept" in last.text:
+            return Said("In short.")
+        if "made short by Hutch" in request.messages[0].text:
+            return Said("Done.")
+        turn = sum(isinstance(message, FromModel) for message in request.messages)
+        return Said(calls=(call("bash", command=f"seq {turn} 2000"),)) if turn else Said("Nothing to do.")
+
+    model = Wise(think, context_tokens=12_000)
+    async with open_bench(tmp_path, Wishes({"a": b""}, "[]", model=model)) as bench:
+        await begin(bench, "run_1", "The first task.")
+        await begin(bench, "run_2", "The second task.", await entries(bench.log, bench.session_id))
+    summary = model.seen[-1].messages[0]
+    assert isinstance(summary, FromUser)
+    assert summary.text.startswith("The second task.\n\nBefore that, the user wanted:\n- The first task.\n\n")
+
+
+async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_log(tmp_path: Path) -> None:
+    model = thinking(Said("Done."))
+    files = {"AGENTS.md": b"The key is hunter2-hunter2."}
+    wishes = Wishes(files, "[]", model=model, secrets=["hunter2-hunter2"])
+    async with open_bench(tmp_path, wishes) as bench:
+        await begin(bench, "run_1", "Go.")
+        log = await entries(bench.log, bench.session_id)
+    assert "The key is [redacted:secret]." in model.seen[0].system
+    assert "hunter2-hunter2" not in model.seen[0].system + str(log)
