@@ -1,19 +1,22 @@
 """Who decides what the agent may do: people and their rules, and nothing that it reads."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from hutch.agent.approval import Answer, decide
+from hutch.agent.approval import Answer, Approvals, decide
 from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.agent.tools.all import TOOLS
+from hutch.agent.tools.seam import Arguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import ApprovalAsked, ApprovalGiven
 from hutch.flows.code_change import Bench, begin, go_on
+from hutch.llm.seam import Call
 from tests.agent.benches import Wishes, call, entries, open_bench, replies
 
 pytestmark = pytest.mark.anyio
@@ -171,6 +174,24 @@ async def test_a_path_is_what_it_means_and_not_how_it_is_written(tool: str, give
     policy = Policy((parse_rule("deny * secrets/**"),))
     arguments = Toolbox(TOOLS).parse(tool, given)
     assert decide(policy, tool, arguments).action == "deny"
+
+
+async def test_other_work_goes_on_while_a_command_is_parsed() -> None:
+    given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
+    assert isinstance(given, Arguments)
+    approvals = Approvals(Policy((parse_rule("deny bash git push"),)))
+    checking = asyncio.ensure_future(approvals.check(Call("call_1", "bash", ""), given, nothing))
+    turns = 0
+    while not checking.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    refusal = checking.result()
+    assert turns > 1  # it takes half a second of computing before it is given up
+    assert refusal and "cannot be read for sure" in refusal.text
+
+
+async def nothing(*events: events.AnyEvent) -> None:
+    """Nobody reads this log."""
 
 
 INJECTION = (

@@ -1,8 +1,13 @@
 """Rules about what the agent may do, and the commands that they see through."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from hutch.agent.command_words import parse
+from hutch.agent.command_words import LONGEST, Parsed, parse
 from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.domain.errors import BadRequest
 
@@ -105,7 +110,65 @@ def test_what_is_not_a_rule_is_told(line: str) -> None:
         parse_rule(line)
 
 
-def test_hostile_lines_stay_cheap() -> None:
-    assert not parse("$(" * 20_000).clear
-    assert not parse("x" * 200_000).clear
-    assert not parse("bash -c '" * 9 + "ls").clear
+UNREADABLE = {
+    "takes the parser minutes": "a|" * 50_000,
+    "too long": "x" * (LONGEST + 1),
+    "too deep": "bash -c '" * 9 + "ls",
+    "nothing but substitutions": "$(" * 20_000,
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_the_parser_gives_up_on_is_never_allowed_by_a_rule_for_less(text: str) -> None:
+    assert not parse(text).clear
+    for command in (text, f"git status; {text}"):
+        assert policy("deny bash git push").decide("bash", command=command).action == "ask"
+        assert policy("deny bash").decide("bash", command=command).action == "deny"
+        assert policy("ask bash").decide("bash", command=command).action == "ask"
+        for default in ("ask", "deny"):
+            careful = policy("allow bash git status", default=default)
+            assert careful.decide("bash", command=command).action == default
+            assert careful.decide("bash", command=command).covers == ()
+    assert parse("ls") == Parsed((("ls",),), clear=True)  # whatever became of the process
+
+
+@pytest.mark.parametrize("command", ["> precious", "x=1", "# nothing", ""])
+def test_a_rule_for_all_commands_is_for_lines_without_one_too(command: str) -> None:
+    assert policy("deny bash").decide("bash", command=command).action == "deny"
+    asked = policy("ask bash").decide("bash", command=command)
+    assert (asked.action, asked.covers) == ("ask", ())
+    assert policy("deny bash git push").decide("bash", command=command).action == "allow"
+
+
+def test_no_grammar_is_loaded_where_the_rules_are() -> None:
+    script = (
+        "import sys; from hutch.agent.policy import Policy, parse_rule\n"
+        "rules = Policy((parse_rule('deny bash git push'),))\n"
+        "assert rules.decide('bash', command='cd x && git push').action == 'deny'\n"
+        "print([name for name in sys.modules if name.startswith('tree_sitter')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_commands_are_parsed_by_one_process_that_stays() -> None:
+    parse("ls")
+    before = parsers()
+    assert len(before) == 1
+    for number in range(100):
+        assert parse(f"echo {number} | cat").clear
+    assert parsers() == before
+
+
+def parsers() -> set[str]:
+    """The processes below this one that parse commands."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if line else ""
+        except OSError:
+            continue  # it has ended meanwhile
+        if b"tree_sitter_bash" in line and parent == str(os.getpid()):
+            found.add(entry.name)
+    return found

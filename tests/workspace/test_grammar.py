@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from hutch.workspace.edit import grammar_process
-from hutch.workspace.edit.grammar import ANSWER, HEADER, Grammar, Unanswered, allow_list, first_error_line
+from hutch.workspace.edit.grammar import (
+    ANSWER,
+    HEADER,
+    Grammar,
+    Unanswered,
+    allow_list,
+    first_error_line,
+    syntax_tree,
+)
 
 PYTHON = Grammar("Python", "tree_sitter_python")
 YAML = Grammar("YAML", "tree_sitter_yaml")
@@ -18,6 +26,22 @@ def test_the_first_line_that_does_not_parse_is_told() -> None:
     assert first_error_line(PYTHON, "x = 1\r\ny = (\r\n") == 1
     assert first_error_line(PYTHON, "x = 'é'\n") is None
     assert first_error_line(PYTHON, "") is None
+
+
+def test_a_text_is_told_by_its_pieces() -> None:
+    tree = syntax_tree(PYTHON, "é = f(1)\n")
+    (statement,) = tree.inside(0)
+    (assignment,) = tree.inside(statement)
+    told = [
+        (tree.pieces[each].field, tree.pieces[each].kind, tree.text(each)) for each in tree.inside(assignment)
+    ]
+    assert told == [("left", "identifier", "é"), (None, "=", "="), ("right", "call", "f(1)")]
+    assert (tree.whole, syntax_tree(PYTHON, "x = (").whole) == (True, False)
+
+
+def test_pieces_may_be_deeper_than_anything_can_follow() -> None:
+    tree = syntax_tree(PYTHON, "(" * 5_000 + "1" + ")" * 5_000)
+    assert max(piece.depth for piece in tree.pieces) > 5_000
 
 
 def test_both_sides_speak_alike() -> None:

@@ -47,26 +47,25 @@ class Approvals:
 
     async def check(self, call: Call, given: Arguments, write: Write) -> ToolResult | None:
         """None when the call may be made, else what to tell the model."""
-        decision = self._decide(call.tool, given)
-        match decision.action:
-            case "allow":
-                return None
-            case "deny":
-                return _refusal(
-                    f"A rule denies this: {decision.rule}. Find another way, or say that you cannot."
-                )
-            case "ask":
-                async with self._turn:
-                    # An answer that was given meanwhile may hold for this, too.
-                    decision = self._decide(call.tool, given)
-                    return await self._ask(call, given, decision, write) if decision.action == "ask" else None
+        decision = await self._decide(call.tool, given)
+        if decision.action == "ask":
+            async with self._turn:
+                # An answer that was given meanwhile may hold for this, too.
+                decision = await self._decide(call.tool, given)
+                if decision.action == "ask":
+                    return await self._ask(call, given, decision, write)
+        if decision.action == "deny":
+            return _refusal(f"A rule denies this: {decision.rule}. Find another way, or say that you cannot.")
+        return None
 
-    def remember(self, tool: str, given: Arguments) -> None:
+    async def remember(self, tool: str, given: Arguments) -> None:
         """Let an answer hold again that was given for the session, before a crash."""
-        self.policy = self.policy.granted(self._decide(tool, given).covers)
+        covers = (await self._decide(tool, given)).covers
+        self.policy = self.policy.granted(covers)
 
-    def _decide(self, tool: str, given: Arguments) -> Decision:
-        return decide(self.policy, tool, given, self.roots)
+    async def _decide(self, tool: str, given: Arguments) -> Decision:
+        # Another process parses the command, and has some seconds for it.
+        return await asyncio.to_thread(decide, self.policy, tool, given, self.roots)
 
     async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:

@@ -4,22 +4,24 @@ A rule such as `ask bash git push` must see the push also behind `cd x &&`, an
 environment prefix, a pipe, `bash -c` or `$(…)`. What cannot be told from the text
 alone, such as a command in a variable, is said to be unclear rather than guessed.
 
+The grammar runs in a process of its own, which hostile text can end or keep busy:
+then nothing is known of the command, and it is unclear.
+
 These are manners, not walls: a program can do anything the jail lets it do.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import PurePosixPath
 
-import tree_sitter
-import tree_sitter_bash
+from hutch.workspace.edit.grammar import Grammar, Tree, Unanswered, syntax_tree
 
+BASH = Grammar("Bash", "tree_sitter_bash")
 Words = tuple[str | None, ...]  # None where a word is known only when it runs
 
 DEEPEST = 5  # of `bash -c` in `bash -c`
 LONGEST = 100_000
+DEEPEST_WORD = 10  # of quotes in words in words
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
 # Programs that run the program named after their own options; of these, the ones that take a value.
 WRAPPERS: dict[str, frozenset[str]] = {
@@ -50,17 +52,21 @@ class Parsed:
 
 
 def parse(text: str, depth: int = 0) -> Parsed:
-    """All simple commands in `text`, wherever they stand."""
+    """All simple commands in `text`, wherever they stand. It waits for another process: do it in a thread."""
     if depth > DEEPEST or len(text) > LONGEST:
         return Parsed((), clear=False)
-    root = _parser().parse(text.encode()).root_node
+    try:
+        tree = syntax_tree(BASH, text)
+    except Unanswered:
+        return Parsed((), clear=False)
     commands: list[Words] = []
-    clear = not root.has_error
-    for node in _walk(root):
-        if node.type != "command":
+    clear = tree.whole
+    for number, piece in enumerate(tree.pieces):
+        if piece.kind != "command":
             continue
-        words = tuple(_word(child) for child in node.children_by_field_name("name"))
-        words += tuple(_word(child) for child in node.children_by_field_name("argument"))
+        parts = [(tree.pieces[part].field, part) for part in tree.inside(number)]
+        words = tuple(_word(tree, part) for field, part in parts if field == "name")
+        words += tuple(_word(tree, part) for field, part in parts if field == "argument")
         inner = _unwrap(words, depth)
         commands += inner.commands
         clear = clear and inner.clear
@@ -120,31 +126,18 @@ def _after_options(words: Words, with_value: frozenset[str]) -> Words:
     return words[place:]
 
 
-def _word(node: tree_sitter.Node) -> str | None:
+def _word(tree: Tree, number: int, depth: int = 0) -> str | None:
     """The text of a word once quotes are gone; None when something is still to be put in."""
-    text = (node.text or b"").decode(errors="replace")
-    match node.type:
-        case "command_name" | "concatenation":
-            parts = [_word(child) for child in node.children]
+    text = tree.text(number)
+    match tree.pieces[number].kind:
+        case "command_name" | "concatenation" if depth < DEEPEST_WORD:
+            parts = [_word(tree, part, depth + 1) for part in tree.inside(number)]
             return None if None in parts else "".join(part for part in parts if part is not None)
         case "word" | "number":
             return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
         case "raw_string":
             return text[1:-1]
         case "string":
-            plain = all(child.type in ('"', "string_content") for child in node.children)
+            plain = all(tree.pieces[part].kind in ('"', "string_content") for part in tree.inside(number))
             return re.sub(r'\\(["$`\\])', r"\1", text[1:-1]) if plain else None
     return None
-
-
-def _walk(node: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
-    todo = [node]
-    while todo:
-        here = todo.pop()
-        yield here
-        todo.extend(reversed(here.children))
-
-
-@cache
-def _parser() -> tree_sitter.Parser:
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))

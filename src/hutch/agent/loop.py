@@ -165,7 +165,7 @@ class Run:
         past = self.conversation
         for call in past.granted:
             if isinstance(given := self.toolbox.parse(call.tool, call.arguments), Arguments):
-                self.approvals.remember(call.tool, given)
+                await self.approvals.remember(call.tool, given)
         said = any(isinstance(message, FromModel) for message in past.messages) or past.summary
         if not self.resumed or not said:
             return

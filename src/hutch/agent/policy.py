@@ -75,7 +75,10 @@ class Policy:
         return replace(self, grants=(*self.grants, *rules))
 
     def decide(self, tool: str, *, command: str | None = None, paths: Sequence[str] = ()) -> Decision:
-        """What holds for a call of a tool: on a command, on paths, or as such."""
+        """What holds for a call of a tool: on a command, on paths, or as such.
+
+        A command is parsed by another process, and that is waited for: do it in a thread.
+        """
         rules = [rule for rule in self.rules if fnmatchcase(tool, rule.tool)]
         if command is not None:
             return self._for_command(tool, rules, parse(command))
@@ -88,7 +91,11 @@ class Policy:
         ):
             # It may be just what a rule is about.
             decisions.append(Decision("ask", f"{careful[0]} (the command cannot be read for sure)"))
-        return _strictest(decisions or [Decision(self.default, "default")])
+        if not parsed.clear or not decisions:
+            # What is not read, or does something without a command, is under what holds for all of them.
+            for_all = self._first([rule for rule in rules if not rule.pattern], Rule("allow", tool))
+            decisions.append(replace(for_all, covers=()))
+        return _strictest(decisions)
 
     def _for_words(self, tool: str, rules: Sequence[Rule], words: Words) -> Decision:
         fitting = [rule for rule in rules if _fits_words(rule, words)]

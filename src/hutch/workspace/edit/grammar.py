@@ -1,8 +1,8 @@
-"""Where a text stops being one of its language, as tree-sitter sees it.
+"""What tree-sitter sees in a text: where it stops being one of its language, and its pieces.
 
 Grammars are C code that hostile text can crash or keep busy for minutes, so each
 runs in a process of its own that may only compute, and has little time. What
-comes back is a line number; anything else counts as no answer.
+comes back is a line number and a list of pieces; anything else counts as no answer.
 """
 
 import atexit
@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
 
 from hutch.domain.errors import Unavailable
 from hutch.jail.seccomp import (
@@ -33,8 +35,11 @@ from hutch.jail.seccomp import (
 )
 
 _PROGRAM = Path(__file__).with_name("grammar_process.py")
-HEADER, ANSWER = struct.Struct("<I"), struct.Struct("<i")  # as there, where importing would load the parser
+# As there, where importing would load the parser.
+HEADER, ANSWER = struct.Struct("<I?"), struct.Struct("<iI")
+_MOST_PIECES_BYTES = 16 * 1024 * 1024
 _ANSWER_S = 10.0  # on a busy machine; the process itself counts the time that it computes
+_FRESH_S = 45.0  # after an answer: a process that is idle for longer soon ends itself
 # What computing needs: pipes, memory, signals, the clock and the end.
 _CALLS = (
     Call(0, 63),  # read
@@ -63,6 +68,42 @@ class Grammar(NamedTuple):
     function: str = "language"
 
 
+class Piece(NamedTuple):
+    """A part of a text, as its grammar names it. It holds the pieces that follow and are deeper."""
+
+    depth: int
+    kind: str
+    field: str | None  # what it is to the piece that holds it
+    start: int  # in bytes
+    end: int
+
+
+class Tree:
+    """A text as its grammar sees it, from the first piece on; `whole` when nothing is wrong in it."""
+
+    def __init__(self, data: bytes, pieces: list[Piece], *, whole: bool) -> None:
+        self.pieces = pieces
+        self.whole = whole
+        self._data = data
+        # Numbers and not pieces in pieces: hostile text is nested deeper than anything can follow.
+        self._inside: list[list[int]] = [[] for _ in pieces]
+        above: list[int] = []
+        for number, piece in enumerate(pieces):
+            while above and pieces[above[-1]].depth >= piece.depth:
+                above.pop()
+            if above:
+                self._inside[above[-1]].append(number)
+            above.append(number)
+
+    def text(self, number: int) -> str:
+        piece = self.pieces[number]
+        return self._data[max(piece.start, 0) : max(piece.end, 0)].decode(errors="replace")
+
+    def inside(self, number: int) -> list[int]:
+        """The numbers of the pieces that this one is made of."""
+        return self._inside[number]
+
+
 class Unanswered(Exception):
     """The process could not be started, died, or took too long: nobody knows."""
 
@@ -70,8 +111,21 @@ class Unanswered(Exception):
 def first_error_line(grammar: Grammar, text: str) -> int | None:
     """The line, from 0, where a text first does not parse; None when it does."""
     data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
-    line = _parsing(grammar).ask(data)
+    line, _ = _parsing(grammar).ask(data)
     return None if line < 0 else min(line, data.count(b"\n"))
+
+
+def syntax_tree(grammar: Grammar, text: str) -> Tree:
+    """All pieces of a text."""
+    data = text.encode("utf-8", "replace")
+    line, listed = _parsing(grammar).ask(data, pieces=True)
+    try:
+        return Tree(data, _PIECES.validate_json(listed), whole=line < 0)
+    except ValidationError:
+        raise Unanswered(f"No answer about {grammar.name}: it made no sense") from None
+
+
+_PIECES = TypeAdapter(list[Piece])
 
 
 @cache
@@ -86,32 +140,34 @@ class _Parsing:
         self._grammar = grammar
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._fresh_until = 0.0
         atexit.register(self._end)
 
-    def ask(self, data: bytes) -> int:
+    def ask(self, data: bytes, *, pieces: bool = False) -> tuple[int, bytes]:
         with self._lock:
-            if self._process and self._process.poll() is not None:
-                self._end()  # it had been idle for long
+            if self._process and (self._process.poll() is not None or time.monotonic() > self._fresh_until):
+                self._end()  # it had been idle for long, and may be about to end
             try:
-                return self._asked(data)
+                return self._asked(data, pieces)
             except (OSError, Unanswered, Unavailable) as error:
                 self._end()
                 raise Unanswered(f"No answer about {self._grammar.name}: {error}") from None
 
-    def _asked(self, data: bytes) -> int:
-        """Send a text and wait for its line."""
+    def _asked(self, data: bytes, pieces: bool) -> tuple[int, bytes]:
+        """Send a text and wait for its line, and for its pieces when they are wanted."""
         process = self._process = self._process or self._started()
         assert process.stdin and process.stdout
         until = time.monotonic() + _ANSWER_S
-        view = memoryview(HEADER.pack(len(data)) + data)
+        view = memoryview(HEADER.pack(len(data), pieces) + data)
         while view:
             _wait(process.stdin.fileno(), select.POLLOUT, until)
             view = view[os.write(process.stdin.fileno(), view) :]
-        _wait(process.stdout.fileno(), select.POLLIN, until)
-        answer = os.read(process.stdout.fileno(), ANSWER.size)
-        if len(answer) != ANSWER.size:
-            raise Unanswered("it ended")
-        return int(ANSWER.unpack(answer)[0])
+        line, length = ANSWER.unpack(_read(process.stdout.fileno(), ANSWER.size, until))
+        if length > (_MOST_PIECES_BYTES if pieces else 0):
+            raise Unanswered("it says too much")
+        listed = _read(process.stdout.fileno(), length, until)
+        self._fresh_until = time.monotonic() + _FRESH_S
+        return int(line), listed
 
     def _started(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
@@ -132,6 +188,17 @@ class _Parsing:
             self._process.kill()
             with self._process:  # closes the pipes and waits
                 self._process = None
+
+
+def _read(descriptor: int, length: int, until: float) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        _wait(descriptor, select.POLLIN, until)
+        piece = os.read(descriptor, length - len(data))
+        if not piece:
+            raise Unanswered("it ended")
+        data += piece
+    return bytes(data)
 
 
 def _wait(descriptor: int, event: int, until: float) -> None:

@@ -2,15 +2,17 @@
 
 The text may be made to break a grammar's C code, and some have been broken so.
 Once the grammar is loaded, this process can do nothing but read, compute and
-answer with a number: whatever takes it over has nowhere to go.
+answer: whatever takes it over has nowhere to go.
 """
 
 import ctypes
+import json
 import os
 import resource
 import signal
 import struct
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 
 from tree_sitter import Language, Node, Parser
@@ -18,8 +20,8 @@ from tree_sitter import Language, Node, Parser
 IDLE_S = 60
 COMPUTING_S = 0.5
 MEMORY_BYTES = 1 << 30
-HEADER = struct.Struct("<I")  # the length of a text
-ANSWER = struct.Struct("<i")  # the line of the first error, from 0; -1 for none
+HEADER = struct.Struct("<I?")  # the length of a text, and whether its pieces are wanted
+ANSWER = struct.Struct("<iI")  # the line of the first error, from 0, or -1; the length of the pieces
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # for prctl
 
@@ -31,18 +33,40 @@ class _Program(ctypes.Structure):
 def main(module: str, function: str, program: str) -> None:
     """Answer for one text after the other, until there are none for a while."""
     parser = Parser(Language(getattr(import_module(module), function)()))
-    first_error(parser.parse(b"x").root_node)
+    answer(parser, b"x", True)  # whatever is loaded late is loaded now
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     _lock_down(bytes.fromhex(program))
     while True:
         signal.alarm(IDLE_S)  # the default action ends the process
-        (length,) = HEADER.unpack(_read(HEADER.size))
+        length, pieces = HEADER.unpack(_read(HEADER.size))
         text = _read(length)
         signal.setitimer(signal.ITIMER_PROF, COMPUTING_S)  # and so does this one's
-        line = first_error(parser.parse(text).root_node)
+        said = memoryview(answer(parser, text, pieces))
         signal.setitimer(signal.ITIMER_PROF, 0)
-        os.write(1, ANSWER.pack(line))
+        while said:
+            said = said[os.write(1, said) :]
+
+
+def answer(parser: Parser, text: bytes, pieces: bool) -> bytes:
+    """Where a text first does not parse, and what it is made of."""
+    root = parser.parse(text).root_node
+    listed = json.dumps(list(all_pieces(root))).encode() if pieces else b""
+    return ANSWER.pack(first_error(root), len(listed)) + listed
+
+
+def all_pieces(root: Node) -> Iterator[tuple[int, str, str | None, int, int]]:
+    """Each node after the one that holds it: its depth, type, field, and where it begins and ends."""
+    cursor = root.walk()
+    while True:
+        node = cursor.node
+        assert node
+        yield cursor.depth, node.type, cursor.field_name, node.start_byte, node.end_byte
+        if cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
 
 
 def first_error(node: Node) -> int:
