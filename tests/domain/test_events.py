@@ -27,7 +27,7 @@ from hutch.domain.events import (
 EXAMPLES: dict[str, tuple[Event, bytes]] = {
     "session.opened": (
         SessionOpened(purpose="fix it", owner="ada"),
-        b'{"owner":"ada","purpose":"fix it","type":"session.opened","v":1}',
+        b'{"expectations":"","owner":"ada","purpose":"fix it","role":"","type":"session.opened","v":1}',
     ),
     "message.sent": (
         MessageSent(author="user", text='say "hé"\n'),
@@ -84,7 +84,7 @@ def test_the_json_of_an_event_stays_as_it_is(type_: str) -> None:
 @pytest.mark.parametrize("type_", EVENT_TYPES)
 def test_event_types_are_noun_and_past_verb(type_: str) -> None:
     noun, verb = type_.split(".")
-    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en"))
+    assert noun.isidentifier() and verb.endswith(("ed", "ent", "un", "en", "ound"))
 
 
 def test_an_unknown_type_is_carried_through() -> None:

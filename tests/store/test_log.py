@@ -303,7 +303,7 @@ async def test_a_connection_that_broke_is_replaced(tmp_path: Path) -> None:
     transaction = Transaction(engine)
     transaction.begin()
     transaction.add_key("lost", b"")
-    cast(sqlite3.Connection, transaction._pooled.driver_connection).set_authorizer(
+    cast(sqlite3.Connection, transaction.rows.connection.driver_connection).set_authorizer(
         lambda *_: sqlite3.SQLITE_DENY
     )
     transaction.rollback()

@@ -4,6 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+TEXT_LETTERS = 200_000
+Text = Annotated[str, Field(min_length=1, max_length=TEXT_LETTERS)]
+Reason = Annotated[str, Field(max_length=1000)]
+CallId = Annotated[str, Field(min_length=1, max_length=200)]
+
 
 class Input(BaseModel):
     """What all inputs share. They come from outside: unknown fields are refused."""
@@ -17,14 +22,38 @@ class Prompt(Input):
     """Start a run of the agent on this."""
 
     type: Literal["prompt"] = "prompt"
-    text: str = Field(min_length=1)
+    text: Text
 
 
 class Message(Input):
-    """Say something to whoever is working, without starting a new run."""
+    """Say something to whoever is working; when nobody is, it is a prompt."""
 
     type: Literal["message"] = "message"
-    text: str = Field(min_length=1)
+    text: Text
+
+
+class Approve(Input):
+    """Let a tool be used that waits for it."""
+
+    type: Literal["approve"] = "approve"
+    call_id: CallId
+    scope: Literal["once", "session", "always"] = "once"
+
+
+class Deny(Input):
+    """Do not let a tool be used that waits for it."""
+
+    type: Literal["deny"] = "deny"
+    call_id: CallId
+    reason: Reason = ""
+
+
+class Answer(Input):
+    """Answer a question of the agent."""
+
+    type: Literal["answer"] = "answer"
+    call_id: CallId
+    text: Text
 
 
 class Cancel(Input):
@@ -33,12 +62,35 @@ class Cancel(Input):
     type: Literal["cancel"] = "cancel"
 
 
+class Pause(Input):
+    """Stop the current run where it is, and begin nothing until `resume`."""
+
+    type: Literal["pause"] = "pause"
+
+
+class Resume(Input):
+    """Go on after `pause`: a run that was stopped is taken up again."""
+
+    type: Literal["resume"] = "resume"
+
+
+class Undo(Input):
+    """Put files and conversation back to where they were before the last run."""
+
+    type: Literal["undo"] = "undo"
+
+
 class End(Input):
     """End the session."""
 
     type: Literal["end"] = "end"
-    reason: str = ""
+    reason: Reason = ""
 
 
-AnyInput = Annotated[Prompt | Message | Cancel | End, Field(discriminator="type")]
-parse_input: TypeAdapter[Prompt | Message | Cancel | End] = TypeAdapter(AnyInput)
+AnyInput = Annotated[
+    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | End,
+    Field(discriminator="type"),
+]
+parse_input: TypeAdapter[
+    Prompt | Message | Approve | Deny | Answer | Cancel | Pause | Resume | Undo | End
+] = TypeAdapter(AnyInput)

@@ -143,6 +143,14 @@ class SqlLog:
             async with open_evidence(self._engine, self._path, self._blobs, session_id) as evidence:
                 yield evidence
 
+    async def fetch(self, query: Callable[[Connection], T]) -> T:
+        """`Rows`: read the tables beside the log."""
+        return await self._read(query)
+
+    async def change(self, do: Callable[[Connection], T]) -> T:
+        """`Rows`: write them, in one transaction."""
+        return await self._writer.work(lambda transaction: do(transaction.rows))
+
     async def close(self) -> None:
         await self._finish(self._close())
 

@@ -69,8 +69,8 @@ class Transaction:
         return str(statement.compile(dialect=self._dialect, column_keys=columns.split() or None))
 
     def _connect(self) -> None:
-        self._pooled = self._engine.raw_connection()
-        self._driver = cast(sqlite3.Connection, self._pooled.driver_connection)
+        self.rows = self._engine.connect()  # the same connection, for statements that are not hot
+        self._driver = cast(sqlite3.Connection, self.rows.connection.driver_connection)
 
     def begin(self) -> None:
         self._driver.execute("BEGIN IMMEDIATE")  # take the write lock now: heads read below stay true
@@ -84,7 +84,8 @@ class Transaction:
             if self._driver.in_transaction:
                 self._driver.execute("ROLLBACK")
         except sqlite3.Error:
-            self._pooled.invalidate()
+            self.rows.invalidate()
+            self.rows.close()
             self._connect()
 
     def truncate_wal(self) -> bool:
@@ -104,7 +105,7 @@ class Transaction:
 
     def close(self) -> None:
         self.rollback()
-        self._pooled.close()
+        self.rows.close()
 
     def log(self, session_id: SessionId) -> LogState | None:
         row = self._driver.execute(self._select_log, (session_id,)).fetchone()

@@ -1,0 +1,94 @@
+"""What can happen in a jail: commands, terminals, the network."""
+
+from typing import Literal
+
+from hutch.domain.event import Event
+
+
+class CommandStarted(Event):
+    """A command was given to a shell of the jail."""
+
+    type: Literal["command.started"] = "command.started"
+    shell: str
+    command: str
+    cwd: str
+
+
+class CommandYielded(Event):
+    """A command took longer than its caller would wait, and goes on under an id."""
+
+    type: Literal["command.yielded"] = "command.yielded"
+    shell: str
+    command: str
+    background_id: str
+
+
+class CommandEnded(Event):
+    """A command ended by itself, by a signal, or at its timeout."""
+
+    type: Literal["command.ended"] = "command.ended"
+    shell: str
+    command: str
+    cwd: str
+    exit_code: int | None
+    signal: int | None = None
+    timed_out: bool = False
+    duration_s: float
+    background_id: str | None = None
+
+
+class ShellPrinted(Event):
+    """A command has printed something; the streams of a shell come in the order in which they were read."""
+
+    type: Literal["shell.printed"] = "shell.printed"
+    shell: str
+    stream: Literal["stdout", "stderr"]
+    text: str
+    skipped_bytes: int = 0
+
+
+class TerminalOpened(Event):
+    """A person opened a terminal."""
+
+    type: Literal["terminal.opened"] = "terminal.opened"
+    terminal: str
+    columns: int
+    rows: int
+    by: str = ""
+
+
+class TerminalPrinted(Event):
+    """A terminal has shown something, escape sequences included."""
+
+    type: Literal["terminal.printed"] = "terminal.printed"
+    terminal: str
+    text: str
+    skipped_bytes: int = 0
+
+
+class TerminalResized(Event):
+    """A terminal has another size."""
+
+    type: Literal["terminal.resized"] = "terminal.resized"
+    terminal: str
+    columns: int
+    rows: int
+
+
+class TerminalEnded(Event):
+    """The program of a terminal has ended, or was ended."""
+
+    type: Literal["terminal.ended"] = "terminal.ended"
+    terminal: str
+    exit_code: int | None = None
+
+
+class EgressAttempted(Event):
+    """Something in the jail wanted to reach a host."""
+
+    type: Literal["egress.attempted"] = "egress.attempted"
+    method: str
+    host: str
+    port: int
+    allowed: bool
+    reason: str = ""

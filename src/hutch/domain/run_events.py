@@ -1,0 +1,193 @@
+"""What can happen while an agent works: replies, tools, approvals, tests, the change it proposes."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hutch.domain.event import Event
+
+
+class RunQueued(Event):
+    """Somebody wants the agent to take up a prompt; it begins when there is room."""
+
+    type: Literal["run.queued"] = "run.queued"
+    run_id: str
+    prompt: str
+    by: str = ""
+
+
+class RunStarted(Event):
+    """The agent took up a prompt."""
+
+    type: Literal["run.started"] = "run.started"
+    run_id: str
+    prompt: str
+    persona: str
+    model: str
+    workspace: str = ""
+    notes: str | None = None
+
+
+class CallMade(BaseModel):
+    """A tool that a model wanted to be used; its arguments are JSON text, which may be wrong."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: str
+    tool: str
+    arguments: str
+
+
+class ModelReplied(Event):
+    """A model said something, wanted tools to be used, or both."""
+
+    type: Literal["model.replied"] = "model.replied"
+    run_id: str
+    turn: int
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[CallMade, ...] = ()
+    finish: str = "stop"
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    attempts: int = 1
+    duration_s: float = 0.0
+    opaque: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolCalled(Event):
+    """A tool began to work."""
+
+    type: Literal["tool.called"] = "tool.called"
+    run_id: str
+    call_id: str
+    tool: str
+    arguments: str
+
+
+class ToolReturned(Event):
+    """A tool is done; `text` is what the model reads of it."""
+
+    type: Literal["tool.returned"] = "tool.returned"
+    run_id: str
+    call_id: str
+    tool: str
+    ok: bool
+    text: str
+    duration_s: float = 0.0
+
+
+class ApprovalAsked(Event):
+    """A tool waits until somebody allows it."""
+
+    type: Literal["approval.asked"] = "approval.asked"
+    call_id: str
+    tool: str
+    summary: str
+    rule: str
+
+
+class ApprovalGiven(Event):
+    """Somebody has answered whether a tool may be used."""
+
+    type: Literal["approval.given"] = "approval.given"
+    call_id: str
+    allowed: bool
+    scope: Literal["once", "session", "always"] = "once"
+    by: str = ""
+
+
+class QuestionAsked(Event):
+    """The agent waits for an answer."""
+
+    type: Literal["question.asked"] = "question.asked"
+    call_id: str
+    text: str
+
+
+class QuestionAnswered(Event):
+    """Somebody has answered a question of the agent."""
+
+    type: Literal["question.answered"] = "question.answered"
+    call_id: str
+    text: str
+    by: str = ""
+
+
+class FileChanged(Event):
+    """A file of the workspace was changed by a tool; hashes are SHA-256 of its content."""
+
+    type: Literal["file.changed"] = "file.changed"
+    path: str
+    kind: Literal["created", "modified", "deleted", "moved"]
+    before: str | None = None
+    after: str | None = None
+    moved_from: str | None = None
+    call_id: str = ""
+    by: str = ""
+
+
+class SnapshotTaken(Event):
+    """The content of the workspace at this moment was kept."""
+
+    type: Literal["snapshot.taken"] = "snapshot.taken"
+    snapshot: int
+    tree: str
+    reason: str
+
+
+class RanTests(Event):
+    """The tests of the repository were run."""
+
+    type: Literal["tests.run"] = "tests.run"
+    run_id: str
+    command: str
+    ok: bool
+    passed: int
+    failed: int
+    skipped: int
+    duration_s: float = 0.0
+
+
+class ContextCompacted(Event):
+    """What the model sees of events up to `upto_seq` is this summary from now on."""
+
+    type: Literal["context.compacted"] = "context.compacted"
+    run_id: str
+    upto_seq: int
+    summary: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+class ChangeProposed(Event):
+    """A branch with a commit was put where people can review and merge it."""
+
+    type: Literal["change.proposed"] = "change.proposed"
+    change_id: str
+    branch: str
+    base: str
+    commit: str
+    title: str
+    url: str
+
+
+class RunEnded(Event):
+    """The agent is done with a prompt, in exactly one way."""
+
+    type: Literal["run.ended"] = "run.ended"
+    run_id: str
+    outcome: Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
+    reason: str = ""
+    turns: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    duration_s: float = 0.0
