@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -198,4 +198,73 @@ audit = Table(
     Column("ok", Boolean, nullable=False),
     Column("detail", Text, nullable=False),
     Column("trace_id", Text, nullable=False),
+)
+
+# --- Sessions of a server: what is asked of them. What happened in them is in their logs. ---
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False, index=True),
+    Column("purpose", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("expectations", Text, nullable=False),
+    Column("repository", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("persona", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("network", Text, nullable=False),  # JSON
+    Column("limits", Text, nullable=False),  # JSON
+    Column("deliver", Boolean, nullable=False),
+    Column("workspace_id", Text, nullable=False),  # empty until it is prepared
+    Column("forked_from", Text, nullable=False),  # a session and a snapshot of it, or empty
+    Column("state", Text, nullable=False, index=True),
+    Column("reason", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("session_id", ForeignKey(sessions.c.id), nullable=False, index=True),
+    Column("owner", Text, nullable=False),
+    Column("kind", Text, nullable=False),  # prepare, prompt
+    Column("prompt", Text, nullable=False),
+    Column("input", BigInteger, nullable=False),  # the input that it came from; 0 when none
+    Column("state", Text, nullable=False, index=True),  # queued, running, held, ended
+    Column("worker", Text, nullable=False),
+    Column("lease_until_ms", BigInteger, nullable=False),
+    Column("queued_ms", BigInteger, nullable=False),
+    Column("started_ms", BigInteger, nullable=False),  # 0 until then
+    Column("ended_ms", BigInteger, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+inputs = Table(
+    "inputs",
+    metadata,
+    Column("position", _key, primary_key=True),
+    Column("session_id", ForeignKey(sessions.c.id), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("body", Text, nullable=False),  # JSON
+    Column("taken", Boolean, nullable=False),
+    UniqueConstraint("session_id", "seq"),
+)
+
+answered_requests = Table(
+    "answered_requests",
+    metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("request_hash", Text, nullable=False),
+    Column("status", Integer, nullable=False),  # 0 while it is being answered
+    Column("headers", Text, nullable=False),  # JSON
+    Column("body", LargeBinary, nullable=False),
+    Column("at_ms", BigInteger, nullable=False, index=True),
 )

@@ -1,0 +1,78 @@
+"""A session of a server, a run in its queue, and an input that was given to it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hutch.domain.ids import RunId, SessionId
+
+SessionState = Literal["queued", "starting", "idle", "running", "waiting", "paused", "parked", "ended"]
+"""`queued` and `starting` before its workspace is there; `idle` with a jail and nothing to do; `waiting`
+for an approval or an answer; `parked` without a jail, until somebody needs it."""
+RunState = Literal["queued", "running", "held", "ended"]  # held: stopped by a pause
+RunKind = Literal["prepare", "prompt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far a run may go; None is what the persona and the settings say."""
+
+    turns: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a session is for and what it may; its log tells what happened."""
+
+    id: SessionId
+    owner: str
+    purpose: str = ""
+    role: str = ""
+    expectations: str = ""
+    repository: str = ""  # empty: it begins with nothing
+    revision: str = ""
+    persona: str = ""
+    model: str = ""
+    network: tuple[str, ...] = ()
+    limits: Bounds = Bounds()
+    deliver: bool = False  # a run that changed something ends in a Change
+    workspace_id: str = ""
+    forked_from: str = ""  # `SESSION@SNAPSHOT`
+    state: SessionState = "queued"
+    reason: str = ""
+    created_ms: int
+    updated_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedRun:
+    """A run as the queue knows it."""
+
+    id: RunId
+    session_id: SessionId
+    owner: str
+    kind: RunKind = "prompt"
+    prompt: str = ""
+    input: int = 0
+    state: RunState = "queued"
+    worker: str = ""
+    lease_until_ms: int = 0
+    queued_ms: int
+    started_ms: int = 0
+    ended_ms: int = 0
+    outcome: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenInput:
+    """An input at its place in the session's log of inputs."""
+
+    session_id: SessionId
+    seq: int
+    at_ms: int
+    by: str
+    body: str  # JSON
+    taken: bool = False

@@ -1,0 +1,55 @@
+"""What was asked of sessions, numbered: an input that was acknowledged is never lost."""
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from hutch.domain.ids import SessionId
+from hutch.domain.session import GivenInput
+from hutch.store.rows import Rows
+from hutch.store.schema import inputs
+from hutch.store.sessions import now_ms
+
+
+def add_input(connection: Connection, session_id: SessionId, by: str, body: str) -> GivenInput:
+    """The next input of a session."""
+    last = connection.scalar(select(func.max(inputs.c.seq)).where(inputs.c.session_id == session_id))
+    given = GivenInput(session_id=session_id, seq=(last or 0) + 1, at_ms=now_ms(), by=by, body=body)
+    connection.execute(
+        insert(inputs).values(
+            session_id=session_id, seq=given.seq, at_ms=given.at_ms, by=by, body=body, taken=False
+        )
+    )
+    return given
+
+
+class Inputs:
+    """The inputs of sessions, in order."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def page(
+        self, session_id: SessionId, *, after: int = 0, untaken: bool = False, limit: int = 1000
+    ) -> list[GivenInput]:
+        wanted = (
+            select(
+                inputs.c.session_id, inputs.c.seq, inputs.c.at_ms, inputs.c.by, inputs.c.body, inputs.c.taken
+            )
+            .where(inputs.c.session_id == session_id, inputs.c.seq > after)
+            .order_by(inputs.c.seq)
+            .limit(limit)
+        )
+        if untaken:
+            wanted = wanted.where(inputs.c.taken.is_(False))
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [GivenInput(**row) for row in found]
+
+    async def take(self, session_id: SessionId, seq: int) -> None:
+        """What was to come of it is in the log."""
+        wanted = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
+        await self._rows.change(lambda connection: connection.execute(wanted.values(taken=True)))
+
+    async def waiting(self) -> list[SessionId]:
+        """Sessions with inputs that nobody has taken."""
+        wanted = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()
+        found = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+        return [SessionId(id) for id in found]

@@ -1,0 +1,161 @@
+"""The queue of runs: who waits, who works on what under which lease, and what came of it.
+
+A run is claimed by one worker at a time. The lease is renewed while it works; when
+the worker is gone, the lease runs out and the run is taken up again by another.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from hutch.domain.errors import NotFound
+from hutch.domain.session import QueuedRun, RunState
+from hutch.store.rows import Rows
+from hutch.store.schema import runs, sessions
+from hutch.store.sessions import now_ms
+
+NOT_TO_BE_BEGUN = ("paused", "ended")  # states of a session
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many runs there may be at one time."""
+
+    total: int
+    per_user: int
+
+
+def add_run(connection: Connection, run: QueuedRun) -> None:
+    connection.execute(insert(runs).values(asdict(run)))
+
+
+class Runs:
+    """Runs in the order in which they were asked for."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def claim(self, worker: str, *, lease_ms: int, room: Room) -> QueuedRun | None:
+        """Take up the oldest run that may begin now, or None."""
+        return await self._rows.change(lambda connection: _claim(connection, worker, lease_ms, room))
+
+    async def renew(self, worker: str, run_ids: Collection[str], *, lease_ms: int) -> list[str]:
+        """Hold on to runs; those that were lost meanwhile are not in the answer."""
+        mine = (runs.c.id.in_(run_ids), runs.c.worker == worker, runs.c.state == "running")
+
+        def renew(connection: Connection) -> list[str]:
+            connection.execute(update(runs).where(*mine).values(lease_until_ms=now_ms() + lease_ms))
+            return list(connection.scalars(select(runs.c.id).where(*mine)))
+
+        return await self._rows.change(renew)
+
+    async def end(self, run_id: str, outcome: str, reason: str = "") -> None:
+        """It is over; the first end is the one that counts."""
+        values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": now_ms()}
+        await self._move(run_id, ("queued", "running", "held"), **values, worker="")
+
+    async def hold(self, run_id: str) -> None:
+        """It was stopped by a pause."""
+        await self._move(run_id, ("running", "queued"), state="held", worker="")
+
+    async def requeue(self, session_id: str) -> None:
+        """What a pause has stopped may begin again, in its old place."""
+        wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")
+        await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
+
+    async def reclaim(self, *, everything: bool = False) -> list[QueuedRun]:
+        """Runs whose worker is gone wait again. With `everything`, no worker is left from before."""
+        lost = runs.c.state == "running"
+        if not everything:
+            lost &= runs.c.lease_until_ms < now_ms()
+
+        def reclaim(connection: Connection) -> list[QueuedRun]:
+            found = [QueuedRun(**row) for row in connection.execute(select(runs).where(lost)).mappings()]
+            connection.execute(update(runs).where(lost).values(state="queued", worker=""))
+            return found
+
+        return await self._rows.change(reclaim)
+
+    async def get(self, run_id: str) -> QueuedRun:
+        wanted = select(runs).where(runs.c.id == run_id)
+        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+        if row is None:
+            raise NotFound(f"There is no run {run_id[:80]}.")
+        return QueuedRun(**row)
+
+    async def page(
+        self,
+        *,
+        session_ids: Sequence[str] | None = None,
+        states: Collection[RunState] = (),
+        before: str = "",
+        limit: int = 50,
+    ) -> list[QueuedRun]:
+        """The newest first."""
+        wanted = select(runs).where(runs.c.kind == "prompt").order_by(runs.c.id.desc()).limit(limit)
+        if session_ids is not None:
+            wanted = wanted.where(runs.c.session_id.in_(session_ids))
+        if states:
+            wanted = wanted.where(runs.c.state.in_(states))
+        if before:
+            wanted = wanted.where(runs.c.id < before)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [QueuedRun(**row) for row in found]
+
+    async def places(self, run_ids: Collection[str]) -> dict[str, int]:
+        """Where in the queue runs are that wait: 1 is next."""
+        wanted = select(runs.c.id).where(runs.c.state == "queued").order_by(runs.c.id)
+        queue = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+        return {id: place for place, id in enumerate(queue, start=1) if id in set(run_ids)}
+
+    async def unfinished(self, session_id: str) -> list[QueuedRun]:
+        """Of a session, the oldest first."""
+        wanted = select(runs).where(runs.c.session_id == session_id, runs.c.state != "ended")
+        found = await self._rows.fetch(
+            lambda connection: connection.execute(wanted.order_by(runs.c.id)).mappings().all()
+        )
+        return [QueuedRun(**row) for row in found]
+
+    async def counts(self) -> dict[str, int]:
+        """How many there are in each state."""
+        wanted = select(runs.c.state, func.count()).group_by(runs.c.state)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        return {row[0]: row[1] for row in found}
+
+    async def _move(self, run_id: str, states: Collection[RunState], **values: Any) -> None:
+        wanted = update(runs).where(runs.c.id == run_id, runs.c.state.in_(states)).values(**values)
+        await self._rows.change(lambda connection: connection.execute(wanted))
+
+
+def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> QueuedRun | None:
+    running = connection.execute(select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running"))
+    busy = [(row.session_id, row.owner) for row in running]
+    if len(busy) >= room.total:
+        return None
+    of_user = Counter(owner for _, owner in busy)
+    busy_sessions = {session_id for session_id, _ in busy}
+    waiting = (
+        select(runs)
+        .join(sessions, sessions.c.id == runs.c.session_id)
+        .where(runs.c.state == "queued", sessions.c.state.not_in(NOT_TO_BE_BEGUN))
+        .order_by(runs.c.id)
+    )
+    for row in connection.execute(waiting).mappings():
+        run = QueuedRun(**row)
+        if run.session_id in busy_sessions or of_user[run.owner] >= room.per_user:
+            busy_sessions.add(run.session_id)  # what comes later in a session does not overtake
+            continue
+        now = now_ms()
+        taken = replace(
+            run,
+            state="running",
+            worker=worker,
+            lease_until_ms=now + lease_ms,
+            started_ms=run.started_ms or now,
+        )
+        connection.execute(update(runs).where(runs.c.id == run.id).values(asdict(taken)))
+        return taken
+    return None

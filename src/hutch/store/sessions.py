@@ -1,0 +1,114 @@
+"""The sessions of a server, as rows."""
+
+import json
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, insert, or_, select, update
+
+from hutch.domain.errors import NotFound
+from hutch.domain.ids import SessionId
+from hutch.domain.session import Bounds, Session, SessionState
+from hutch.store.rows import Rows
+from hutch.store.schema import runs, sessions, shares
+
+OVER = ("ended",)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def add_session(connection: Connection, session: Session) -> None:
+    values = {**asdict(session), "network": json.dumps(session.network)}
+    connection.execute(insert(sessions).values({**values, "limits": json.dumps(asdict(session.limits))}))
+
+
+def find_session(connection: Connection, session_id: str) -> Session | None:
+    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
+    return None if row is None else _session(row)
+
+
+class Sessions:
+    """Sessions with their state, found fast."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def get(self, session_id: str) -> Session:
+        found = await self._rows.fetch(lambda connection: find_session(connection, session_id))
+        if found is None:
+            raise NotFound(f"There is no session {session_id[:80]}.")
+        return found
+
+    async def page(
+        self,
+        *,
+        user_id: str | None,
+        states: Collection[SessionState] = (),
+        text: str = "",
+        before: str = "",
+        limit: int = 50,
+    ) -> list[Session]:
+        """The newest first: those that a user owns or was let into; all with None."""
+        wanted = select(sessions).order_by(sessions.c.id.desc()).limit(limit)
+        if user_id is not None:
+            shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
+            wanted = wanted.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+        if states:
+            wanted = wanted.where(sessions.c.state.in_(states))
+        if before:
+            wanted = wanted.where(sessions.c.id < before)
+        for word in text.split():
+            wanted = _with_word(wanted, word)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [_session(row) for row in found]
+
+    async def many(self, ids: Sequence[str]) -> dict[str, Session]:
+        """Several at once."""
+        wanted = select(sessions).where(sessions.c.id.in_(ids))
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return {row["id"]: _session(row) for row in found}
+
+    async def set(self, session_id: SessionId, **values: Any) -> None:
+        """Change columns of a session; one that has ended stays so."""
+        wanted = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(OVER))
+        await self._rows.change(
+            lambda connection: connection.execute(wanted.values(**values, updated_ms=now_ms()))
+        )
+
+    async def settle(self, states: Collection[SessionState], to: SessionState) -> list[SessionId]:
+        """After a crash: sessions that cannot be what they say they are."""
+        here = sessions.c.state.in_(states)
+
+        def move(connection: Connection) -> list[SessionId]:
+            ids = [SessionId(id) for id in connection.scalars(select(sessions.c.id).where(here))]
+            connection.execute(update(sessions).where(here).values(state=to, updated_ms=now_ms()))
+            return ids
+
+        return await self._rows.change(move)
+
+
+def _with_word(wanted: Select[Any], word: str) -> Select[Any]:
+    asked = select(runs.c.session_id).where(runs.c.prompt.icontains(word, autoescape=True))
+    return wanted.where(
+        or_(
+            sessions.c.purpose.icontains(word, autoescape=True),
+            sessions.c.repository.icontains(word, autoescape=True),
+            sessions.c.id.startswith(word, autoescape=True),
+            sessions.c.id.in_(asked),
+        )
+    )
+
+
+def _session(row: RowMapping) -> Session:
+    values = dict(row)
+    return Session(
+        **{
+            **values,
+            "network": tuple(json.loads(values["network"])),
+            "limits": Bounds(**json.loads(values["limits"])),
+        }
+    )

@@ -1,0 +1,32 @@
+"""Inputs are numbered per session and kept until they are taken."""
+
+import pytest
+
+from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.session import Session
+from hutch.store.inputs import Inputs, add_input
+from hutch.store.log import SqlLog
+from hutch.store.sessions import add_session
+
+pytestmark = pytest.mark.anyio
+
+
+async def session(log: SqlLog) -> SessionId:
+    made = Session(id=new_session_id(), owner="ada", created_ms=1, updated_ms=1)
+    await log.change(lambda connection: add_session(connection, made))
+    return made.id
+
+
+async def test_inputs_are_numbered_and_taken_one_by_one(log: SqlLog) -> None:
+    one, other = await session(log), await session(log)
+    for id in (one, one, other):
+        await log.change(lambda connection, id=id: add_input(connection, id, "ada", '{"type":"cancel"}'))  # type: ignore[misc]
+    inputs = Inputs(log)
+    assert [(each.seq, each.by) for each in await inputs.page(one)] == [(1, "ada"), (2, "ada")]
+    assert sorted(await inputs.waiting()) == sorted([one, other])
+    await inputs.take(one, 1)
+    assert [each.seq for each in await inputs.page(one, untaken=True)] == [2]
+    assert [each.taken for each in await inputs.page(one)] == [True, False]
+    await inputs.take(one, 2)
+    assert await inputs.waiting() == [other]
+    assert [each.seq for each in await inputs.page(one, after=1)] == [2]

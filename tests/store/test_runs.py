@@ -1,0 +1,104 @@
+"""The queue of runs: order, room, leases, and what a pause does to it."""
+
+from dataclasses import replace
+
+import pytest
+
+from hutch.domain.ids import new_run_id, new_session_id
+from hutch.domain.session import QueuedRun, Session
+from hutch.store.log import SqlLog
+from hutch.store.runs import Room, Runs, add_run
+from hutch.store.sessions import Sessions, add_session, now_ms
+
+pytestmark = pytest.mark.anyio
+
+ROOM = Room(total=10, per_user=10)
+
+
+async def queue(log: SqlLog, owner: str = "ada", session: Session | None = None) -> QueuedRun:
+    made = session or Session(id=new_session_id(), owner=owner, created_ms=now_ms(), updated_ms=now_ms())
+    run = QueuedRun(
+        id=new_run_id(), session_id=made.id, owner=made.owner, prompt="fix it", queued_ms=now_ms()
+    )
+
+    def add(connection):  # type: ignore[no-untyped-def]
+        if session is None:
+            add_session(connection, made)
+        add_run(connection, run)
+
+    await log.change(add)
+    return run
+
+
+async def test_the_oldest_is_claimed_first_and_by_one_worker_only(log: SqlLog) -> None:
+    runs = Runs(log)
+    first, second = await queue(log), await queue(log)
+    assert await runs.places([first.id, second.id]) == {first.id: 1, second.id: 2}
+    claimed = await runs.claim("a", lease_ms=1000, room=ROOM)
+    assert claimed is not None
+    assert (claimed.id, claimed.state, claimed.worker) == (first.id, "running", "a")
+    other = await runs.claim("b", lease_ms=1000, room=ROOM)
+    assert other is not None and other.id == second.id
+    assert await runs.claim("b", lease_ms=1000, room=ROOM) is None
+    assert await runs.counts() == {"running": 2}
+
+
+async def test_there_is_room_for_so_many_in_all_and_for_so_many_of_a_user(log: SqlLog) -> None:
+    runs = Runs(log)
+    for _ in range(3):
+        await queue(log, "ada")
+    await queue(log, "bob")
+    room = Room(total=3, per_user=1)
+    owners = [claimed.owner for _ in range(2) if (claimed := await runs.claim("w", lease_ms=1000, room=room))]
+    assert owners == ["ada", "bob"]
+    assert await runs.claim("w", lease_ms=1000, room=room) is None
+    assert await runs.claim("w", lease_ms=1000, room=Room(total=2, per_user=9)) is None
+
+
+async def test_runs_of_one_session_follow_each_other(log: SqlLog) -> None:
+    runs = Runs(log)
+    first = await queue(log)
+    session = await Sessions(log).get(first.session_id)
+    second = await queue(log, session=session)
+    assert await runs.claim("w", lease_ms=1000, room=ROOM) is not None
+    assert await runs.claim("w", lease_ms=1000, room=ROOM) is None
+    await runs.end(first.id, "done")
+    claimed = await runs.claim("w", lease_ms=1000, room=ROOM)
+    assert claimed is not None and claimed.id == second.id
+
+
+async def test_a_lease_that_ran_out_lets_another_take_over(log: SqlLog) -> None:
+    runs = Runs(log)
+    run = await queue(log)
+    await runs.claim("gone", lease_ms=-1, room=ROOM)
+    assert [each.id for each in await runs.reclaim()] == [run.id]
+    claimed = await runs.claim("new", lease_ms=60_000, room=ROOM)
+    assert claimed is not None and claimed.worker == "new"
+    assert await runs.reclaim() == []
+    assert await runs.renew("gone", [run.id], lease_ms=1000) == []
+    assert await runs.renew("new", [run.id], lease_ms=1000) == [run.id]
+    assert [each.id for each in await runs.reclaim(everything=True)] == [run.id]
+
+
+async def test_what_a_pause_stops_is_not_claimed_until_it_goes_on(log: SqlLog) -> None:
+    runs, sessions = Runs(log), Sessions(log)
+    run = await queue(log)
+    await runs.claim("w", lease_ms=1000, room=ROOM)
+    await runs.hold(run.id)
+    await sessions.set(run.session_id, state="paused")
+    later = await queue(log, session=await sessions.get(run.session_id))
+    assert await runs.claim("w", lease_ms=1000, room=ROOM) is None
+    await sessions.set(run.session_id, state="parked")
+    await runs.requeue(run.session_id)
+    claimed = await runs.claim("w", lease_ms=1000, room=ROOM)
+    assert claimed is not None and claimed.id == run.id
+    assert [each.id for each in await runs.unfinished(run.session_id)] == [run.id, later.id]
+
+
+async def test_the_first_end_counts(log: SqlLog) -> None:
+    runs = Runs(log)
+    run = await queue(log)
+    await runs.end(run.id, "cancelled", "by ada")
+    await runs.end(run.id, "done")
+    ended = await runs.get(run.id)
+    assert ended == replace(run, state="ended", outcome="cancelled", reason="by ada", ended_ms=ended.ended_ms)
