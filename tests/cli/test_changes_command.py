@@ -58,7 +58,9 @@ def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
 
     merged = desk.hutch("changes", "merge", change["id"], "--json")
     assert (merged.returncode, merged.stderr) == (0, "")
-    assert json.loads(merged.stdout) == {"change": change["id"], "base": "main", "commit": change["commit"]}
+    assert json.loads(merged.stdout) == {
+        **{"change": change["id"], "base": "main", "commit": change["commit"], "branch_deleted": True},
+    }
     assert git(desk.work, "rev-parse", "main") == change["commit"]
     assert "return a + b" in (desk.work / "adding.py").read_text()
 

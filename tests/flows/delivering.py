@@ -3,12 +3,14 @@
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hutch.app.runs import repository_jail
 from hutch.domain.change import Change
-from hutch.flows import delivery
+from hutch.flows import delivery, review
 from hutch.flows.delivery import Proposal
+from hutch.flows.review import Merged
 from hutch.forge.git import Git
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
@@ -17,9 +19,11 @@ from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.workspace import Workspace, use
+from tests.forge.repositories import commit, git, make_repository
 
 HOST = Git({"PATH": os.defpath})
 ADA = "Ada Lovelace <ada@example.org>"
+MORE = {"src/main.py": "print('hello, world')\n"}
 FILES = {"README.md": "# A project\n", "src/main.py": "print('hello')\n"}
 PROPOSAL = Proposal(
     session_id="ses_1", run_id="run_1", title="Say more", summary="It greets.", tests="1 passed", author=ADA
@@ -66,5 +70,32 @@ class Delivering:
                 workspace, snapshot.tree, proposal, open_jail=self.jail, address=str(source)
             )
 
-    async def merge(self, change: Change, *, squash: bool = False) -> str:
-        return await delivery.merge(change, self.jail, squash=squash, author=ADA)
+    async def merge(self, change: Change, *, squash: bool = False) -> Merged:
+        return await review.merge(change, self.jail, squash=squash, author=ADA)
+
+
+def bare(place: Path, *, branch: str = "main", name: str = "origin.git") -> Path:
+    make_repository(place / "made", FILES, branch=branch)
+    git(place, "clone", "--quiet", "--bare", str(place / "made"), name)
+    return place / name
+
+
+def push(place: Path, repository: Path, files: dict[str, str], branch: str = "main") -> str:
+    """Somebody else's commit on a branch."""
+    made = commit(place / "made", files, "by somebody else")
+    git(place / "made", "push", "--quiet", str(repository), f"HEAD:{branch}")
+    return made
+
+
+async def made(hutch: Delivering, source: str | Path, **given: str) -> Change:
+    change = await hutch.change(source, MORE, replace(PROPOSAL, **given))
+    assert change is not None
+    return change
+
+
+def tip(repository: Path, branch: str) -> str:
+    return git(repository, "rev-parse", f"refs/heads/{branch}")
+
+
+def branches(repository: Path) -> list[str]:
+    return git(repository, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()

@@ -1,62 +1,16 @@
 """Changes reach real repositories, of every layout, and nothing of theirs runs outside a jail."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound
-from hutch.flows import delivery
-from tests.flows.delivering import ADA, FILES, PROPOSAL, Delivering
-from tests.forge.repositories import commit, git, make_repository, serving
+from hutch.flows import delivery, review
+from tests.flows.delivering import ADA, FILES, MORE, PROPOSAL, Delivering, bare, branches, made, tip
+from tests.forge.repositories import git, make_repository, serving
 
 pytestmark = pytest.mark.anyio
-MORE = {"src/main.py": "print('hello, world')\n"}
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that the jail's user can reach."""
-    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
-    directory.chmod(0o755)
-    yield directory
-    shutil.rmtree(directory)
-
-
-@pytest.fixture
-def hutch(place: Path) -> Delivering:
-    return Delivering(place)
-
-
-def bare(place: Path, *, branch: str = "main", name: str = "origin.git") -> Path:
-    make_repository(place / "made", FILES, branch=branch)
-    git(place, "clone", "--quiet", "--bare", str(place / "made"), name)
-    return place / name
-
-
-def push(place: Path, repository: Path, files: dict[str, str], branch: str = "main") -> str:
-    """Somebody else's commit on a branch."""
-    made = commit(place / "made", files, "by somebody else")
-    git(place / "made", "push", "--quiet", str(repository), f"HEAD:{branch}")
-    return made
-
-
-async def made(hutch: Delivering, source: str | Path, **given: str) -> Change:
-    change = await hutch.change(source, MORE, replace(PROPOSAL, **given))
-    assert change is not None
-    return change
-
-
-def tip(repository: Path, branch: str) -> str:
-    return git(repository, "rev-parse", f"refs/heads/{branch}")
-
-
-def branches(repository: Path) -> list[str]:
-    return git(repository, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
 # --- proposing ---
@@ -158,7 +112,7 @@ async def test_another_default_branch(place: Path, hutch: Delivering, branch: st
     origin = bare(place, branch=branch)
     change = await made(hutch, origin)
     assert change.base == branch
-    assert await hutch.merge(change) == change.commit == tip(origin, branch)
+    assert (await hutch.merge(change)).commit == change.commit == tip(origin, branch)
 
 
 async def test_what_began_at_a_commit_has_no_branch_to_merge_into(place: Path, hutch: Delivering) -> None:
@@ -202,13 +156,13 @@ async def test_a_linked_worktree_delivers_into_the_main_repository(place: Path, 
     git(place / "main", "worktree", "add", "--quiet", "-b", "feature", str(place / "linked"))
     change = await made(hutch, place / "linked")
     assert (change.base, tip(place / "main", change.branch)) == ("feature", change.commit)
-    assert b"+print('hello, world')" in await delivery.diff(change, hutch.jail)
+    assert b"+print('hello, world')" in await review.diff(change, hutch.jail)
     before = tip(place / "main", "feature")
     with pytest.raises(Conflict, match=r"linked worktree.*git merge hutch/say-more"):
         await hutch.merge(change)
     assert tip(place / "main", "feature") == before
     assert git(place / "linked", "status", "--porcelain") == ""
-    await delivery.delete_branch(change, hutch.jail)
+    await review.delete_branch(change, hutch.jail)
     assert branches(place / "main") == ["feature", "main"]
 
 
@@ -234,7 +188,7 @@ async def test_hooks_and_settings_of_a_repository_run_inside_the_jail_only(
     for setting in ("core.fsmonitor", "core.sshCommand", "diff.external", "core.pager"):
         git(place / "used", "config", setting, "/workspace/.git/evil.sh")
     change = await made(hutch, place / "used")
-    await delivery.diff(change, hutch.jail)
+    await review.diff(change, hutch.jail)
     await hutch.merge(change)
     assert list(outside.iterdir()) == []
     assert (place / "used/.git/hook-ran").exists()  # so it would have, had it been able to
@@ -257,160 +211,3 @@ async def test_the_jail_on_a_repository_reaches_no_network(place: Path, hutch: D
     hutch.loaded = replace(hutch.loaded, settings=settings)
     async with hutch.jail(bare(place)) as jail:
         assert jail.policy.network == ()
-
-
-# --- merging ---
-
-
-async def test_a_base_that_stood_still_is_moved_forward(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    assert await hutch.merge(change) == change.commit
-    assert tip(origin, "main") == change.commit
-
-
-async def test_a_base_that_moved_gets_a_merge_commit(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    theirs = push(place, origin, {"other.txt": "theirs\n"})
-    merged = await hutch.merge(change)
-    assert tip(origin, "main") == merged
-    assert git(origin, "rev-parse", f"{merged}^1", f"{merged}^2").split() == [theirs, change.commit]
-    assert git(origin, "ls-tree", "-r", "--name-only", merged).split() == [
-        *("README.md", "other.txt", "src/main.py"),
-    ]
-    assert git(origin, "show", "-s", "--format=%an <%ae>|%s", merged) == (
-        f"{ADA}|Merge hutch/say-more: Say more"
-    )
-
-
-@pytest.mark.parametrize("moved", [False, True])
-async def test_squashed_it_is_one_commit(place: Path, hutch: Delivering, moved: bool) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    before = push(place, origin, {"other.txt": "theirs\n"}) if moved else tip(origin, "main")
-    merged = await hutch.merge(change, squash=True)
-    assert git(origin, "rev-list", "--parents", "-1", "main").split() == [merged, before]
-    assert git(origin, "show", f"{merged}:src/main.py") == "print('hello, world')"
-    message = git(origin, "show", "-s", "--format=%B", merged)
-    assert message == "Say more\n\nIt greets.\n\nHutch-Session: ses_1\nHutch-Run: run_1"
-
-
-@pytest.mark.parametrize("squash", [False, True])
-async def test_a_conflict_names_the_paths_and_changes_nothing(
-    place: Path, hutch: Delivering, squash: bool
-) -> None:
-    origin = bare(place)
-    change = await hutch.change(origin, {**MORE, "README.md": "# Ours\n", "new": "1\n"})
-    assert change is not None
-    theirs = push(place, origin, {"src/main.py": "print('theirs')\n", "README.md": "# Theirs\n"})
-    with pytest.raises(Conflict, match=r"have both changed README\.md, src/main\.py\. Merge by hand"):
-        await hutch.merge(change, squash=squash)
-    assert tip(origin, "main") == theirs
-
-
-async def test_a_base_that_is_gone(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    git(origin, "update-ref", "-d", "refs/heads/main")
-    with pytest.raises(NotFound, match="no branch 'main'"):
-        await hutch.merge(change)
-
-
-async def test_a_repository_that_is_gone(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    shutil.rmtree(origin)
-    with pytest.raises(NotFound, match="no repository at"):
-        await hutch.merge(change)
-
-
-async def test_files_of_the_base_that_is_checked_out_follow(place: Path, hutch: Delivering) -> None:
-    used = place / "used"
-    make_repository(used, FILES)
-    change = await made(hutch, used)
-    (used / "README.md").write_text("not committed\n")
-    owner = (used / "src/main.py").stat().st_uid
-    assert await hutch.merge(change) == change.commit == git(used, "rev-parse", "HEAD")
-    assert (used / "src/main.py").read_text() == MORE["src/main.py"]
-    assert (used / "src/main.py").stat().st_uid == owner
-    assert git(used, "status", "--porcelain") == "M README.md"  # theirs, and still there
-
-
-@pytest.mark.parametrize("squash", [False, True])
-async def test_what_somebody_has_not_committed_is_not_run_over(
-    place: Path, hutch: Delivering, squash: bool
-) -> None:
-    used = place / "used"
-    before = make_repository(used, FILES)
-    change = await made(hutch, used)
-    (used / "src/main.py").write_text("mine\n")
-    with pytest.raises(Conflict, match=r"(?s)main was left as it was.*src/main.py"):
-        await hutch.merge(change, squash=squash)
-    assert (used / "src/main.py").read_text() == "mine\n"
-    assert git(used, "rev-parse", "HEAD") == before
-
-
-async def test_another_branch_checked_out_stays_as_it_is(place: Path, hutch: Delivering) -> None:
-    used = place / "used"
-    make_repository(used, FILES)
-    change = await made(hutch, used)
-    git(used, "checkout", "--quiet", "-b", "elsewhere")
-    assert await hutch.merge(change) == tip(used, "main")
-    assert git(used, "status", "--porcelain", "--branch") == "## elsewhere"
-    assert (used / "src/main.py").read_text() == FILES["src/main.py"]
-
-
-# --- the rest of its life ---
-
-
-async def test_the_patch_is_what_git_says(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    patch = (await delivery.diff(change, hutch.jail)).decode()
-    assert patch.strip() == git(origin, "diff", change.base_commit, change.commit)
-
-
-async def test_a_closed_change_leaves_no_branch(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    for _ in range(2):  # one that is gone already is fine
-        await delivery.delete_branch(change, hutch.jail)
-        assert branches(origin) == ["main"]
-
-
-async def test_a_branch_that_somebody_worked_on_is_not_deleted(place: Path, hutch: Delivering) -> None:
-    origin = bare(place)
-    change = await made(hutch, origin)
-    git(place / "made", "fetch", "--quiet", str(origin), change.branch)
-    git(place / "made", "checkout", "--quiet", "FETCH_HEAD")
-    theirs = push(place, origin, {"more.txt": "theirs\n"}, change.branch)
-    with pytest.raises(Conflict, match="has moved"):
-        await delivery.delete_branch(change, hutch.jail)
-    assert tip(origin, change.branch) == theirs
-
-
-async def test_a_branch_that_is_checked_out_is_not_deleted(place: Path, hutch: Delivering) -> None:
-    used = place / "used"
-    make_repository(used, FILES)
-    change = await made(hutch, used)
-    git(used, "checkout", "--quiet", change.branch)
-    with pytest.raises(Conflict, match="is checked out"):
-        await delivery.delete_branch(change, hutch.jail)
-    assert tip(used, change.branch) == change.commit
-
-
-@pytest.mark.parametrize(
-    ("title", "name"),
-    [
-        ("Fix the Bug!", "fix-the-bug"),
-        ("../../etc/passwd", "etc-passwd"),
-        ("--force", "force"),
-        ("Ünï Crème", "uni-creme"),
-        ("漢字", "change"),
-        ("a" * 80, "a" * 50),
-        ("x.lock", "x-lock"),
-    ],
-)
-def test_a_title_as_a_name(title: str, name: str) -> None:
-    assert delivery.slug(title) == name

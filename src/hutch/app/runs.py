@@ -28,8 +28,9 @@ from hutch.domain.events import (
     SessionOpened,
 )
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
-from hutch.flows import delivery
+from hutch.flows import delivery, review
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
+from hutch.flows.commit_text import one_line, plain
 from hutch.jail.seam import Jail
 from hutch.llm import seam as llm
 from hutch.settings import Loaded
@@ -48,7 +49,6 @@ __all__ = [
     "RunLimits",
     "Worked",
     "changes_of",
-    "delivery",
     "events",
     "find_run",
     "is_done",
@@ -56,6 +56,7 @@ __all__ = [
     "make_bench",
     "open_run",
     "repository_jail",
+    "review",
     "started",
 ]
 
@@ -107,8 +108,8 @@ class Opened:
         clean = self.bench.redactor.clean
         return replace(
             worked,
-            title=delivery.one_line(clean(worked.title)),
-            summary=delivery.plain(clean(worked.summary)),
+            title=one_line(clean(worked.title)),
+            summary=plain(clean(worked.summary)),
         )
 
     async def deliver(self, worked: Worked, *, author: str = AUTHOR) -> Change | None:

@@ -12,6 +12,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app import runs
+from hutch.app.runs import review
 from hutch.cli.author import signature
 from hutch.domain.errors import BadRequest
 
@@ -70,7 +71,7 @@ def diff(name: Name = "last") -> None:
 
     async def work() -> bytes:
         change = await runs.changes_of(loaded).find(name)
-        return await runs.delivery.diff(change, lambda path: runs.repository_jail(loaded, path))
+        return await review.diff(change, lambda path: runs.repository_jail(loaded, path))
 
     sys.stdout.buffer.write(asyncio.run(work()))
 
@@ -89,12 +90,17 @@ def merge(
         change = await changes.find(name)
         _must_be_open(change)
         by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-        commit = await runs.delivery.merge(
+        merged = await review.merge(
             change, lambda path: runs.repository_jail(loaded, path), squash=squash, author=by
         )
-        await changes.end(change, "merged", merged_commit=commit)
-        done = {"change": change.id, "base": change.base, "commit": commit}
-        typer.echo(json.dumps(done) if as_json else f"{change.base} is at {commit[:12]} now.")
+        await changes.end(change, "merged", merged_commit=merged.commit)
+        if as_json:
+            done = {"change": change.id, "base": change.base, "commit": merged.commit}
+            typer.echo(json.dumps(done | {"branch_deleted": not merged.branch_stays}))
+            return
+        typer.echo(f"{change.base} is at {merged.commit[:12]} now.")
+        if merged.branch_stays:
+            typer.echo(merged.branch_stays, err=True)
 
     asyncio.run(work())
 
@@ -108,7 +114,7 @@ def close(name: Name = "last") -> None:
         changes = runs.changes_of(loaded)
         change = await changes.find(name)
         _must_be_open(change)
-        await runs.delivery.delete_branch(change, lambda path: runs.repository_jail(loaded, path))
+        await review.delete_branch(change, lambda path: runs.repository_jail(loaded, path))
         await changes.end(change, "closed")
         typer.echo(f"{change.id} is closed, and its branch is gone.")
 

@@ -1,0 +1,145 @@
+"""What people do with a change: read it, merge it, or close it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
+from hutch.flows import repository_git
+from hutch.flows.commit_text import message, parse_author
+from hutch.flows.repository_git import MOST_OUTPUT_BYTES, OpenJail
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.seam import Jail
+
+SHOWN_PATHS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A change that is in its base branch."""
+
+    commit: str  # that the base is at now
+    branch_stays: str = ""  # why the change's own branch was not deleted; empty when it was
+
+
+@asynccontextmanager
+async def reviewing(change: Change, open_jail: OpenJail) -> AsyncIterator[Jail]:
+    """A jail on the repository of a change, which must be of this machine."""
+    path = parse_repo_url(change.repository).path
+    if path is None:
+        raise BadRequest(f"{change.repository} is not on this machine. Review and merge the branch there.")
+    async with open_jail(path) as jail:
+        yield jail
+
+
+async def diff(change: Change, open_jail: OpenJail) -> bytes:
+    """The change as a patch."""
+    words = ("diff", "--no-ext-diff", "--no-textconv", "--find-renames", change.base_commit, change.commit)
+    async with reviewing(change, open_jail) as jail:
+        ran = await repository_git.run(jail, *words)
+    if ran.truncated:
+        raise LimitReached(
+            f"The patch is larger than {MOST_OUTPUT_BYTES} bytes. Look at it in the repository: "
+            f"git diff {change.base_commit[:12]} {change.commit[:12]}",
+            limit="output_bytes",
+        )
+    return ran.stdout
+
+
+async def merge(change: Change, open_jail: OpenJail, *, squash: bool, author: str) -> Merged:
+    """Bring a change into its base branch, and delete its own when nothing is lost by that."""
+    by_hand = f"Merge it where that is: git merge {change.branch}"
+    async with reviewing(change, open_jail) as jail:
+        tip = await _tip(jail, change.base)
+        out = await _checked_out(jail, change.base)
+        if out == "elsewhere":
+            raise Conflict(f"{change.base} is checked out in a linked worktree. {by_hand}")
+        made = await _merged(jail, change, tip, squash=squash, author=author)
+        if out == "nowhere":
+            moved = await repository_git.attempt(jail, "update-ref", f"refs/heads/{change.base}", made, tip)
+        else:  # people see it in their files too, unless it would run over what they have changed
+            moved = await repository_git.attempt(jail, "merge", "--ff-only", "--quiet", made)
+        if moved.exit_code != 0:
+            raise Conflict(f"{change.base} was left as it was. git says: {repository_git.said(moved)}")
+        if squash:  # its commit is in no other branch
+            return Merged(made, f"{change.branch} stays as it is: git branch -D {change.branch}")
+        try:
+            await _delete(jail, change)
+        except HutchError as error:  # it is merged all the same
+            return Merged(made, str(error))
+    return Merged(made)
+
+
+async def delete_branch(change: Change, open_jail: OpenJail) -> None:
+    """Delete the branch of a change, unless somebody has worked on it since; one that is gone is fine."""
+    async with reviewing(change, open_jail) as jail:
+        await _delete(jail, change)
+
+
+async def _delete(jail: Jail, change: Change) -> None:
+    ref = f"refs/heads/{change.branch}"
+    found = await repository_git.attempt(jail, "rev-parse", "--verify", "--quiet", ref)
+    if found.exit_code != 0:
+        return
+    if found.stdout.decode(errors="replace").strip() != change.commit:
+        raise Conflict(
+            f"{change.branch} has moved since it was proposed. Look at what is new there, then delete it "
+            f"by hand: git branch -D {change.branch}"
+        )
+    if await _checked_out(jail, change.branch) != "nowhere":
+        raise Conflict(f"{change.branch} is checked out. Switch to another branch there, and try again.")
+    await repository_git.run(jail, "update-ref", "-d", ref, change.commit)
+
+
+async def _checked_out(jail: Jail, branch: str) -> Literal["here", "elsewhere", "nowhere"]:
+    """Where a branch lies in files: in the repository's own, in those of a linked worktree, or in none."""
+    listed = (await repository_git.run(jail, "worktree", "list", "--porcelain")).stdout.decode(
+        errors="replace"
+    )
+    for number, about in enumerate(listed.strip().split("\n\n")):
+        lines = about.split("\n")
+        if f"branch refs/heads/{branch}" in lines and "bare" not in lines:
+            return "elsewhere" if number else "here"
+    return "nowhere"
+
+
+async def _merged(jail: Jail, change: Change, tip: str, *, squash: bool, author: str) -> str:
+    ancestor = await repository_git.attempt(jail, "merge-base", "--is-ancestor", tip, change.commit)
+    if ancestor.exit_code == 0 and not squash:
+        return change.commit
+    merged = await repository_git.attempt(
+        jail, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
+    )
+    lines = merged.stdout.decode(errors="replace").split("\n")
+    if merged.exit_code == 1:
+        paths = [line for line in lines[1:] if line.strip()]
+        more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+        raise Conflict(
+            f"{change.branch} and {change.base} have both changed {', '.join(paths[:SHOWN_PATHS])}{more}. "
+            f"Merge by hand, or run the task again on {change.base} as it is now."
+        )
+    if merged.exit_code != 0:
+        raise repository_git.failed("merge-tree", merged)
+    name, address = parse_author(author)
+    who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address}
+    who |= {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address}
+    parents = ["-p", tip] if squash else ["-p", tip, "-p", change.commit]
+    title = change.title if squash else f"Merge {change.branch}: {change.title}"
+    said = message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
+    made = await repository_git.run(
+        jail, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=said, env=who
+    )
+    return repository_git.commit_id(made)
+
+
+async def _tip(jail: Jail, branch: str) -> str:
+    found = await repository_git.attempt(
+        jail, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"
+    )
+    if found.exit_code != 0:
+        raise NotFound(
+            f"The repository has no branch '{branch}' to merge into. Merge by hand where you want."
+        )
+    return repository_git.commit_id(found)
