@@ -2,7 +2,8 @@
 
 from pydantic_core import ErrorDetails
 
-from hutch.settings.model import SIZE_WANTED, size_text
+from hutch.settings.kinds import SIZE_WANTED
+from hutch.settings.model import size_text
 
 
 def in_words(problem: ErrorDetails, *, is_size: bool) -> str:

@@ -4,93 +4,29 @@ Values are read in `settings`; `docs/settings.md` is generated from this page. S
 and times carry their unit in the name.
 """
 
-import re
 from collections.abc import Iterator
-from ipaddress import ip_network
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
+from pydantic import BaseModel, ByteSize, Field
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from hutch.settings.kinds import (
+    GIB,
+    MIB,
+    Address,
+    Author,
+    Count,
+    Hosts,
+    Networks,
+    Persona,
+    Section,
+    Size,
+    Text,
+    Texts,
+)
 from hutch.settings.repository import May
-
-GIB, MIB = 1024**3, 1024**2
-SIZE_WANTED = "It should be a size such as 512MiB"
-
-
-def _not_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("It should be a number, not true or false")
-    return value
-
-
-def _size(value: object) -> object:
-    # Short enough that no number of digits can overflow a float on the way.
-    if isinstance(value, str) and not re.fullmatch(r"\d{1,18}(\.\d{1,6})?\s?[A-Za-z]{0,3}", value.strip()):
-        raise ValueError(SIZE_WANTED)
-    return _not_bool(value)
-
-
-def _texts(value: object) -> object:
-    """A list; in the environment and in flags also `one,two`."""
-    return (
-        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-    )
-
-
-def _host(value: str) -> str:
-    if len(value) > 253 or not re.fullmatch(
-        r"(\*\.)?([a-z0-9_]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9-]+", value.lower()
-    ):
-        raise ValueError("It should be a host such as docs.example.com, or *.example.org for all under it")
-    return value.lower()
-
-
-def _network(value: str) -> str:
-    try:
-        return str(ip_network(value))
-    except ValueError:
-        raise ValueError("It should be a network such as 10.1.2.0/24, or one address") from None
-
-
-def _persona(value: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", value):
-        raise ValueError("It should be a persona's name: small letters, digits, - and _")
-    return value
-
-
-def _author(value: str) -> str:
-    if not re.fullmatch(r"[^<>\x00-\x1f]*[^<>\x00-\x20] *<[^<>\x00-\x20]+>", value):
-        raise ValueError("It should be an author such as Ada Lovelace <ada@example.org>")
-    return value
-
-
-def _address(value: str) -> str:
-    try:
-        place = urlsplit(value)
-        is_one = place.scheme in ("http", "https") and place.hostname and place.port != 0
-    except ValueError:
-        is_one = False
-    if not is_one or place.username is not None or not value.isprintable():
-        raise ValueError("It should be an address such as https://models.example.com/v1, without a password")
-    return value
-
-
-Count = Annotated[int, BeforeValidator(_not_bool)]
-Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
-Text = Annotated[str, Field(min_length=1, max_length=4096)]
-Address = Annotated[str, Field(max_length=2048), AfterValidator(_address)]
-Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
-Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
-Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
-
-
-class Section(BaseModel):
-    """Settings that belong together."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from hutch.settings.serving import Oidc, Server
 
 
 class Log(Section):
@@ -147,7 +83,7 @@ class Tests(Section):
 class Delivery(Section):
     """How a change is handed over."""
 
-    author: Annotated[Annotated[Text, AfterValidator(_author)] | None, May.NEVER] = Field(
+    author: Annotated[Author | None, May.NEVER] = Field(
         None,
         description="Who commits are by, as `Name <address>`. When not set, whom your own git settings name.",
     )
@@ -245,7 +181,7 @@ class Settings(BaseSettings):
         frozen=True, extra="forbid", env_prefix="HUTCH_", env_nested_delimiter="__"
     )
 
-    persona: Annotated[str, AfterValidator(_persona), May.FREE] = Field(
+    persona: Annotated[Persona, May.FREE] = Field(
         "engineer", description="Who works: the persona of a session's agent."
     )
     model: Annotated[Text | None, May.NEVER] = Field(
@@ -261,6 +197,8 @@ class Settings(BaseSettings):
     retention: Retention = Retention()
     jail: Jail = Jail()
     workspace: Workspace = Workspace()
+    server: Server = Server()
+    oidc: Oidc = Oidc()
 
     @classmethod
     def settings_customise_sources(

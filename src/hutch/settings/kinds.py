@@ -1,0 +1,104 @@
+"""The kinds of values that a setting can have, each with what is said of one that is wrong."""
+
+import re
+from ipaddress import ip_address, ip_network
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
+from pydantic_settings import NoDecode
+
+GIB, MIB = 1024**3, 1024**2
+SIZE_WANTED = "It should be a size such as 512MiB"
+
+
+def _not_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("It should be a number, not true or false")
+    return value
+
+
+def _size(value: object) -> object:
+    # Short enough that no number of digits can overflow a float on the way.
+    if isinstance(value, str) and not re.fullmatch(r"\d{1,18}(\.\d{1,6})?\s?[A-Za-z]{0,3}", value.strip()):
+        raise ValueError(SIZE_WANTED)
+    return _not_bool(value)
+
+
+def _texts(value: object) -> object:
+    """A list; in the environment and in flags also `one,two`."""
+    return (
+        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    )
+
+
+def _host(value: str) -> str:
+    if len(value) > 253 or not re.fullmatch(
+        r"(\*\.)?([a-z0-9_]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9-]+", value.lower()
+    ):
+        raise ValueError("It should be a host such as docs.example.com, or *.example.org for all under it")
+    return value.lower()
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ip_network(value))
+    except ValueError:
+        raise ValueError("It should be a network such as 10.1.2.0/24, or one address") from None
+
+
+def _persona(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", value):
+        raise ValueError("It should be a persona's name: small letters, digits, - and _")
+    return value
+
+
+def _author(value: str) -> str:
+    if not re.fullmatch(r"[^<>\x00-\x1f]*[^<>\x00-\x20] *<[^<>\x00-\x20]+>", value):
+        raise ValueError("It should be an author such as Ada Lovelace <ada@example.org>")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        place = urlsplit(value)
+        is_one = place.scheme in ("http", "https") and place.hostname and place.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or place.username is not None or not value.isprintable():
+        raise ValueError("It should be an address such as https://models.example.com/v1, without a password")
+    return value
+
+
+def _listener(value: str) -> str:
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        if value != "localhost":
+            raise ValueError("It should be an address of this machine such as 127.0.0.1 or 0.0.0.0") from None
+    return "127.0.0.1"
+
+
+def _issuer(value: str) -> str:
+    if urlsplit(_address(value)).query or urlsplit(value).fragment:
+        raise ValueError("It should be the provider's address as it calls itself, without ? and #")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_not_bool)]
+Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
+Text = Annotated[str, Field(min_length=1, max_length=4096)]
+Address = Annotated[str, Field(max_length=2048), AfterValidator(_address)]
+Author = Annotated[Text, AfterValidator(_author)]
+Persona = Annotated[str, AfterValidator(_persona)]
+Listener = Annotated[str, AfterValidator(_listener)]
+Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]
+Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
+Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
+
+
+class Section(BaseModel):
+    """Settings that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

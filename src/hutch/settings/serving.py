@@ -1,0 +1,80 @@
+"""Settings of the server, and of the provider that may log people in."""
+
+from typing import Annotated, Literal
+
+from pydantic import ByteSize, Field
+
+from hutch.settings.kinds import (
+    MIB,
+    Address,
+    Count,
+    Hosts,
+    Issuer,
+    Listener,
+    Networks,
+    Section,
+    Size,
+    Text,
+    Texts,
+)
+from hutch.settings.repository import May
+
+
+class Server(Section):
+    """Where the server listens, by which names it is called, and how much one caller may ask."""
+
+    host: Annotated[Listener, May.NEVER] = Field(
+        "127.0.0.1",
+        description="The address to listen on. Anything but this machine's own needs TLS or a proxy.",
+    )
+    port: Annotated[Count, May.NEVER] = Field(
+        8484, ge=0, le=65535, description="The port; 0 takes a free one."
+    )
+    hostnames: Annotated[Hosts, May.NEVER] = Field(
+        (),
+        description="Names by which browsers may call this server, beside `localhost` and its own address.",
+    )
+    public_url: Annotated[Address | None, May.NEVER] = Field(
+        None,
+        description="Where people open it, when that is not its own address: `https://hutch.example.com`.",
+    )
+    trusted_proxies: Annotated[Networks, May.NEVER] = Field(
+        (),
+        description="Proxies that are believed when they say for whom they ask: `10.1.2.3`, `10.1.2.0/24`.",
+    )
+    tls_cert: Annotated[Text | None, May.NEVER] = Field(
+        None, description="A file with the certificate, and those above it, for TLS."
+    )
+    tls_key: Annotated[Text | None, May.NEVER] = Field(None, description="A file with the certificate's key.")
+    body_bytes: Annotated[Size, May.NEVER] = Field(
+        ByteSize(16 * MIB), ge=1024, description="What one request may carry."
+    )
+    body_timeout_s: Annotated[Count, May.NEVER] = Field(
+        60, ge=1, le=3600, description="Seconds that a request may take to arrive."
+    )
+    requests_per_minute: Annotated[Count, May.NEVER] = Field(
+        1200,
+        ge=1,
+        le=10_000_000,
+        description="Requests of one caller. Who shows no valid token or cookie is counted by address.",
+    )
+
+
+class Oidc(Section):
+    """Login by an identity provider. `hutch config set-secret oidc_client_secret` keeps its secret."""
+
+    issuer: Annotated[Issuer | None, May.NEVER] = Field(
+        None, description="The provider, as it calls itself: `https://login.example.com`."
+    )
+    client_id: Annotated[Text | None, May.NEVER] = Field(
+        None, description="The name under which the provider knows this server."
+    )
+    allowed_emails: Annotated[Texts, May.NEVER] = Field(
+        (), description="Verified e-mail addresses that may log in."
+    )
+    allowed_domains: Annotated[Hosts, May.NEVER] = Field(
+        (), description="Domains whose verified e-mail addresses may all log in: `example.com`."
+    )
+    role: Annotated[Literal["member", "observer", "assessor", "candidate"], May.NEVER] = Field(
+        "member", description="What somebody becomes who logs in for the first time."
+    )
