@@ -30,6 +30,8 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"
         ("ghs_" + "a1B2" * 9, "github_token"),
         ("ghu_" + "a1B2" * 9, "github_token"),
         ("github_pat_" + "a1B2_" * 16, "github_token"),
+        ("hutch_" + "a1B2" * 10 + "xyz", "hutch_token"),
+        ("hutchlink_" + "a1B2" * 10 + "xyz", "hutch_token"),
         ("AKIAIOSFODNN7EXAMPLE", "aws_key"),
         ("xoxb-123456789012-abcdefghijkl", "slack_token"),
         (JWT, "jwt"),
@@ -111,6 +113,13 @@ def test_a_value_of_several_lines_is_found_when_its_lines_are_indented(prefix: s
     text = "first-line-of-it\nshort\nnot-so-long\nend"
     indented = text.replace("\n", f"\n{prefix}")
     assert Redactor([text]).clean(f"{prefix}{indented}\n") == f"{prefix}[redacted:secret]\n"
+
+
+def test_a_private_key_goes_whole_when_its_lines_are_numbered_or_signed() -> None:
+    lines = PEM.splitlines()
+    for before in ("{:>6}\t", "{:>6}: ", "{:>6}- ", "{}:", "+", "-", " "):
+        text = "\n".join(before.format(number) + line for number, line in enumerate(lines, start=9))
+        assert Redactor().clean(text) == before.format(9) + "[redacted:private_key]", before
 
 
 def test_a_private_key_that_is_known_hides_no_other() -> None:

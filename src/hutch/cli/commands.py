@@ -48,6 +48,8 @@ COMMANDS = (
     Command("Record", "prune", "hutch.cli.record:prune_command", "Erase sessions past retention.days."),
     Command("Set-up", "doctor", "hutch.cli.doctor:doctor_command", "Check that this machine can run Hutch."),
     Command("Set-up", "config", "hutch.cli.config:app", "Show the settings, keep secrets."),
+    Command("Set-up", "users", "hutch.cli.users:app", "Manage who may come in."),
+    Command("Set-up", "tokens", "hutch.cli.tokens:app", "Make and revoke API tokens."),
     Command("Set-up", "completion", "hutch.cli.completion:completion_command", "Print a completion script."),
     Command("Set-up", "version", "hutch.cli.version:version_command", "Print the version."),
     Command("Set-up", "help", "hutch.cli.help:help_command", "Show this message, or the help of a command."),

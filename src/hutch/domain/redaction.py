@@ -18,13 +18,15 @@ MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
 _SPACE = re.compile(r"\s+")
 _BEFORE_CREDENTIAL = re.compile(r"(?i:authorization)\\?[\"']?\s{0,4}[:=]?[^\n]{0,40}$")
-_LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}"  # with the bar that stands before each line of an exception group
+# With what stands before each line: a bar in an exception group, the line's number, the sign in a diff.
+_LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}(?:[0-9]{1,7}[\t:-][\t ]?|[+-])?"
 
 SHAPES: dict[str, str] = {
     "anthropic_key": r"sk-ant-[A-Za-z0-9_-]{16,}+",
     "openai_key": r"sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}+|(?:or-v1-)?[A-Za-z0-9]{20,}+)",
     "google_key": r"AIza[A-Za-z0-9_-]{35}",
     "github_token": r"g(?:h[opsur]_[A-Za-z0-9]{36,}+|ithub_pat_[A-Za-z0-9_]{22,}+)",
+    "hutch_token": r"hutch(?:link|invite)?_[A-Za-z0-9]{43}(?![A-Za-z0-9])",
     "aws_key": r"A(?:KIA|SIA)[A-Z2-7]{16}(?![A-Za-z0-9])",
     "slack_token": r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+",
     # Not after "-" or "_" either: these belong to a part, and each would start a new scan of it.

@@ -1,0 +1,123 @@
+"""Who somebody is, and what that lets them do.
+
+A user has one role in the installation. A token may hold less than its user's role
+gives, never more; a browser session holds all of it.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.ids import UserId
+
+Role = Literal["owner", "member", "observer", "assessor", "candidate"]
+Scope = Literal["read", "write", "admin"]
+ShareRole = Literal["observer", "member", "assessor", "candidate"]
+
+ROLES: tuple[Role, ...] = get_args(Role)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+SHARE_ROLES: tuple[ShareRole, ...] = get_args(ShareRole)
+LONGEST_NAME = 64
+
+_SCOPES_OF: dict[Role, frozenset[Scope]] = {
+    "owner": frozenset({"read", "write", "admin"}),
+    "member": frozenset({"read", "write"}),
+    "observer": frozenset({"read"}),
+    "assessor": frozenset({"read"}),
+    "candidate": frozenset({"read", "write"}),
+}
+_NAME = re.compile(r"[\w.@+-]([\w.@+ '-]*[\w.@+-])?")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody with an account here."""
+
+    id: UserId
+    name: str
+    role: Role
+    created_ms: int
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The caller of one request, and by what they were recognised."""
+
+    user: User
+    scopes: frozenset[Scope]
+    by: Literal["token", "cookie", "local"]
+    credential_id: str
+
+    @property
+    def is_owner(self) -> bool:
+        """An owner whose credential was not narrowed."""
+        return self.user.role == "owner" and "admin" in self.scopes
+
+    def need(self, scope: Scope) -> None:
+        """Refuse who does not hold this scope."""
+        if scope not in self.scopes:
+            narrowed = self.by == "token" and scope in scopes_of(self.user.role)
+            way_out = (
+                f"Make a token with it: hutch tokens create --scope {scope}"
+                if narrowed
+                else f"An owner can change the role: hutch users role {self.user.name} ROLE"
+            )
+            raise Denied(f"This needs the scope '{scope}', which {self.user.name} does not hold. {way_out}")
+
+
+def scopes_of(role: Role) -> frozenset[Scope]:
+    """All that a role may do."""
+    return _SCOPES_OF[role]
+
+
+def widened(scopes: frozenset[Scope]) -> frozenset[Scope]:
+    """With what each implies: who may administer may write, who may write may read."""
+    implied: set[Scope] = set(scopes)
+    if "admin" in implied:
+        implied.add("write")
+    if "write" in implied:
+        implied.add("read")
+    return frozenset(implied)
+
+
+def parse_name(text: str) -> str:
+    """Check a user's name that came from outside: letters, digits and a few signs, or an e-mail address."""
+    name = unicodedata.normalize("NFKC", text)
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        raise BadRequest(
+            f"{text[:80]!r} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, spaces "
+            "and . @ + - _ '"
+        )
+    return name
+
+
+def name_key(name: str) -> str:
+    """A name as it is compared: `Ada` and `ada` are one user."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def parse_role(text: str) -> Role:
+    for role in ROLES:
+        if role == text:
+            return role
+    raise BadRequest(f"{text[:40]!r} is not a role. There are: {', '.join(ROLES)}.")
+
+
+def parse_share_role(text: str) -> ShareRole:
+    for role in SHARE_ROLES:
+        if role == text:
+            return role
+    raise BadRequest(f"{text[:40]!r} is not a role in a session. There are: {', '.join(SHARE_ROLES)}.")
+
+
+def parse_scopes(texts: "list[str] | tuple[str, ...]") -> frozenset[Scope]:
+    """Scopes by name, also several with commas between them; with what each implies."""
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    wrong = [name for name in names if name not in SCOPES]
+    if wrong or not names:
+        said = f"{wrong[0][:40]!r} is not a scope" if wrong else "No scope is named"
+        raise BadRequest(f"{said}. There are: {', '.join(SCOPES)}.")
+    return widened(frozenset(scope for scope in SCOPES if scope in names))

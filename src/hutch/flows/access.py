@@ -1,0 +1,53 @@
+"""Who may do what with a session.
+
+The installation's owners and the session's own may do everything. Others need a share:
+`member` and `candidate` see it and work in it, `observer` and `assessor` only see it.
+To everybody else a session is not there at all: that it exists is nobody's business.
+"""
+
+from typing import Literal
+
+from hutch.domain.errors import Denied, NotFound
+from hutch.domain.user import ShareRole, Who
+
+Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
+
+_OF_SHARE: dict[ShareRole, frozenset[Action]] = {
+    "member": frozenset({"read", "input"}),
+    "candidate": frozenset({"read", "input"}),
+    "observer": frozenset({"read"}),
+    "assessor": frozenset({"read"}),
+}
+EVERYTHING: frozenset[Action] = frozenset({"read", "input", "manage"})
+
+
+def actions(who: Who, session_owner: str, share_role: ShareRole | None) -> frozenset[Action]:
+    """All that somebody may do with a session: what they are in it, narrowed by what they came with."""
+    if who.is_owner or who.user.id == session_owner:
+        allowed = EVERYTHING
+    else:
+        allowed = _OF_SHARE[share_role] if share_role else frozenset()
+    if "write" not in who.scopes:
+        allowed &= {"read"}
+    return allowed if "read" in who.scopes else frozenset()
+
+
+def may(who: Who, session_owner: str, share_role: ShareRole | None, action: Action) -> bool:
+    return action in actions(who, session_owner, share_role)
+
+
+def check(
+    who: Who, session_id: str, session_owner: str, share_role: ShareRole | None, action: Action
+) -> None:
+    """Refuse what is not allowed; who may not even see the session hears that there is none."""
+    allowed = actions(who, session_owner, share_role)
+    if "read" not in allowed:
+        raise no_session(session_id)
+    if action not in allowed:
+        what = {"read": "see", "input": "work in", "manage": "manage"}[action]
+        raise Denied(f"{who.user.name} may see the session {session_id}, and not {what} it.")
+
+
+def no_session(session_id: str) -> NotFound:
+    """What is said of a session that is not there, or not for the caller."""
+    return NotFound(f"There is no session {session_id[:80]!r}.")

@@ -1,0 +1,60 @@
+"""Passwords: hashed by argon2id, in threads, a few at a time.
+
+A hash takes 64 MiB and a tenth of a second on purpose. That must not stop the
+event loop, nor let strangers fill the memory: whoever comes while two are under
+way waits. For a user that does not exist a hash is computed all the same, so that
+the time an answer takes says nothing about who there is.
+"""
+
+import asyncio
+import unicodedata
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from hutch.domain.errors import BadRequest
+
+SHORTEST, LONGEST = 10, 1024
+AT_ONCE = 2
+
+
+class Passwords:
+    """Makes and checks the hashes of passwords."""
+
+    def __init__(self, hasher: PasswordHasher | None = None) -> None:
+        self._hasher = hasher or PasswordHasher(time_cost=3, memory_cost=64 * 1024, parallelism=1)
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._nobodys = ""
+
+    async def hash(self, password: str) -> str:
+        """What is kept of a password that somebody chose."""
+        if not SHORTEST <= len(password) <= LONGEST:
+            raise BadRequest(f"A password has {SHORTEST} to {LONGEST} letters; this one has {len(password)}.")
+        if len(set(password)) < 4:
+            raise BadRequest("This password repeats itself. Use at least four different letters.")
+        async with self._room:
+            return await asyncio.to_thread(self._hasher.hash, _bytes(password))
+
+    async def is_right(self, password: str, hash_: str) -> bool:
+        """Whether this is the password; with an empty hash it never is, and takes as long to say."""
+        if not self._nobodys:
+            async with self._room:
+                self._nobodys = await asyncio.to_thread(self._hasher.hash, b"nobody's")
+        async with self._room:
+            right = await asyncio.to_thread(self._check, hash_ or self._nobodys, _bytes(password[:LONGEST]))
+        return right and bool(hash_)
+
+    def is_old(self, hash_: str) -> bool:
+        """Whether it was made when a hash cost less than today."""
+        return self._hasher.check_needs_rehash(hash_)
+
+    def _check(self, hash_: str, password: bytes) -> bool:
+        try:
+            return self._hasher.verify(hash_, password)
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+def _bytes(password: str) -> bytes:
+    """The same bytes on every keyboard: a letter with an accent can be typed as one sign or two."""
+    return unicodedata.normalize("NFC", password).encode(errors="surrogatepass")

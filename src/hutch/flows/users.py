@@ -1,0 +1,268 @@
+"""People come, get in, and are sent away: what the gateway and the command line do alike.
+
+Everything here is written to the audit, with the address it came from.
+"""
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
+from hutch.domain.ids import parse_session_id
+from hutch.domain.user import Role, Scope, ShareRole, User, scopes_of
+from hutch.flows.passwords import Passwords
+from hutch.store.attempts import Attempts, Meter
+from hutch.store.audit import Audit
+from hutch.store.browsers import Browsers
+from hutch.store.links import Link, Links, spend
+from hutch.store.rows import Rows
+from hutch.store.shares import Shares, set_share
+from hutch.store.tokens import Token, Tokens
+from hutch.store.users import Users, add_user
+
+LOGIN_LINK_S = 15 * 60
+INVITE_S = 7 * 24 * 3600
+LONGEST_INVITE_S = 90 * 24 * 3600
+TOKEN_DAYS = 90
+LONGEST_TOKEN_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OneTimeLink:
+    """A link that works once; `secret` is told now and never again."""
+
+    link: Link
+    secret: str
+
+    def url(self, base: str) -> str:
+        """Where to open it. The secret stands behind the #, which no browser sends or logs."""
+        return f"{base.rstrip('/')}/link#{self.secret}"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something, for the audit."""
+
+    user_id: str = ""
+    credential_id: str = ""
+    address: str = ""
+    trace_id: str = ""
+
+
+LOCAL = Actor(credential_id="local", address="local")
+
+
+class Accounts:
+    """The users of an installation, with everything that lets them in."""
+
+    def __init__(self, rows: Rows, passwords: Passwords | None = None) -> None:
+        self.rows = rows
+        self.users = Users(rows)
+        self.tokens = Tokens(rows)
+        self.browsers = Browsers(rows)
+        self.links = Links(rows)
+        self.shares = Shares(rows)
+        self.audit = Audit(rows)
+        self.attempts = Attempts(rows)
+        self.passwords = passwords or Passwords()
+
+    async def note(
+        self, actor: Actor, action: str, object: str = "", *, ok: bool = True, detail: str = ""
+    ) -> None:
+        await self.audit.add(
+            action,
+            user_id=actor.user_id,
+            credential_id=actor.credential_id,
+            object=object,
+            address=actor.address,
+            ok=ok,
+            detail=detail,
+            trace_id=actor.trace_id,
+        )
+
+    async def ensure_owner(self, name: str, actor: Actor = LOCAL) -> User:
+        """The first owner there is; made, with this name, in an installation without users."""
+        made = await self.users.first(name)
+        if made is not None:
+            await self.note(actor, "user.added", made.id, detail="the first owner")
+            return made
+        return next(user for user in await self.users.list() if user.role == "owner" and not user.disabled)
+
+    async def add_user(self, name: str, role: Role, actor: Actor) -> User:
+        user = await self.users.add(name, role)
+        await self.note(actor, "user.added", user.id, detail=role)
+        return user
+
+    async def set_role(self, user_id: str, role: Role, actor: Actor) -> User:
+        user = await self.users.set_role(user_id, role)
+        await self.note(actor, "user.role_set", user_id, detail=role)
+        return user
+
+    async def set_disabled(self, user_id: str, disabled: bool, actor: Actor) -> User:
+        """A disabled user is logged out everywhere, and no credential of theirs works."""
+        user = await self.users.set_disabled(user_id, disabled)
+        if disabled:
+            await self.browsers.end_all(user_id)
+        await self.note(actor, "user.disabled" if disabled else "user.enabled", user_id)
+        return user
+
+    async def set_password(self, user_id: str, password: str, actor: Actor) -> None:
+        """Logs the user out everywhere: whoever else was in by the old one is out."""
+        hashed = await self.passwords.hash(password)
+        await self.users.set_password(user_id, hashed)
+        await self.browsers.end_all(user_id)
+        await self.note(actor, "user.password_set", user_id)
+
+    async def login(self, name: str, password: str, actor: Actor) -> User:
+        """The user with this name and password; anything wrong looks alike, and is counted."""
+        found = await self.users.password(name)
+        known = found is not None and await self.browsers.knows(found[0].id, actor.address)
+        pair, meters = _meters(name, actor.address, known=known)
+        await self._count(meters)
+        right = await self.passwords.is_right(password, found[1] if found else "")
+        if not right or not found or found[0].disabled:
+            await self.note(actor, "login.refused", found[0].id if found else "", ok=False)
+            raise Unauthenticated("The name or the password is wrong.")
+        user, hashed = found
+        await self.attempts.succeeded([pair], [meter for meter in meters if meter is not pair])
+        if self.passwords.is_old(hashed):
+            await self.users.set_password(user.id, await self.passwords.hash(password))
+        return user
+
+    async def new_link(self, user: User, actor: Actor = LOCAL, *, life_s: int = LOGIN_LINK_S) -> OneTimeLink:
+        """A link that logs a user in without a password; any earlier one no longer works."""
+        link, secret = await self.links.login(
+            user.id, life_ms=life_s * 1000, created_by=actor.user_id or "local"
+        )
+        await self.note(actor, "link.made", link.id, detail=user.id)
+        return OneTimeLink(link, secret)
+
+    async def redeem(self, secret: str, actor: Actor) -> User:
+        """Whom a one-time link logs in. It does not work a second time."""
+        await self._count([_address_meter(actor.address)])
+        link = await self.links.spend(secret, "login")
+        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        user = await self.users.get(link.user_id or "")
+        if user.disabled:
+            raise Denied("This link does not work: it was used, it is too old, or it never was one.")
+        return user
+
+    async def new_token(
+        self, user: User, *, name: str, scopes: frozenset[Scope], days: int | None, actor: Actor
+    ) -> tuple[Token, str]:
+        """A token for a user, with no more than the user's role gives; `days` None lasts for ever."""
+        if beyond := sorted(scopes - scopes_of(user.role)):
+            raise Denied(f"{user.name} is {user.role}, and a token of theirs cannot hold '{beyond[0]}'.")
+        if len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
+            raise BadRequest(f"A token's name is one line of at most {LONGEST_TOKEN_NAME} letters.")
+        if user.disabled:
+            raise BadRequest(f"{user.name} is disabled, and a token would not work.")
+        expires_ms = None if days is None else _now_ms() + days * 24 * 3600 * 1000
+        token, secret = await self.tokens.create(user.id, name=name, scopes=scopes, expires_ms=expires_ms)
+        await self.note(actor, "token.created", token.id, detail=f"for {user.id}: {','.join(sorted(scopes))}")
+        return token, secret
+
+    async def revoke_token(self, token_id: str, actor: Actor, *, user_id: str | None = None) -> Token:
+        token = await self.tokens.revoke(token_id, user_id=user_id)
+        await self.note(actor, "token.revoked", token.id)
+        return token
+
+    async def invite(
+        self,
+        *,
+        role: Role,
+        session_id: str | None,
+        share_role: ShareRole | None,
+        life_s: int,
+        actor: Actor,
+    ) -> OneTimeLink:
+        """A link by which somebody becomes a user of this role, with a share of a session if one is named."""
+        if (session_id is None) != (share_role is None):
+            raise BadRequest("A session and the role in it go together. Give both, or neither.")
+        if session_id is not None:
+            parse_session_id(session_id)
+        if role == "owner":
+            raise BadRequest("Nobody becomes an owner by a link. Invite a member, then change the role.")
+        link, secret = await self.links.invite(
+            role=role,
+            session_id=session_id,
+            share_role=share_role,
+            life_ms=life_s * 1000,
+            created_by=actor.user_id,
+        )
+        await self.note(
+            actor, "invite.made", link.id, detail=f"{role} {session_id or ''} {share_role or ''}".strip()
+        )
+        return OneTimeLink(link, secret)
+
+    async def accept(self, secret: str, *, name: str, password: str, actor: Actor) -> User:
+        """Become a user by an invite: the link is spent, the user made and the share given, or none of it."""
+        await self._count([_address_meter(actor.address)])
+        hashed = await self.passwords.hash(password)
+
+        def change(db: Connection) -> tuple[Link, User]:
+            link = spend(db, secret, "invite", used_by=name[:64])
+            user = add_user(db, name, link.role or "observer", password_hash=hashed)
+            if link.session_id and link.share_role:
+                set_share(db, link.session_id, user.id, link.share_role, link.created_by)
+            return link, user
+
+        link, user = await self.rows.change(change)
+        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        await self.note(actor, "invite.accepted", link.id, detail=user.id)
+        return user
+
+    async def join(self, secret: str, user: User, actor: Actor) -> Link:
+        """Somebody who is a user already takes the share that an invite holds."""
+
+        def change(db: Connection) -> Link:
+            link = spend(db, secret, "invite", used_by=user.id)
+            if not link.session_id or not link.share_role:
+                raise BadRequest("This invite is for somebody new; you are a user already.")
+            set_share(db, link.session_id, user.id, link.share_role, link.created_by)
+            return link
+
+        await self._count([_address_meter(actor.address)])
+        link = await self.rows.change(change)
+        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        await self.note(actor, "invite.accepted", link.id, detail=user.id)
+        return link
+
+    async def _count(self, meters: list[Meter]) -> None:
+        wait_ms = await self.attempts.begin(meters)
+        if wait_ms:
+            seconds = -(-wait_ms // 1000)
+            raise TooManyRequests(
+                f"Too many attempts failed. Try again in {seconds} s.", limit="login", retry_after_s=seconds
+            )
+
+
+async def first_owner(rows: Rows, *, name: str, life_s: int = LOGIN_LINK_S) -> OneTimeLink | None:
+    """On the first start: the owner, and a link by which to log in. None when there is a user already."""
+    accounts = Accounts(rows)
+    made = await accounts.users.first(name)
+    if made is None:
+        return None
+    await accounts.note(LOCAL, "user.added", made.id, detail="the first owner")
+    return await accounts.new_link(made, life_s=life_s)
+
+
+def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]]:
+    """What a login counts on: this name from this address, the address, and the name from anywhere.
+
+    The last one slows those who guess from many addresses. Its waits are short, and it does not
+    count for an address where this user is at home: strangers cannot keep anybody out for long.
+    """
+    key = name[:256].casefold()
+    pair = Meter(f"login\0{address}\0{key}", free=5, longest_s=15 * 60)
+    anywhere = Meter(f"name\0{key}", free=100, longest_s=30)
+    return pair, [pair, _address_meter(address), *(() if known else (anywhere,))]
+
+
+def _address_meter(address: str) -> Meter:
+    return Meter(f"address\0{address}", free=20, longest_s=15 * 60)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

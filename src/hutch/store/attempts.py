@@ -1,0 +1,88 @@
+"""How often somebody guessed wrong, as rows, so that a restart forgives nothing.
+
+What is counted is named by its hash: people type passwords where names belong, and
+a stranger can choose neither the size of a row nor what it says.
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from hutch.store.rows import Rows
+from hutch.store.schema import login_attempts
+
+FORGOTTEN_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Something that is counted: so many are free, then the wait doubles up to the longest."""
+
+    name: str
+    free: int
+    longest_s: int
+
+    @property
+    def key(self) -> str:
+        return hashlib.sha256(self.name.encode(errors="surrogatepass")).hexdigest()
+
+    def wait_ms(self, failures: int) -> int:
+        if failures <= self.free:
+            return 0
+        return 1000 * min(self.longest_s, 1 << min(failures - self.free - 1, 30))
+
+
+class Attempts:
+    """Attempts that are counted before they are made, and struck out when they were right."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def begin(self, meters: Sequence[Meter]) -> int:
+        """Count one more on each; or, if one of them must wait, count none and say how long, in ms.
+
+        Counting first leaves nothing to those who try many at the same moment.
+        """
+        return await self._rows.change(lambda db: _begin(db, meters, time.time_ns() // 1_000_000))
+
+    async def succeeded(self, forgiven: Sequence[Meter], uncounted: Sequence[Meter] = ()) -> None:
+        """It was right: forget the failures on `forgiven`, and take this one off `uncounted`."""
+
+        def change(db: Connection) -> None:
+            for meter in forgiven:
+                db.execute(delete(login_attempts).where(login_attempts.c.key == meter.key))
+            for meter in uncounted:
+                db.execute(
+                    update(login_attempts)
+                    .where(login_attempts.c.key == meter.key, login_attempts.c.failures > 0)
+                    .values(failures=login_attempts.c.failures - 1, until_ms=0)
+                )
+
+        await self._rows.change(change)
+
+
+def _begin(db: Connection, meters: Sequence[Meter], now_ms: int) -> int:
+    db.execute(delete(login_attempts).where(login_attempts.c.last_ms < now_ms - FORGOTTEN_MS))
+    found = {
+        meter.key: db.execute(
+            select(login_attempts.c.failures, login_attempts.c.until_ms).where(
+                login_attempts.c.key == meter.key
+            )
+        ).first()
+        for meter in meters
+    }
+    waits = [row.until_ms - now_ms for row in found.values() if row and row.until_ms > now_ms]
+    if waits:
+        return int(max(waits))
+    for meter in meters:
+        row = found[meter.key]
+        failures = (row.failures if row else 0) + 1
+        values = {"failures": failures, "last_ms": now_ms, "until_ms": now_ms + meter.wait_ms(failures)}
+        if row:
+            db.execute(update(login_attempts).where(login_attempts.c.key == meter.key).values(values))
+        else:
+            db.execute(insert(login_attempts).values(key=meter.key, **values))
+    return 0

@@ -1,0 +1,69 @@
+"""What was done by whom from where, as rows that are only ever added to."""
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import insert, select
+
+from hutch.store.rows import Rows
+from hutch.store.schema import audit
+
+LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One thing that was done, or tried."""
+
+    id: int
+    at_ms: int
+    user_id: str
+    credential_id: str
+    action: str
+    object: str
+    address: str
+    ok: bool
+    detail: str
+    trace_id: str
+
+
+_COLUMNS = tuple(audit.c[name] for name in AuditEntry.__dataclass_fields__)
+
+
+class Audit:
+    """The audit: written by whoever acts, read by owners."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def add(
+        self,
+        action: str,
+        *,
+        user_id: str = "",
+        credential_id: str = "",
+        object: str = "",
+        address: str = "",
+        ok: bool = True,
+        detail: str = "",
+        trace_id: str = "",
+    ) -> None:
+        row = insert(audit).values(
+            at_ms=time.time_ns() // 1_000_000,
+            user_id=user_id,
+            credential_id=credential_id,
+            action=action,
+            object=object[:LONGEST_TEXT],
+            address=address,
+            ok=ok,
+            detail=detail[:LONGEST_TEXT],
+            trace_id=trace_id,
+        )
+        await self._rows.change(lambda db: db.execute(row).rowcount)
+
+    async def list(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
+        """The newest first; `before` is the id of the last one seen."""
+        wanted = select(*_COLUMNS).order_by(audit.c.id.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(audit.c.id < before)
+        return await self._rows.fetch(lambda db: [AuditEntry(*row) for row in db.execute(wanted)])

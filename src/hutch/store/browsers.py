@@ -1,0 +1,106 @@
+"""Browser sessions, as rows: who is logged in, from where, since when."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import delete, insert, select, update
+
+from hutch.domain.ids import BrowserId, UserId, new_browser_id
+from hutch.domain.secret import hash_of, new_secret
+from hutch.domain.user import User
+from hutch.store.rows import Rows
+from hutch.store.schema import browser_sessions, users
+
+IDLE_MS = 7 * 24 * 3600 * 1000
+ABSOLUTE_MS = 30 * 24 * 3600 * 1000
+LONGEST_AGENT = 200
+
+Began = Literal["password", "link", "oidc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """A browser that is logged in."""
+
+    id: BrowserId
+    user_id: UserId
+    began_by: Began
+    address: str
+    agent: str
+    created_ms: int
+    used_ms: int
+
+    def is_good(self, now_ms: int) -> bool:
+        return now_ms < min(self.used_ms + IDLE_MS, self.created_ms + ABSOLUTE_MS)
+
+
+_COLUMNS = tuple(browser_sessions.c[name] for name in Browser.__dataclass_fields__)
+
+
+class Browsers:
+    """Browser sessions: begun, recognised, ended."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def begin(
+        self, user_id: str, *, began_by: Began, address: str, agent: str, instead_of: str | None = None
+    ) -> tuple[Browser, str]:
+        """A new session and the secret for its cookie. The one that the browser had before ends."""
+        secret, now_ms = new_secret(), _now_ms()
+        browser = Browser(
+            new_browser_id(), UserId(user_id), began_by, address, agent[:LONGEST_AGENT], now_ms, now_ms
+        )
+        values = {name: getattr(browser, name) for name in Browser.__dataclass_fields__}
+
+        def change(db: Any) -> None:
+            db.execute(delete(browser_sessions).where(browser_sessions.c.created_ms < now_ms - ABSOLUTE_MS))
+            db.execute(delete(browser_sessions).where(browser_sessions.c.used_ms < now_ms - IDLE_MS))
+            if instead_of is not None:
+                db.execute(delete(browser_sessions).where(browser_sessions.c.hash == hash_of(instead_of)))
+            db.execute(insert(browser_sessions).values(hash=hash_of(secret), **values))
+
+        await self._rows.change(change)
+        return browser, secret
+
+    async def recognise(self, secret: str) -> tuple[Browser, User] | None:
+        wanted = (
+            select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
+            .join(users, users.c.id == browser_sessions.c.user_id)
+            .where(browser_sessions.c.hash == hash_of(secret))
+        )
+        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        if row is None:
+            return None
+        browser = Browser(*row[:-4])
+        return browser, User(browser.user_id, row[-4], row[-3], row[-2], bool(row[-1]))
+
+    async def list(self, user_id: str) -> "list[Browser]":
+        wanted = select(*_COLUMNS).where(browser_sessions.c.user_id == user_id)
+        found = await self._rows.fetch(lambda db: [Browser(*row) for row in db.execute(wanted)])
+        return [browser for browser in found if browser.is_good(_now_ms())]
+
+    async def knows(self, user_id: str, address: str) -> bool:
+        """Whether this user is logged in from that address."""
+        wanted = select(browser_sessions.c.id).where(
+            browser_sessions.c.user_id == user_id, browser_sessions.c.address == address
+        )
+        return await self._rows.fetch(lambda db: db.execute(wanted).first() is not None)
+
+    async def end(self, browser_id: str) -> None:
+        wanted = delete(browser_sessions).where(browser_sessions.c.id == browser_id)
+        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+
+    async def end_all(self, user_id: str) -> None:
+        """Log a user out everywhere."""
+        wanted = delete(browser_sessions).where(browser_sessions.c.user_id == user_id)
+        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+
+    async def touch(self, browser_id: str, now_ms: int) -> None:
+        wanted = update(browser_sessions).where(browser_sessions.c.id == browser_id).values(used_ms=now_ms)
+        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

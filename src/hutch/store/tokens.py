@@ -1,0 +1,119 @@
+"""API tokens, as rows. A token itself is told once and is not here; its hash is."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from hutch.domain.errors import NotFound
+from hutch.domain.ids import TokenId, UserId, new_token_id
+from hutch.domain.secret import TOKEN, hash_of, new_secret, shown
+from hutch.domain.user import Scope, User, parse_scopes
+from hutch.store.rows import Rows
+from hutch.store.schema import tokens, users
+from hutch.store.users import get_user
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token; enough to tell it from others, not to use it."""
+
+    id: TokenId
+    user_id: UserId
+    name: str
+    prefix: str
+    scopes: frozenset[Scope]
+    created_ms: int
+    expires_ms: int | None = None
+    last_used_ms: int | None = None
+    revoked_ms: int | None = None
+
+    def is_good(self, now_ms: int) -> bool:
+        return self.revoked_ms is None and (self.expires_ms is None or now_ms < self.expires_ms)
+
+
+_COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
+
+
+class Tokens:
+    """Tokens: made, listed, recognised, revoked."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def create(
+        self, user_id: str, *, name: str, scopes: frozenset[Scope], expires_ms: int | None
+    ) -> tuple[Token, str]:
+        """A new token, and the text that is told this once."""
+        secret = new_secret(TOKEN)
+        token = Token(
+            new_token_id(), UserId(user_id), name, shown(secret), scopes, _now_ms(), expires_ms=expires_ms
+        )
+        values = {
+            "id": token.id,
+            "user_id": user_id,
+            "name": name,
+            "hash": hash_of(secret),
+            "prefix": token.prefix,
+            "scopes": ",".join(sorted(scopes)),
+            "created_ms": token.created_ms,
+            "expires_ms": expires_ms,
+        }
+
+        def change(db: Any) -> None:
+            get_user(db, user_id)
+            db.execute(insert(tokens).values(values))
+
+        await self._rows.change(change)
+        return token, secret
+
+    async def list(self, user_id: str | None = None) -> "list[Token]":
+        """The newest first; of one user, or of all."""
+        wanted = select(*_COLUMNS).order_by(tokens.c.id.desc())
+        if user_id is not None:
+            wanted = wanted.where(tokens.c.user_id == user_id)
+        return await self._rows.fetch(lambda db: [_token(row) for row in db.execute(wanted)])
+
+    async def recognise(self, secret: str) -> tuple[Token, User] | None:
+        """The token and its user; whether it is still good is for the caller to ask."""
+        wanted = (
+            select(*_COLUMNS, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
+            .join(users, users.c.id == tokens.c.user_id)
+            .where(tokens.c.hash == hash_of(secret))
+        )
+        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        if row is None:
+            return None
+        token = _token(row[:-4])
+        return token, User(token.user_id, row[-4], row[-3], row[-2], bool(row[-1]))
+
+    async def revoke(self, token_id: str, *, user_id: str | None = None) -> Token:
+        """End a token, by id or by the beginning that is shown; of this user only, if one is named."""
+        named = (tokens.c.id == token_id) | (tokens.c.prefix == token_id)
+        if user_id is not None:
+            named &= tokens.c.user_id == user_id
+
+        def change(db: Any) -> Token:
+            found = [_token(row) for row in db.execute(select(*_COLUMNS).where(named))]
+            if len(found) != 1:
+                raise NotFound(f"There is no token {token_id[:80]!r}.")
+            if found[0].revoked_ms is None:
+                db.execute(update(tokens).where(tokens.c.id == found[0].id).values(revoked_ms=_now_ms()))
+            return _token(db.execute(select(*_COLUMNS).where(tokens.c.id == found[0].id)).one())
+
+        return await self._rows.change(change)
+
+    async def touch(self, token_id: str, now_ms: int) -> None:
+        """Note that a token was used."""
+        wanted = update(tokens).where(tokens.c.id == token_id).values(last_used_ms=now_ms)
+        await self._rows.change(lambda db: db.execute(wanted).rowcount)
+
+
+def _token(row: Any) -> Token:
+    values = dict(zip(Token.__dataclass_fields__, row, strict=True))
+    return Token(**{**values, "scopes": parse_scopes([values["scopes"]])})
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,154 @@
+"""The users of an installation, as rows."""
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.ids import UserId, new_user_id
+from hutch.domain.user import Role, User, name_key, parse_name
+from hutch.store.rows import Rows
+from hutch.store.schema import identities, users
+
+_COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
+
+
+class Users:
+    """Accounts: made, found, changed; never deleted, so that the audit keeps its names."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def add(self, name: str, role: Role, *, password_hash: str = "") -> User:
+        return await self._rows.change(lambda db: add_user(db, name, role, password_hash=password_hash))
+
+    async def first(self, name: str) -> User | None:
+        """An owner of that name, if there is no user at all yet; of many who ask at once, one gets it."""
+
+        def change(db: Connection) -> User | None:
+            if db.execute(select(func.count()).select_from(users)).scalar_one():
+                return None
+            return add_user(db, name, "owner")
+
+        return await self._rows.change(change)
+
+    async def list(self) -> "list[User]":
+        wanted = select(*_COLUMNS).order_by(users.c.id)
+        return await self._rows.fetch(lambda db: [_user(row) for row in db.execute(wanted)])
+
+    async def get(self, user_id: str) -> User:
+        return await self._rows.fetch(lambda db: get_user(db, user_id))
+
+    async def find(self, name: str) -> User:
+        """A user by id or name, as people say it on the command line."""
+        wanted = select(*_COLUMNS).where((users.c.id == name) | (users.c.name_key == name_key(name)))
+        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        if row is None:
+            raise NotFound(f"There is no user {name[:80]!r}. `hutch users list` shows those there are.")
+        return _user(row)
+
+    async def password(self, name: str) -> tuple[User, str] | None:
+        """A user and the hash of the password, which may be empty; None when nobody is called so."""
+        wanted = select(*_COLUMNS, users.c.password_hash).where(users.c.name_key == name_key(name))
+        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        return None if row is None else (_user(row[:-1]), str(row[-1]))
+
+    async def set_password(self, user_id: str, password_hash: str) -> None:
+        await self._change(user_id, password_hash=password_hash)
+
+    async def set_role(self, user_id: str, role: Role) -> User:
+        return await self._rows.change(lambda db: self._set(db, user_id, role=role))
+
+    async def set_disabled(self, user_id: str, disabled: bool) -> User:
+        return await self._rows.change(lambda db: self._set(db, user_id, disabled=disabled))
+
+    async def identity(self, issuer: str, subject: str) -> User | None:
+        """Whom an identity provider knows by this subject."""
+        wanted = (
+            select(*_COLUMNS)
+            .join(identities, identities.c.user_id == users.c.id)
+            .where(identities.c.issuer == issuer, identities.c.subject == subject)
+        )
+        row = await self._rows.fetch(lambda db: db.execute(wanted).first())
+        return None if row is None else _user(row)
+
+    async def adopt(self, issuer: str, subject: str, email: str, role: Role) -> User:
+        """Tie an identity to the user that has its e-mail address as name, or to a new one.
+
+        An account that has a password or another identity is somebody's already: a provider
+        that says the same address does not get it.
+        """
+
+        def change(db: Connection) -> User:
+            found = db.execute(
+                select(*_COLUMNS, users.c.password_hash).where(users.c.name_key == name_key(email))
+            ).first()
+            if found is None:
+                user = add_user(db, email, role)
+            else:
+                user = _user(found[:-1])
+                theirs = select(func.count()).where(identities.c.user_id == user.id)
+                if found[-1] or db.execute(theirs).scalar_one():
+                    raise Conflict(f"The account {email!r} has another way in already. Log in with that.")
+            db.execute(
+                insert(identities).values(
+                    issuer=issuer, subject=subject, user_id=user.id, email=email, created_ms=_now_ms()
+                )
+            )
+            return user
+
+        return await self._rows.change(change)
+
+    async def _change(self, user_id: str, **values: Any) -> None:
+        wanted = update(users).where(users.c.id == user_id).values(**values)
+        if await self._rows.change(lambda db: db.execute(wanted).rowcount) != 1:
+            raise no_user(user_id)
+
+    def _set(self, db: Connection, user_id: str, **values: Any) -> User:
+        """Change a user, and refuse what would leave nobody in charge."""
+        get_user(db, user_id)
+        db.execute(update(users).where(users.c.id == user_id).values(**values))
+        in_charge = select(func.count()).where(users.c.role == "owner", users.c.disabled.is_(False))
+        if not db.execute(in_charge).scalar_one():
+            raise BadRequest("This is the last owner, and somebody must be. Make another one first.")
+        return get_user(db, user_id)
+
+
+def add_user(db: Connection, name: str, role: Role, *, password_hash: str = "") -> User:
+    name = parse_name(name)
+    if db.execute(select(users.c.id).where(users.c.name_key == name_key(name))).first():
+        raise Conflict(f"There is a user {name!r} already. Choose another name.")
+    user = User(new_user_id(), name, role, _now_ms())
+    db.execute(
+        insert(users).values(
+            id=user.id,
+            name=name,
+            name_key=name_key(name),
+            role=role,
+            password_hash=password_hash,
+            created_ms=user.created_ms,
+            disabled=False,
+        )
+    )
+    return user
+
+
+def get_user(db: Connection, user_id: str) -> User:
+    row = db.execute(select(*_COLUMNS).where(users.c.id == user_id)).first()
+    if row is None:
+        raise no_user(user_id)
+    return _user(row)
+
+
+def no_user(user_id: str) -> NotFound:
+    return NotFound(f"There is no user {user_id[:80]!r}.")
+
+
+def _user(row: Any) -> User:
+    user_id, name, role, created_ms, disabled = row
+    return User(UserId(user_id), name, role, created_ms, bool(disabled))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
