@@ -13,8 +13,10 @@ from hutch.agent.persona import built_in, load_persona
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import MOST_LETTERS, Toolbox
-from hutch.domain.events import ToolReturned
+from hutch.domain.events import FileChanged, ToolReturned
+from hutch.domain.redaction import Redactor
 from hutch.flows.code_change import begin
+from hutch.workspace.values import FileChange
 from tests.agent.benches import Wishes, call, entries, open_bench, open_desk, replies
 
 MOST_TOKENS = 3000
@@ -168,5 +170,64 @@ async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> N
     assert [each.call_id for each in returned] == ["call_0_0", "call_0_1", "call_0_2", "call_0_3"]
     # Too long, and no text: both are mended before anybody sees it.
     assert len(returned[-1].text) < MOST_LETTERS + 100
-    assert returned[-1].text.startswith("first\n�") and returned[-1].text.endswith("�\nlast")
-    assert "11 letters left out" in returned[-1].text
+    assert returned[-1].text.startswith("first\n\\xff") and returned[-1].text.endswith("\\xff\nlast")
+    assert "72,011 letters left out" in returned[-1].text
+
+
+SECRET = "correct-horse-battery"
+
+
+class Leaky:
+    name: ClassVar[str] = "leak"
+    description: ClassVar[str] = "Tell a secret in every way there is."
+    arguments: ClassVar[type[Arguments]] = Nothing
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: Nothing, context: Context) -> ToolResult:
+        data = {
+            "text": SECRET,
+            "nested": [{"deep": ("x", f"a {SECRET} b"), SECRET: 1}],
+            "name": "caf\udce9",
+            "pair": "\ud83d\ude00",
+            "half": "\ud83d",
+            "number": 7,
+            "none": None,
+        }
+        changes = (FileChange(f"{SECRET}\udcff", "moved", None, None, f"caf\udce9/{SECRET}"),)
+        return ToolResult(SECRET, data=data, changes=changes)
+
+
+@pytest.mark.anyio
+async def test_a_run_that_changes_a_file_whose_name_is_no_text_is_logged(tmp_path: Path) -> None:
+    patch = '--- /dev/null\n+++ "b/caf\\351"\n@@ -0,0 +1 @@\n+x\n'
+    cassette = replies({"calls": [call("apply_patch", patch=patch)]}, {"text": "Done."})
+    async with open_bench(tmp_path, Wishes({"a": b"x"}, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Go.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert worked.ended.outcome == "done"
+    assert [each.path for each in log if isinstance(each, FileChanged)] == ["caf\\xe9"]
+
+
+@pytest.mark.anyio
+async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None:
+    toolbox = Toolbox([Leaky()], clean=Redactor([SECRET]).clean)
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        given = toolbox.parse("leak", "{}")
+        assert isinstance(given, Arguments)
+        result = await toolbox.use("leak", given, desk.context)
+    mark = "[redacted:secret]"
+    assert result == ToolResult(
+        mark,
+        data={
+            "text": mark,
+            "nested": [{"deep": ["x", f"a {mark} b"], mark: 1}],
+            "name": "caf\\xe9",
+            "pair": "\U0001f600",
+            "half": "\\ud83d",
+            "number": 7,
+            "none": None,
+        },
+        changes=(FileChange(f"{mark}\\xff", "moved", None, None, f"caf\\xe9/{mark}"),),
+    )
+    wrong = toolbox.parse("leak", json.dumps({SECRET: 1}))
+    assert isinstance(wrong, ToolResult) and SECRET not in wrong.text and mark in wrong.text

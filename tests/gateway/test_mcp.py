@@ -246,7 +246,12 @@ async def test_names_that_are_no_text_are_told_all_the_same(place: Place) -> Non
     (place.work / os.fsdecode(b"\xff\xfe.txt")).write_text("odd\n")
     async with by_pipes(place) as client:
         assert "odd" in text_of(await call(client, "grep", pattern="odd"))
-        assert (await done(client, "glob", pattern="*"))["total"] == 1
+        [name] = (await done(client, "glob", pattern="*"))["paths"]
+        assert name == r"\xff\xfe.txt"
+        assert (await done(client, "read_file", path=name))["text"] == "odd\n"
+        await done(client, "write_file", path=name, content="even\n")
+    assert (place.work / os.fsdecode(b"\xff\xfe.txt")).read_text() == "even\n"
+    assert [event["path"] for event in place.events() if event["type"] == "file.changed"] == [name]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

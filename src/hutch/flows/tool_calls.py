@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hutch.agent.tools.paths import legible
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import HutchError
@@ -101,7 +102,7 @@ class Tools:
             given = await self._undoable(name) or await self.toolbox.use(name, given, self.context)
         elif not given.data:
             given = replace(given, data={"error": "bad_request"})
-        return ToolResult(self._text(given.text), given.ok, self._data(given.data), given.changes)
+        return given
 
     async def _undoable(self, name: str) -> ToolResult | None:
         """Keep the state before a command, as the workspace does before an edit; people work here too."""
@@ -136,11 +137,11 @@ class Tools:
     def _facts(self, call_id: str, result: ToolResult) -> list[Event]:
         facts: list[Event] = [
             FileChanged(
-                path=self._text(change.path),
+                path=change.path,
                 kind=change.kind,
                 before=change.before,
                 after=change.after,
-                moved_from=self._text(change.moved_from) if change.moved_from else None,
+                moved_from=change.moved_from,
                 call_id=call_id,
             )
             for change in result.changes
@@ -168,18 +169,7 @@ class Tools:
 
     def _text(self, text: str) -> str:
         """Without secrets, and such that it can be written: names of files may be no text at all."""
-        return self.clean(text).encode("utf-8", "backslashreplace").decode()
-
-    def _data(self, value: Any) -> Any:
-        match value:
-            case str():
-                return self._text(value)
-            case Mapping():
-                return {self._text(str(key)): self._data(inner) for key, inner in value.items()}
-            case list() | tuple():
-                return [self._data(inner) for inner in value]
-            case _:
-                return value
+        return self.clean(legible(text))
 
 
 async def _to_the_end(work: Coroutine[Any, Any, ToolResult]) -> ToolResult:

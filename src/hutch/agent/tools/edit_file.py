@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.paths import inside
+from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 
 
@@ -36,7 +36,7 @@ class EditFile:
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: EditFileArguments, context: Context) -> ToolResult:
-        path = inside(given.path, context)
+        path = await existing(given.path, context)
         edits: list[dict[str, Any]] = [edit.model_dump(exclude_unset=True) for edit in given.edits]
         edited = await context.workspace.edit(path, edits)
         for change in edited.changes:

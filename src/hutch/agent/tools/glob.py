@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.paths import inside
+from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 
 
@@ -27,7 +27,7 @@ class Glob:
         found = await context.workspace.glob(
             context.jail,
             given.pattern,
-            path=inside(given.path, context),
+            path=await existing(given.path, context),
             limit=given.limit,
             ignore=context.ignore,
         )

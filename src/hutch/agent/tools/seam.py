@@ -47,6 +47,7 @@ class Context:
     ask: Ask | None = None  # None when nobody is there to answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: int = 0  # that were too long to be told
+    clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
 
 
 class Tool(Protocol):

@@ -6,20 +6,20 @@ what was wrong with it and what to do next.
 
 import difflib
 import json
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
-from hutch.agent.plain import shortened, whole
+from hutch.agent.plain import shortened
+from hutch.agent.tools.paths import HALVES, legible
 from hutch.agent.tools.seam import Arguments, Context, Tool, ToolResult
 from hutch.domain.errors import HutchError
 from hutch.llm.seam import ToolSpec
 
 MOST_LETTERS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
 SHOWN_LETTERS = 200  # of a wrong argument
-HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Toolbox:
@@ -46,6 +46,10 @@ class Toolbox:
 
     def parse(self, name: str, text: str) -> Arguments | ToolResult:
         """The arguments of a call, or what is wrong with them."""
+        parsed = self._parsed(name, text)
+        return self._told(parsed) if isinstance(parsed, ToolResult) else parsed
+
+    def _parsed(self, name: str, text: str) -> Arguments | ToolResult:
         tool = self._tools.get(name)
         if tool is None:
             name = shortened(name, SHOWN_LETTERS)
@@ -73,13 +77,39 @@ class Toolbox:
         return arguments
 
     async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
-        """Do what was asked; a refusal is a result too."""
+        """Do what was asked; a refusal is a result too. Nothing in it is a secret or no text."""
+        context.clean = self._clean
         try:
             result = await self._tools[name](given, context)
         except HutchError as error:
             result = ToolResult(str(error), ok=False, data={"error": error.code})
-        text = shortened(self._clean(whole(result.text)), MOST_LETTERS)
-        return ToolResult(text, result.ok, result.data, result.changes)
+        return self._told(result)
+
+    def _told(self, result: ToolResult) -> ToolResult:
+        changes = tuple(
+            replace(
+                change,
+                path=self._text(change.path),
+                moved_from=change.moved_from and self._text(change.moved_from),
+            )
+            for change in result.changes
+        )
+        text = shortened(self._text(result.text), MOST_LETTERS)
+        return ToolResult(text, result.ok, self._data(result.data), changes)
+
+    def _data(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._text(value)
+            case Mapping():
+                return {self._text(str(key)): self._data(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self._data(inner) for inner in value]
+            case _:
+                return value
+
+    def _text(self, text: str) -> str:
+        return self._clean(legible(text))
 
 
 def schema(kind: type[Arguments]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from hutch.agent.tools.paths import inside
+from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import Conflict, NotFound
 
@@ -25,7 +25,7 @@ class WriteFile:
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: WriteFileArguments, context: Context) -> ToolResult:
-        path, data = inside(given.path, context), given.content.encode("utf-8", "surrogateescape")
+        path, data = await existing(given.path, context), given.content.encode("utf-8", "surrogateescape")
         try:
             present = (await context.workspace.stat(path, hashed=True)).sha256
         except NotFound:
