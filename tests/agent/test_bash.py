@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.bash import SHOWN_LETTERS
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.redaction import Redactor
 from tests.agent.benches import open_desk
 
 pytestmark = pytest.mark.anyio
@@ -58,6 +61,26 @@ async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: 
         kept = await desk.use("bash", command="cat a; test -L /tmp/hutch-output-2.txt || echo replaced")
     assert again.text == "50000\n100001"
     assert kept.text == "x\nreplaced"
+
+
+@pytest.mark.parametrize("stream", ["", " >&2"])
+async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, stream: str) -> None:
+    key = "sk-ant-" + "K3y" * 20
+    half = SHOWN_LETTERS // 2
+    # The cut goes through the key: of the head, and of the tail.
+    command = (
+        f"(head -c {half - 10} /dev/zero | tr '\\0' .; printf {key}; head -c 50000 /dev/zero | tr '\\0' .; "
+        f"printf {key}; head -c {half - 10} /dev/zero | tr '\\0' .){stream}"
+    )
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        result = await desk.use("bash", command=command)
+        begun = await desk.use("bash", command=command, yield_s=0)
+        later = await desk.use("bash_output", id=begun.data["id"], wait_s=60)
+        file = await desk.use("bash", command="head -c 5100 /tmp/hutch-output-1.txt")
+    for told in (result, later, file):
+        shown = f"{told.text} {told.data}"
+        assert "K3y" not in shown and "sk-ant" not in shown and "[redacted" in shown
 
 
 async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path) -> None:

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.testing.detect import Runner, detect, with_words
+from hutch.agent.testing.report import SHOWN_LETTERS
 from hutch.agent.testing.run import OUTPUT
+from hutch.agent.tools.all import TOOLS
+from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import NotFound
+from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
 from tests.agent.benches import BROKEN, open_desk
 
@@ -34,6 +38,18 @@ NODE = {
     ),
 }
 anyio = pytest.mark.anyio
+
+
+@anyio
+async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path) -> None:
+    key = "sk-ant-" + "K3y" * 20
+    said = "." * (int(SHOWN_LETTERS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
+    test = f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail({said!r})\n"
+    async with open_desk(tmp_path, {"test_x.py": test.encode()}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        result = await desk.use("run_tests")
+    assert "letters left out" in result.text and "[redact" in result.text
+    assert "K3y" not in result.text and "sk-ant" not in result.text
 
 
 @anyio

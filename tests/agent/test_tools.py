@@ -1,10 +1,16 @@
 """The tools on files: what they say, and where they stop."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from hutch.agent.policy import Policy, parse_rule
+from hutch.agent.tools.all import TOOLS
+from hutch.agent.tools.grep import LINE_LETTERS as GREP_LETTERS
 from hutch.agent.tools.read_file import LINE_LETTERS, MOST_LETTERS
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.redaction import Redactor
 from tests.agent.benches import open_desk
 
 pytestmark = pytest.mark.anyio
@@ -162,14 +168,74 @@ async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
     assert near.text == "src/f1.py\n     1- needle\n     2: hay"
 
 
-async def test_names_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
+async def test_names_that_are_no_text_are_shown_escaped_and_can_be_told_back(tmp_path: Path) -> None:
+    make = "mkdir \"$(printf 'b\\377d')\"; printf 'needle\\n' > \"$(printf 'b\\377d/caf\\351')\"; cd b*"
+    name = r"b\xffd/caf\xe9"
     async with open_desk(tmp_path, FILES) as desk:
-        await desk.use("bash", command="mkdir bad; printf 'needle\\n' > \"bad/$(printf '\\377')\"; cd bad")
-        found = await desk.use("glob", pattern="bad/*")
-        lines = await desk.use("grep", pattern="needle")
-    for result in (found, lines):
-        assert result.ok and "bad/" in result.text
-        result.text.encode()
+        moved = await desk.use("bash", command=make)
+        found = await desk.use("glob", pattern="caf*", path=r"b\xffd")
+        lines = await desk.use("grep", pattern="needle", path=name)
+        read = await desk.use("read_file", path=f"/workspace/{name}")
+        edited = await desk.use("edit_file", path=name, edits=[{"old": "needle", "new": "thread"}])
+        unified = '--- "a/b\\377d/caf\\351"\n+++ "b/b\\377d/caf\\351"\n@@ -1 +1 @@\n-thread\n+rope\n'
+        patched = await desk.use("apply_patch", patch=unified)
+        written = await desk.use("write_file", path=name, content="sail\n")
+        missing = await desk.use("read_file", path=r"b\xffd/caf\xea")
+        there = await desk.use("bash", command="cat *; ls /workspace | wc -l")
+    assert (moved.data["cwd"], found.data["paths"], read.data["path"]) == (
+        "/workspace/b\ufffdd",  # what a shell says of itself is read as text
+        [name],
+        name,
+    )
+    assert lines.text == f"{name}\n     1: needle" and read.text == "     1\tneedle"
+    for result in (edited, patched, written):
+        assert [change.path for change in result.changes] == [name]
+    for result in (moved, found, lines, read, edited, patched, written, missing):
+        json.dumps([result.text, result.data], ensure_ascii=False).encode()
+    assert not missing.ok and r"'b\xffd/caf\xea' does not exist" in missing.text
+    assert there.text.startswith("sail\n")
+
+
+async def test_a_name_that_looks_escaped_is_taken_as_it_is(tmp_path: Path) -> None:
+    policy = Policy((parse_rule("deny * secr\u00e9ts/**"),))
+    files = {r"caf\xe9": b"as it is\n", "secr\u00e9ts/key": b"hidden\n", "abc": b"plain\n"}
+    async with open_desk(tmp_path, files) as desk:
+        await desk.use("bash", command="printf 'other\\n' > \"$(printf 'caf\\351')\"")
+        literal = await desk.use("read_file", path=r"caf\xe9")
+        # Another way to write a name would be a way around a rule about it.
+        around = [r"secr\xc3\xa9ts/key", r"\x61bc"]
+        refused = [await desk.use("read_file", path=path) for path in around]
+    assert literal.text == "     1\tas it is"
+    assert [result.ok for result in refused] == [False, False]
+    assert policy.decide("read_file", paths=["secr\u00e9ts/key"]).action == "deny"
+
+
+async def test_no_half_of_a_secret_is_left_where_a_line_is_cut(tmp_path: Path) -> None:
+    key = "sk-ant-" + "K3y" * 20
+    files = {
+        "wide.json": ("." * (LINE_LETTERS - 10) + key + "." * 5000 + "\n").encode(),
+        "min.js": ("." * (GREP_LETTERS - 10) + key + "." * 5000 + "\n").encode(),
+        "key.pem": (
+            b"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END PRIVATE KEY-----\nafter\n"
+        ),
+    }
+    async with open_desk(tmp_path, files) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        wide = await desk.use("read_file", path="wide.json")
+        found = await desk.use("grep", pattern="^[.]", path="min.js")
+        pem = await desk.use("read_file", path="key.pem")
+    for result in (wide, found):
+        shown = f"{result.text} {result.data}"
+        assert "K3y" not in shown and "sk-ant" not in shown and "[redact" in shown
+    assert pem.text == "     1\t[redacted:private_key]\n     4\tafter"
+    assert "MII" not in str(pem.data)
+
+
+async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"wide.txt": b"y" * 900_000 + b"\nshort\r\n"}) as desk:
+        wide = await desk.use("read_file", path="wide.txt")
+    more = f"({900_000 - LINE_LETTERS:,} letters more; see them with bash)"
+    assert wide.data["text"] == f"{'y' * LINE_LETTERS}… {more}\nshort\r\n"
 
 
 async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ async def test_look_around_works(jail: Jail) -> None:
 async def test_a_very_long_line_is_cut(jail: Jail, tree: Path) -> None:
     (tree / "long.js").write_text("x" * 3_000_000 + "needle\n")
     [line] = (await grep(jail, Grep(pattern="needle"))).lines
-    assert len(line.text) < 1000
+    assert len(line.text) < 6000
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ GrepOutput = Literal["content", "files", "count"]
 
 KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
 LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
-LINE_LETTERS = 500
+LINE_LETTERS = 5000  # whoever shows less of a line can look for secrets before
 MOST_CONTEXT = 50
 EVERYWHERE = (
     *("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--color=never"),

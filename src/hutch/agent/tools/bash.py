@@ -1,6 +1,6 @@
 """bash: commands in one shell that keeps its directory and variables."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -34,28 +34,42 @@ class Bash:
     async def __call__(self, given: BashArguments, context: Context) -> ToolResult:
         shell = context.shells.shell("agent", program=SHELL)
         if not given.command.strip():
-            return ToolResult("(nothing to run)", data=_data(Result(exit_code=0, cwd=shell.cwd)))
+            nothing = Result(exit_code=0, cwd=shell.cwd)
+            return ToolResult("(nothing to run)", data=_data(nothing, Printed("", "")))
         # A command that is given a time is waited for; one that is not goes on by itself after a while.
         waits = given.timeout_s is not None and given.yield_s is None
         yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
         result = await shell.run(given.command, timeout_s=given.timeout_s, yield_s=yield_s)
-        kept = await self._kept(result, context)
+        printed = Printed(plain(result.stdout), plain(result.stderr))
+        kept = await self._kept(printed.both, context)
+        # What is cut must be clean before: half of a secret is not recognised.
+        printed = Printed(context.clean(printed.stdout), context.clean(printed.stderr))
         ok = not result.timed_out and result.signal is None
-        return ToolResult(told(result, kept), ok=ok, data=_data(result))
+        return ToolResult(told(result, printed, kept), ok=ok, data=_data(result, printed))
 
-    async def _kept(self, result: Result, context: Context) -> str:
-        """Where all of an output is that is too long to be told."""
-        output = _output(result)
+    async def _kept(self, output: str, context: Context) -> str:
+        """Where all of an output is that is too long to be told; there it is as it came."""
         if len(output) <= SHOWN_LETTERS:
             return ""
         context.outputs += 1
         return await keep(context.jail, f"/tmp/hutch-output-{context.outputs % KEPT_OUTPUTS}.txt", output)
 
 
-def told(result: Result, kept: str = "") -> str:
+class Printed(NamedTuple):
+    """What a command printed, as it can be read."""
+
+    stdout: str
+    stderr: str
+
+    @property
+    def both(self) -> str:
+        return "\n".join(part.rstrip("\n") for part in self if part.strip())
+
+
+def told(result: Result, printed: Printed, kept: str = "") -> str:
     """A result as a model reads it: output first, then what it needs to know."""
     where = f"all of it is in {kept}, see parts with sed or grep" if kept else "send it to a file to see all"
-    text = shortened(_output(result), SHOWN_LETTERS, rest=where)
+    text = shortened(printed.both, SHOWN_LETTERS, rest=where)
     notes = []
     if result.running:
         notes.append(
@@ -78,16 +92,11 @@ def told(result: Result, kept: str = "") -> str:
     return "\n".join([*([text] if text else []), *(f"[{note}]" for note in notes)]) or "(no output)"
 
 
-def _output(result: Result) -> str:
-    parts = (plain(result.stdout), plain(result.stderr))
-    return "\n".join(part.rstrip("\n") for part in parts if part.strip())
-
-
-def _data(result: Result) -> dict[str, Any]:
+def _data(result: Result, printed: Printed) -> dict[str, Any]:
     return {
         "exit_code": result.exit_code,
-        "stdout": shortened(plain(result.stdout), SHOWN_LETTERS),
-        "stderr": shortened(plain(result.stderr), SHOWN_LETTERS),
+        "stdout": shortened(printed.stdout, SHOWN_LETTERS),
+        "stderr": shortened(printed.stderr, SHOWN_LETTERS),
         "timed_out": result.timed_out,
         "running": result.running,
         "id": result.id,

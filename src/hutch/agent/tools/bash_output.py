@@ -25,7 +25,8 @@ class BashOutput:
         if given.wait_s and command.running:
             await command.wait(given.wait_s)
         tape = command.read()
-        text = shortened(plain(tape.data.decode(errors="replace")).rstrip("\n"), SHOWN_LETTERS, head=0.2)
+        printed = context.clean(plain(tape.data.decode(errors="replace")).rstrip("\n"))
+        text = shortened(printed, SHOWN_LETTERS, head=0.2)
         result = command.result()
         if command.running:
             state = "still running"

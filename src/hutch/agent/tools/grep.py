@@ -1,13 +1,16 @@
 """grep: a regular expression in the files of the workspace."""
 
+from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.paths import inside
+from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.workspace.search import Found, Grep, GrepOutput
+
+LINE_LETTERS = 500
 
 
 class GrepArguments(Arguments):
@@ -34,8 +37,10 @@ class GrepTool:
     parallel: ClassVar[bool] = True
 
     async def __call__(self, given: GrepArguments, context: Context) -> ToolResult:
-        wanted = Grep(**{**given.model_dump(), "path": inside(given.path, context)})
+        wanted = Grep(**{**given.model_dump(), "path": await existing(given.path, context)})
         found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore)
+        lines = [replace(line, text=_cut(line.text, context)) for line in found.lines]
+        found = replace(found, lines=lines)
         data = {
             "total": found.total,
             "cut": found.cut,
@@ -49,6 +54,14 @@ class GrepTool:
         return ToolResult(
             _text(found, given), data={name: value for name, value in data.items() if value != []}
         )
+
+
+def _cut(text: str, context: Context) -> str:
+    """As much of a line as is told; clean before, since half of a secret would not be recognised."""
+    if len(text) <= LINE_LETTERS:
+        return text
+    text = context.clean(text)
+    return text if len(text) <= LINE_LETTERS else f"{text[:LINE_LETTERS]}… (the line is longer)"
 
 
 def _text(found: Found, given: GrepArguments) -> str:

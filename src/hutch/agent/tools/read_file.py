@@ -1,10 +1,11 @@
 """read_file: the lines of a file, numbered, or what it is instead."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.paths import inside
+from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.workspace.edit.text import split_lines, without_ending
 from hutch.workspace.files.ranges import Binary, Lines
@@ -32,7 +33,7 @@ class ReadFile:
     parallel: ClassVar[bool] = True
 
     async def __call__(self, given: ReadFileArguments, context: Context) -> ToolResult:
-        path = inside(given.path, context)
+        path = await existing(given.path, context)
         first = given.start_line or 1
         last = min(given.end_line or first + MOST_LINES - 1, first + MOST_LINES - 1)
         found = await context.workspace.read(path, first, last)
@@ -54,25 +55,33 @@ class ReadFile:
         }
         if found.last_line < found.first_line:
             return ToolResult("(the file is empty)", data=data)
-        lines = _numbered(found)
-        last = found.first_line + len(lines) - 1
-        data |= {"last_line": last, "text": "".join(split_lines(found.text)[: len(lines)])}
+        shown = _shown(found, context.clean)
+        last = found.first_line + len(shown) - 1
+        data |= {"last_line": last, "text": "".join(shown)}
+        numbered = enumerate(map(without_ending, shown), start=found.first_line)
+        lines = [f"{number:>6}\t{line}" for number, line in numbered]
         if found.total_lines is None or last < found.total_lines:
             of = f" of {found.total_lines:,}" if found.total_lines else ""
             lines.append(f"(lines {found.first_line} to {last}{of}; read on with start_line {last + 1})")
         return ToolResult("\n".join(lines), data=data)
 
 
-def _numbered(found: Lines) -> list[str]:
-    """As many lines as there is room for, and at least one."""
+def _shown(found: Lines, clean: Callable[[str], str]) -> list[str]:
+    """As many lines as there is room for, and at least one; of each no more than can be told."""
     lines: list[str] = []
     room = MOST_LETTERS
-    for number, line in enumerate(split_lines(found.text), start=found.first_line):
-        line = without_ending(line)
-        if len(line) > LINE_LETTERS:
-            line = f"{line[:LINE_LETTERS]}… ({len(line) - LINE_LETTERS:,} letters more; see them with bash)"
+    for line in split_lines(found.text):
+        text = without_ending(line)
+        if len(text) > LINE_LETTERS:
+            text, end = clean(text), line[len(text) :]  # half of a secret would not be recognised
+            more = len(text) - LINE_LETTERS
+            line = (
+                f"{text[:LINE_LETTERS]}… ({more:,} letters more; see them with bash){end}"
+                if more > 0
+                else text + end
+            )
         room -= len(line) + 8
         if room < 0 and lines:
             break
-        lines.append(f"{number:>6}\t{line}")
+        lines.append(line)
     return lines

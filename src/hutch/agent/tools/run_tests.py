@@ -2,6 +2,8 @@
 
 import asyncio
 import shlex
+from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -35,8 +37,17 @@ class RunTests:
             words = shlex.split(given.arguments)
         except ValueError as error:
             raise BadRequest(f"arguments cannot be split into words: {error}. Mind the quotes.") from None
-        report = await run(context, words, given.timeout_s)
+        report = _clean(await run(context, words, given.timeout_s), context.clean)
         return ToolResult(report.text(), data={"tests": report.data(), "partial": bool(words)})
+
+
+def _clean(report: Report, clean: Callable[[str], str]) -> Report:
+    """Without secrets before anything is cut: half of one would not be recognised."""
+    counts = report.counts and replace(
+        report.counts,
+        failures=tuple(replace(each, message=clean(each.message)) for each in report.counts.failures),
+    )
+    return replace(report, counts=counts, output=clean(report.output))
 
 
 async def run(context: Context, words: list[str], timeout_s: float | None = None) -> Report:
