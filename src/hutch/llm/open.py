@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.names import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
+from hutch.llm.on_demand import load_on_demand
 from hutch.llm.retry import Patience, PatientModel
 from hutch.llm.scripted import ScriptedModel
 from hutch.llm.seam import Model
@@ -88,17 +90,21 @@ def is_address(text: str) -> bool:
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """A client library makes thousands of classes and no garbage: to look for some takes a fifth longer."""
-    was_on = gc.isenabled()
+    """A client library makes thousands of classes and no garbage: to look for some takes a fifth longer,
+    and then again and again, so what is loaded for the first time is not looked through later either."""
+    was_on, loaded = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
+        if len(sys.modules) > loaded:
+            gc.freeze()
         if was_on:
             gc.enable()
 
 
 def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
+    load_on_demand()
     from hutch.llm.provider import Account
 
     if name.provider == "ollama":
