@@ -4,6 +4,7 @@ Everything that needs typer to run a command is here; `main.py` imports this
 module only when a command is really wanted.
 """
 
+import gc
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -25,8 +26,7 @@ LIBRARY_WORDS = (
 
 def load(command: Command) -> Loaded:
     """Import the command's module and make the typer command of it."""
-    module, attribute = command.target.split(":")
-    target = getattr(import_module(module), attribute)
+    target = _target(command)
     # No rich markup: the help of a command looks as that of `hutch` itself, and starts as quickly.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command("help-option")(_help_option)
@@ -41,6 +41,17 @@ def load(command: Command) -> Loaded:
     assert isinstance(loaded, Loaded)
     _share(loaded, group.commands["help-option"].params)
     return loaded
+
+
+def _target(command: Command) -> Any:
+    """What is loaded stays, and holds no garbage: to look for some takes a tenth of the time."""
+    module, attribute = command.target.split(":")
+    gc.disable()
+    try:
+        return getattr(import_module(module), attribute)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def invoke(command: Command, args: Sequence[str]) -> int:
