@@ -22,6 +22,9 @@ class Bounds:
     timeout_s: float | None = None
 
 
+UNBOUND = Bounds()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What a session is for and what it may; its log tells what happened."""
@@ -36,7 +39,7 @@ class Session:
     persona: str = ""
     model: str = ""
     network: tuple[str, ...] = ()
-    limits: Bounds = Bounds()
+    limits: Bounds = UNBOUND
     deliver: bool = False  # a run that changed something ends in a Change
     workspace_id: str = ""
     forked_from: str = ""  # `SESSION@SNAPSHOT`

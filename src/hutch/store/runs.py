@@ -91,11 +91,14 @@ class Runs:
         *,
         session_ids: Sequence[str] | None = None,
         states: Collection[RunState] = (),
+        preparing: bool = False,
         before: str = "",
         limit: int = 50,
     ) -> list[QueuedRun]:
-        """The newest first."""
-        wanted = select(runs).where(runs.c.kind == "prompt").order_by(runs.c.id.desc()).limit(limit)
+        """The newest first; with `preparing`, those too that only make a session ready."""
+        wanted = select(runs).order_by(runs.c.id.desc()).limit(limit)
+        if not preparing:
+            wanted = wanted.where(runs.c.kind == "prompt")
         if session_ids is not None:
             wanted = wanted.where(runs.c.session_id.in_(session_ids))
         if states:

@@ -1,0 +1,226 @@
+"""Sessions as their users know them: opened, asked, shown, forked and removed.
+
+Every function takes who asks, and checks that they may. Asking is quick: it is
+written down, and a worker does it when there is room.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.events import RunQueued, SessionOpened
+from hutch.domain.ids import new_run_id, new_session_id
+from hutch.domain.inputs import (
+    Answer,
+    Approve,
+    Deny,
+    Input,
+    Resume,
+    Undo,
+)
+from hutch.domain.session import UNBOUND, Bounds, GivenInput, QueuedRun, Session, SessionState
+from hutch.domain.user import Who
+from hutch.flows.access import Action, check
+from hutch.flows.site import Site
+from hutch.sessions.requests import TakeSnapshot
+from hutch.store.inputs import Inputs, add_input
+from hutch.store.runs import Runs, add_run
+from hutch.store.seam import Head
+from hutch.store.sessions import Sessions, add_session, find_session, now_ms
+from hutch.store.shares import Shares
+
+WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
+BUSY: tuple[SessionState, ...] = ("running", "waiting")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What a session is to be."""
+
+    purpose: str = ""
+    role: str = ""
+    expectations: str = ""
+    repository: str = ""
+    revision: str = ""
+    persona: str = ""
+    model: str = ""
+    network: tuple[str, ...] = ()
+    limits: Bounds = UNBOUND
+    deliver: bool = False
+    prompt: str = ""  # the first one; without, the session is only made ready
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A session as somebody sees it."""
+
+    session: Session
+    head: Head
+    place: int | None = None  # in the queue, when it waits: 1 is next
+
+
+async def allowed(site: Site, who: Who, session_id: str, action: Action = "read") -> Session:
+    """The session, if somebody may do this with it; to who may not see it, it does not exist."""
+    session = await Sessions(site.rows).get(session_id)
+    role = None
+    if not who.is_owner and session.owner != who.user.id:
+        role = await Shares(site.rows).role(session_id, who.user.id)
+    check(who, session_id, session.owner, role, action)
+    return session
+
+
+async def create(site: Site, who: Who, new: NewSession, *, forked_from: str = "") -> Session:
+    """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
+    who.need("write")
+    now = now_ms()
+    clean = site.redactor.clean
+    session = Session(
+        id=new_session_id(),
+        owner=who.user.id,
+        purpose=clean(new.purpose or new.prompt[:200]),
+        role=clean(new.role),
+        expectations=clean(new.expectations),
+        repository=new.repository,
+        revision=new.revision,
+        persona=new.persona,
+        model=new.model,
+        network=new.network,
+        limits=new.limits,
+        deliver=new.deliver,
+        forked_from=forked_from,
+        created_ms=now,
+        updated_ms=now,
+    )
+    run = QueuedRun(
+        id=new_run_id(),
+        session_id=session.id,
+        owner=session.owner,
+        kind="prompt" if new.prompt else "prepare",
+        prompt=clean(new.prompt),
+        queued_ms=now,
+    )
+    opened = SessionOpened(
+        purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
+    )
+    queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
+    await site.log.append(session.id, [opened, *queued])
+
+    def add(connection: Connection) -> None:
+        add_session(connection, session)
+        add_run(connection, run)
+
+    await site.rows.change(add)
+    await site.host.input(session.id)
+    return session
+
+
+async def show(site: Site, who: Who, session_id: str) -> Shown:
+    session = await allowed(site, who, session_id)
+    return (await _shown(site, [session]))[0]
+
+
+async def page(
+    site: Site,
+    who: Who,
+    *,
+    states: Collection[SessionState] = (),
+    text: str = "",
+    before: str = "",
+    limit: int = 50,
+) -> list[Shown]:
+    """The sessions that somebody may see, the newest first."""
+    user_id = None if who.is_owner else who.user.id
+    found = await Sessions(site.rows).page(
+        user_id=user_id, states=states, text=text, before=before, limit=limit
+    )
+    return await _shown(site, found)
+
+
+async def give(site: Site, who: Who, session_id: str, asked: Input) -> GivenInput:
+    """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
+    session = await allowed(site, who, session_id, "input")
+    _check_fits(session, asked)
+    body = asked.model_dump_json()
+
+    def add(connection: Connection) -> GivenInput:
+        now = find_session(connection, session.id)
+        if now is None or now.state == "ended":
+            raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+        return add_input(connection, session.id, who.user.id, body)
+
+    given = await site.rows.change(add)
+    await site.host.input(session.id)
+    return given
+
+
+async def inputs(site: Site, who: Who, session_id: str, *, after: int = 0) -> list[GivenInput]:
+    session = await allowed(site, who, session_id)
+    return await Inputs(site.rows).page(session.id, after=after)
+
+
+async def fork(site: Site, who: Who, session_id: str, *, snapshot: int | None = None) -> Session:
+    """A new session that begins with the files of this one, as they are or were."""
+    session = await allowed(site, who, session_id)
+    if not session.workspace_id:
+        raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
+    if snapshot is None:
+        taken = await site.host.call(session.id, TakeSnapshot("before a fork"), by=who.user.id)
+        snapshot = taken.id
+    new = NewSession(
+        purpose=session.purpose,
+        role=session.role,
+        expectations=session.expectations,
+        repository=session.repository,
+        revision=session.revision,
+        persona=session.persona,
+        model=session.model,
+        network=session.network,
+        limits=session.limits,
+        deliver=session.deliver,
+    )
+    return await create(site, who, new, forked_from=f"{session.id}@{snapshot}")
+
+
+async def runs(
+    site: Site, who: Who, session_id: str, *, before: str = "", limit: int = 50
+) -> list[QueuedRun]:
+    session = await allowed(site, who, session_id)
+    return await Runs(site.rows).page(session_ids=[session.id], before=before, limit=limit)
+
+
+async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
+    """A run of a session that somebody may see."""
+    found = await Runs(site.rows).get(run_id)
+    try:
+        await allowed(site, who, found.session_id)
+    except NotFound:
+        raise NotFound(f"There is no run {run_id[:80]}.") from None
+    return found
+
+
+def _check_fits(session: Session, asked: Input) -> None:
+    """Refuse what could not be done anyhow."""
+    if session.state == "ended":
+        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+    if isinstance(asked, WAITS_FOR_SOMEBODY) and session.state != "waiting":
+        raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
+    if isinstance(asked, Undo) and session.state in BUSY:
+        raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
+    if isinstance(asked, Resume) and session.state != "paused":
+        raise Conflict(f"The session {session.id} is not paused; it is {session.state}.")
+
+
+async def _shown(site: Site, found: Sequence[Session]) -> list[Shown]:
+    heads = await asyncio.gather(*(site.log.head(session.id) for session in found))
+    waiting = [session.id for session in found if session.state == "queued"]
+    places: dict[str, int] = {}
+    if waiting:
+        queued = await Runs(site.rows).page(
+            session_ids=waiting, states=["queued"], preparing=True, limit=1000
+        )
+        by_run = await Runs(site.rows).places([each.id for each in queued])
+        places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
+    return [Shown(session, head, places.get(session.id)) for session, head in zip(found, heads, strict=True)]

@@ -1,0 +1,237 @@
+"""What can be asked of a live session, besides inputs: its files, snapshots, commands and terminals.
+
+A request is plain data and names the type of its answer. Those that change
+something say so; a session that has ended answers only the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from hutch.jail.background import Listed
+from hutch.workspace.edit.edited import Edited
+from hutch.workspace.files.files import Status
+from hutch.workspace.files.listing import Page
+from hutch.workspace.files.ranges import Bytes
+from hutch.workspace.search import Found, Grep, Paths
+from hutch.workspace.snapshots.compare import Change
+from hutch.workspace.snapshots.storage import Snapshot
+from hutch.workspace.values import FileChange
+
+T = TypeVar("T")
+
+
+class Request(Generic[T]):
+    """What is wanted; the type parameter is what is answered."""
+
+    __slots__ = ()
+    changes: ClassVar[bool] = False
+
+
+class Changing(Request[T]):
+    """One that changes something."""
+
+    __slots__ = ()
+    changes: ClassVar[bool] = True
+
+
+# --- files ---
+
+
+@dataclass(frozen=True, slots=True)
+class ListFiles(Request[Page]):
+    path: str = ""
+    recursive: bool = False
+    ignores: bool = True
+    cursor: str | None = None
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StatFile(Request[Status]):
+    path: str
+    hashed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile(Request[Bytes]):
+    path: str
+    start: int = 0
+    length: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile(Changing[FileChange]):
+    path: str
+    data: bytes
+    if_hash: str | None = None  # only if it still has that hash
+    create: bool = False  # only if it does not exist
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory(Changing[Sequence[FileChange]]):
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFile(Changing[Sequence[FileChange]]):
+    path: str
+    to: str
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile(Changing[Sequence[FileChange]]):
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditFile(Changing[Edited]):
+    path: str
+    edits: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPatch(Changing[Edited]):
+    patch: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFiles(Request[Found]):
+    wanted: Grep
+
+
+@dataclass(frozen=True, slots=True)
+class FindFiles(Request[Paths]):
+    pattern: str
+    path: str = ""
+    limit: int = 200
+
+
+# --- snapshots ---
+
+
+@dataclass(frozen=True, slots=True)
+class ListSnapshots(Request[Sequence[Snapshot]]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot(Changing[Snapshot]):
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSnapshot(Changing[Snapshot]):
+    """Answers with the snapshot of what was there before."""
+
+    number: int
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs between two snapshots."""
+
+    old: int
+    new: int
+    files: Sequence[Change]
+    patch: bytes
+    cut: bool  # the patch was too long and is not whole
+
+
+@dataclass(frozen=True, slots=True)
+class Diff(Request[Difference]):
+    """Between two snapshots; without them, from the session's first to now."""
+
+    old: int | None = None
+    new: int | None = None
+    path: str = ""
+
+
+# --- commands ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """A command that has ended, or goes on in the background under `id`."""
+
+    exit_code: int | None
+    signal: int | None
+    stdout: str
+    stderr: str
+    timed_out: bool
+    running: bool
+    id: str | None
+    cwd: str
+    truncated: bool
+    duration_s: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand(Changing[CommandResult]):
+    command: str
+    shell: str = "main"
+    timeout_s: float | None = None
+    yield_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListCommands(Request[Sequence[Listed]]):
+    """Those in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutput:
+    """What a command in the background has printed from one place to another."""
+
+    text: str
+    start: int
+    end: int
+    running: bool
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCommand(Request[CommandOutput]):
+    id: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SignalCommand(Changing[None]):
+    id: str
+    signal: int = 15
+
+
+# --- terminals ---
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalState:
+    """One terminal of a session."""
+
+    id: str
+    columns: int
+    rows: int
+    viewers: int
+    seq: int  # bytes printed so far
+    ended: bool
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTerminal(Changing[TerminalState]):
+    columns: int = 80
+    rows: int = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ListTerminals(Request[Sequence[TerminalState]]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTerminal(Changing[None]):
+    id: str
