@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
 
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
@@ -86,11 +87,15 @@ class Listening:
     token: str
 
     @asynccontextmanager
-    async def client(self, mode: str = MODERN) -> AsyncIterator[Client]:
+    async def client(self, mode: str = MODERN, name: str = "test") -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
-            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
+            Client(
+                streamable_http_client(self.url, http_client=http),
+                mode=mode,
+                client_info=Implementation(name=name, version="1"),
+            ) as client,
         ):
             yield client
 

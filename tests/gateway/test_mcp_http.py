@@ -48,6 +48,65 @@ async def test_clients_share_one_shell_and_one_directory(
     assert (shared_place.work / "kept").read_text() == "x\n" * 20
 
 
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_no_client_overwrites_what_another_has_changed_and_it_has_not_seen(
+    shared: Listening, shared_place: Place, mode: str
+) -> None:
+    file = shared_place.work / "notes.txt"
+    file.write_text("one\n")
+    async with shared.client(mode, name="one") as one, shared.client(mode, name="other") as other:
+        assert not (await one.call_tool("read_file", {"path": "notes.txt"})).is_error
+        assert not (await other.call_tool("read_file", {"path": "notes.txt"})).is_error
+        edits = [{"old": "one", "new": "precious"}]
+        assert not (await other.call_tool("edit_file", {"path": "notes.txt", "edits": edits})).is_error
+        refused = await one.call_tool("write_file", {"path": "notes.txt", "content": "two\n"})
+        assert refused.is_error and "was changed by something else since you saw it" in text_of(refused)
+        assert file.read_text() == "precious\n"
+        assert not (await other.call_tool("write_file", {"path": "notes.txt", "content": "3\n"})).is_error
+
+
+async def test_a_client_of_the_older_protocol_that_vanishes_leaves_nothing(
+    shared: Listening, shared_place: Place
+) -> None:
+    file = shared_place.work / "begun"
+    command = "touch begun; until test -e go; do sleep 0.05; done; sleep 0.4321; touch ended; rm begun go"
+    call = {"name": "bash", "arguments": {"command": command, "timeout_s": 500}}
+    headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
+    http = httpx2.AsyncClient(headers=headers, timeout=60)
+    opened = await http.post(shared.url, json=INITIALIZE)
+    session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+    calling = asyncio.create_task(
+        http.post(
+            shared.url,
+            json={"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+            headers=session,
+        )
+    )
+    await asyncio.to_thread(eventually, file.exists)
+    calling.cancel()
+    await http.aclose()  # nothing is said: it is as if it had been killed
+    # A lost connection is no cancelling in that protocol: the call goes on to its end, and is over then.
+    (shared_place.work / "go").touch()
+    async with shared.client(MODERN) as client:
+        said = await client.call_tool("bash", {"command": "ls ended begun", "timeout_s": 60})
+    assert said.structured_content["stdout"] == "ended\n"
+    assert not runs("0.4321")
+
+
+async def test_a_session_that_its_client_ends_ends_its_command(shared: Listening) -> None:
+    headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
+    call = {"name": "bash", "arguments": {"command": "sleep 4321.7", "timeout_s": 500}}
+    request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        opened = await http.post(shared.url, json=INITIALIZE)
+        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        calling = asyncio.create_task(http.post(shared.url, json=request, headers=session))
+        await asyncio.to_thread(eventually, lambda: runs("4321.7"))
+        assert (await http.delete(shared.url, headers=session)).status_code == 200
+        await asyncio.to_thread(eventually, lambda: not runs("4321.7"))
+        await calling
+
+
 async def test_a_client_that_leaves_ends_its_command(shared: Listening) -> None:
     async with shared.client(MODERN) as client:
         calling = asyncio.create_task(client.call_tool("bash", {"command": "sleep 4321.5", "timeout_s": 500}))

@@ -31,6 +31,7 @@ from hutch.store.seam import EventLog
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
 COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change
+MOST_CALLERS = 256  # of whom it is known what they have read
 CANCELLED = "It was cancelled by the caller."
 FAILED = "It failed in a way that Hutch did not expect; the server's log says where."
 
@@ -45,14 +46,15 @@ class Tools:
     log: EventLog
     clean: Callable[[str], str]
     told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
+    _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, who called last at the end
     _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
     _made: int = 0
     _snapshot: int = 0
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def call(self, name: str, arguments: Mapping[str, Any], *, caller: str = "") -> ToolResult:
         """Use a tool; whatever is wrong with the call is a result too. Who leaves ends what was begun."""
         # In a task of its own: callers may be cancelled over and over, and what ends a command waits for it.
-        task = asyncio.create_task(self._call(name, arguments))
+        task = asyncio.create_task(self._call(name, arguments, self._context(caller)))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         try:
@@ -79,7 +81,15 @@ class Tools:
             kept, reason = [], self._text(f"No last snapshot was taken: {error}")
         await self._write(*kept, SessionEnded(outcome="done", reason=reason))
 
-    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    def _context(self, caller: str) -> Context:
+        """The same for all, but for the files that they have seen: what one has read, others may not know."""
+        context = self._contexts.pop(caller, None) or replace(self.context, read={})
+        self._contexts[caller] = context
+        if len(self._contexts) > MOST_CALLERS:
+            del self._contexts[next(iter(self._contexts))]
+        return context
+
+    async def _call(self, name: str, arguments: Mapping[str, Any], context: Context) -> ToolResult:
         self._made += 1
         call_id, began, text = f"call_{self._made}", time.monotonic(), json.dumps(arguments)
         await self._write(
@@ -87,7 +97,7 @@ class Tools:
         )
         result = ToolResult(FAILED, ok=False)
         try:
-            result = await self._use(name, text)
+            result = await self._use(name, text, context)
         except asyncio.CancelledError:
             result = ToolResult(CANCELLED, ok=False)
             raise
@@ -96,10 +106,10 @@ class Tools:
             result = await _to_the_end(self._settle(name, call_id, result, duration_s))
         return result
 
-    async def _use(self, name: str, text: str) -> ToolResult:
+    async def _use(self, name: str, text: str, context: Context) -> ToolResult:
         given = self.toolbox.parse(name, text)
         if isinstance(given, Arguments):
-            given = await self._undoable(name) or await self.toolbox.use(name, given, self.context)
+            given = await self._undoable(name) or await self.toolbox.use(name, given, context)
         elif not given.data:
             given = replace(given, data={"error": "bad_request"})
         return given

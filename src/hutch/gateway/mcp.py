@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -50,8 +51,8 @@ def make_server(tools: Tools) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=listed)
 
-    async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
-        result = await tools.call(params.name, params.arguments or {})
+    async def call_tool(request: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        result = await tools.call(params.name, params.arguments or {}, caller=_caller(request))
         return CallToolResult(
             content=[TextContent(type="text", text=result.text)],
             structured_content=dict(result.data),
@@ -65,6 +66,15 @@ def make_server(tools: Tools) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def _caller(request: ServerRequestContext[Any]) -> str:
+    """Who calls: by the session of the older protocol, and without one by the name that it gives itself."""
+    headers = request.request.headers if request.request is not None else {}
+    if session := headers.get(MCP_SESSION_ID_HEADER):
+        return f"session {session}"
+    given = request.session.client_params
+    return f"client {given.client_info.name} {given.client_info.version}" if given else ""
 
 
 async def serve_stream(tools: Tools, coming: AsyncIterator[bytes], write: Write) -> None:

@@ -51,8 +51,8 @@ class Bash:
         """Where all of an output is that is too long to be told; there it is as it came."""
         if len(output) <= SHOWN_LETTERS:
             return ""
-        context.outputs += 1
-        return await keep(context.jail, f"/tmp/hutch-output-{context.outputs % KEPT_OUTPUTS}.txt", output)
+        number = next(context.outputs) % KEPT_OUTPUTS
+        return await keep(context.jail, f"/tmp/hutch-output-{number}.txt", output)
 
 
 class Printed(NamedTuple):

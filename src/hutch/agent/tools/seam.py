@@ -4,8 +4,9 @@ The same tools serve the agent and any client of the MCP server. A result is tex
 for the model and, beside it, the same as data for programs.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -46,7 +47,7 @@ class Context:
     test_command: str | None = None  # found by looking when not set
     ask: Ask | None = None  # None when nobody is there to answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
-    outputs: int = 0  # that were too long to be told
+    outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
     clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
 
 
