@@ -168,6 +168,20 @@ async def test_searches_are_short_and_say_how_to_narrow(tmp_path: Path) -> None:
     assert near.text == "src/f1.py\n     1- needle\n     2: hay"
 
 
+async def test_letters_are_found_in_files_that_are_not_utf_8(tmp_path: Path) -> None:
+    files = {"old.txt": "un caf\u00e9 noir\n".encode("latin-1"), "new.txt": "th\u00e9\n".encode()}
+    async with open_desk(tmp_path, files) as desk:
+        old = await desk.use("grep", pattern="CAF\u00c9", ignore_case=True)
+        counted = await desk.use("grep", pattern="caf\u00e9", output="count")
+        new = await desk.use("grep", pattern="th\u00e9")
+        neither = await desk.use("grep", pattern="ni\u00f1o")
+    note = "(as UTF-8 no file has it; these were read as Latin-1)"
+    assert old.text == f"old.txt\n     1: un caf\u00e9 noir\n{note}"
+    assert counted.data["counts"] == {"old.txt": 1}
+    assert new.text == "new.txt\n     1: th\u00e9"
+    assert neither.text.startswith("No match.")
+
+
 async def test_names_that_are_no_text_are_shown_escaped_and_can_be_told_back(tmp_path: Path) -> None:
     make = "mkdir \"$(printf 'b\\377d')\"; printf 'needle\\n' > \"$(printf 'b\\377d/caf\\351')\"; cd b*"
     name = r"b\xffd/caf\xe9"

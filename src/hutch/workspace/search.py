@@ -65,6 +65,7 @@ class Found:
     paths: list[str] = field(default_factory=list)  # for files
     total: int = 0  # of matching lines, or of files
     cut: bool = False
+    latin1: bool = False  # by reading files as that: as UTF-8 none has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,21 @@ class Paths:
 
 
 async def grep(jail: Jail, wanted: Grep, *, ignore: Sequence[str] = ()) -> Found:
-    """Look for a regular expression in the files below a path."""
+    """Look for a regular expression in the files below a path.
+
+    A letter that is not ASCII has other bytes in files that are not UTF-8. If none has it as UTF-8, it is
+    looked for once more as Western files of old have it.
+    """
+    found = await _grep(jail, wanted, ignore)
+    if found.total or wanted.pattern.isascii():
+        return found
+    return replace(await _grep(jail, wanted, ignore, "--encoding=latin1"), latin1=True)
+
+
+async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], *more: str) -> Found:
     if wanted.limit < 1 or not 0 <= wanted.context <= MOST_CONTEXT:
         raise BadRequest(f"limit must be at least 1, and context between 0 and {MOST_CONTEXT} lines.")
-    argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--engine=auto", "--crlf"]
+    argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--engine=auto", "--crlf", *more]
     argv += ["--ignore-case"] if wanted.ignore_case else []
     argv += ["--multiline", "--multiline-dotall"] if wanted.multiline else []
     argv += [f"--glob={wanted.glob}"] if wanted.glob else []

@@ -76,6 +76,8 @@ def _text(found: Found, given: GrepArguments) -> str:
             for path, lines in groupby(found.lines, key=lambda line: line.path)
         ),
     ]
+    if found.latin1:
+        shown.append("(as UTF-8 no file has it; these were read as Latin-1)")
     if found.cut:
         shown.append(
             f"({found.total:,} in all; the first {given.limit} are shown. Narrow it, or raise limit.)"
