@@ -143,7 +143,7 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
 async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
     async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        bench.inbox.append("Mind the tests.")
+        bench.inbox.append(Said("Mind the tests."))
         await begin(bench, "run_1", "Go.")
         log = [entry.event for entry in await entries(bench.log, bench.session_id)]
     assert events.MessageSent(author="user", text="Mind the tests.") in log
@@ -227,7 +227,7 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         if "One more thing." in str(request.messages):
             return Said("That too.")
-        bench.inbox.append("One more thing.")
+        bench.inbox.append(Said("One more thing."))
         return Said(calls=(call("finish", title="Done"),))
 
     async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:

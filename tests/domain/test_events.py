@@ -31,7 +31,7 @@ EXAMPLES: dict[str, tuple[Event, bytes]] = {
     ),
     "message.sent": (
         MessageSent(author="user", text='say "hé"\n'),
-        '{"author":"user","text":"say \\"hé\\"\\n","type":"message.sent","v":1}'.encode(),
+        '{"author":"user","by":"","input":0,"text":"say \\"hé\\"\\n","type":"message.sent","v":1}'.encode(),
     ),
     "command.started": (
         CommandStarted(shell="main", command="make test", cwd="/workspace"),

@@ -41,6 +41,15 @@ GO_ON = "Go on with the task, or call finish when it is done."
 RESUMED = "I was stopped and started again. The shell is a new one, and no command runs in the background."
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody said while the agent worked."""
+
+    text: str
+    by: str = ""
+    input: int = 0  # the input that it came with
+
+
 @dataclass(slots=True)
 class Run:
     """What a run needs, and what it knows so far."""
@@ -58,7 +67,8 @@ class Run:
     conversation: Conversation = field(default_factory=Conversation)
     spent: Spent = field(default_factory=Spent)
     told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
-    inbox: list[str] = field(default_factory=list)  # what people said meanwhile
+    inbox: list[Said] = field(default_factory=list)  # what people said meanwhile
+    leaves_open: Callable[[], bool] = lambda: False  # whether who is cancelled now will go on later
     verify: Verify | None = None  # the last word, when the tests were not run since the last change
     verdict: Report | None = None  # what the last word was
     snapshot: int = 0  # the one before it all
@@ -82,6 +92,8 @@ class Run:
         except HutchError as error:
             outcome, reason = "failed", str(error)
         except asyncio.CancelledError:
+            if self.leaves_open():
+                raise
             await asyncio.shield(asyncio.ensure_future(self._end("cancelled", "It was cancelled.")))
             raise
         except Exception as error:
@@ -188,7 +200,11 @@ class Run:
         said, self.inbox[:] = list(self.inbox), []
         if said:
             self.using.guard.changed()
-            await self._write(*(MessageSent(author="user", text=self.redactor.clean(text)) for text in said))
+            await self._write(*(self._heard(each) for each in said))
+
+    def _heard(self, said: Said) -> MessageSent:
+        text = self.redactor.clean(said.text)
+        return MessageSent(author="user", text=text, by=said.by, input=said.input)
 
     async def _write(self, *events: Event) -> None:
         """Into the log, and from there into the conversation."""

@@ -77,6 +77,8 @@ class MessageSent(Event):
     type: Literal["message.sent"] = "message.sent"
     author: Literal["user", "agent", "hutch"]
     text: str
+    by: str = ""
+    input: int = 0
 
 
 class SessionEnded(Event):

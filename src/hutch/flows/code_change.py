@@ -12,7 +12,7 @@ from hutch.agent.asking import OnDelta
 from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.conversation import Conversation
 from hutch.agent.limits import RunLimits, Spent, spent_before
-from hutch.agent.loop import Run
+from hutch.agent.loop import Run, Said
 from hutch.agent.persona import Persona
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.run_tests import run as run_tests
@@ -54,7 +54,8 @@ class Bench:
     on_event: OnEvent = lambda event: None
     tests: RanTests | None = None  # the last run of them
     told: list[Event] = field(default_factory=list)  # what the jail tells, for the log
-    inbox: list[str] = field(default_factory=list)  # what people say meanwhile
+    inbox: list[Said] = field(default_factory=list)  # what people say meanwhile
+    leaves_open: Callable[[], bool] = lambda: False  # whether a run that is cancelled now goes on later
 
     async def append(self, events: Sequence[Event]) -> int:
         """Write events, then tell them; the number of the last one."""
@@ -168,6 +169,7 @@ async def _work(
         spent=spent,
         told=bench.told,
         inbox=bench.inbox,
+        leaves_open=bench.leaves_open,
         verify=lambda: _verified(bench, run_id, first),
         snapshot=first.id,
         resumed=resumed,
