@@ -5,8 +5,9 @@ written down, and a worker does it when there is room.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -23,7 +24,7 @@ from hutch.domain.inputs import (
 )
 from hutch.domain.session import UNBOUND, Bounds, GivenInput, QueuedRun, Session, SessionState
 from hutch.domain.user import Who
-from hutch.flows.access import Action, check
+from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
 from hutch.sessions.requests import TakeSnapshot
 from hutch.store.inputs import Inputs, add_input
@@ -34,6 +35,9 @@ from hutch.store.shares import Shares
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
+
+T = TypeVar("T")
+Also = Callable[[Connection, T], None]  # what is written in the transaction in which something comes to be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,10 @@ class Shown:
 
 async def allowed(site: Site, who: Who, session_id: str, action: Action = "read") -> Session:
     """The session, if somebody may do this with it; to who may not see it, it does not exist."""
-    session = await Sessions(site.rows).get(session_id)
+    try:
+        session = await Sessions(site.rows).get(session_id)
+    except NotFound:  # in the words in which one is told that is not for the caller
+        raise no_session(session_id) from None
     role = None
     if not who.is_owner and session.owner != who.user.id:
         role = await Shares(site.rows).role(session_id, who.user.id)
@@ -72,7 +79,9 @@ async def allowed(site: Site, who: Who, session_id: str, action: Action = "read"
     return session
 
 
-async def create(site: Site, who: Who, new: NewSession, *, forked_from: str = "") -> Session:
+async def create(
+    site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[Session] | None = None
+) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     who.need("write")
     now = now_ms()
@@ -111,6 +120,8 @@ async def create(site: Site, who: Who, new: NewSession, *, forked_from: str = ""
     def add(connection: Connection) -> None:
         add_session(connection, session)
         add_run(connection, run)
+        if also:
+            also(connection, session)
 
     await site.rows.change(add)
     await site.host.input(session.id)
@@ -139,7 +150,9 @@ async def page(
     return await _shown(site, found)
 
 
-async def give(site: Site, who: Who, session_id: str, asked: Input) -> GivenInput:
+async def give(
+    site: Site, who: Who, session_id: str, asked: Input, *, also: Also[GivenInput] | None = None
+) -> GivenInput:
     """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
     session = await allowed(site, who, session_id, "input")
     _check_fits(session, asked)
@@ -149,19 +162,31 @@ async def give(site: Site, who: Who, session_id: str, asked: Input) -> GivenInpu
         now = find_session(connection, session.id)
         if now is None or now.state == "ended":
             raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
-        return add_input(connection, session.id, who.user.id, body)
+        given = add_input(connection, session.id, who.user.id, body)
+        if also:
+            also(connection, given)
+        return given
 
     given = await site.rows.change(add)
     await site.host.input(session.id)
     return given
 
 
-async def inputs(site: Site, who: Who, session_id: str, *, after: int = 0) -> list[GivenInput]:
+async def inputs(
+    site: Site, who: Who, session_id: str, *, after: int = 0, limit: int = 1000
+) -> list[GivenInput]:
     session = await allowed(site, who, session_id)
-    return await Inputs(site.rows).page(session.id, after=after)
+    return await Inputs(site.rows).page(session.id, after=after, limit=limit)
 
 
-async def fork(site: Site, who: Who, session_id: str, *, snapshot: int | None = None) -> Session:
+async def fork(
+    site: Site,
+    who: Who,
+    session_id: str,
+    *,
+    snapshot: int | None = None,
+    also: Also[Session] | None = None,
+) -> Session:
     """A new session that begins with the files of this one, as they are or were."""
     session = await allowed(site, who, session_id)
     if not session.workspace_id:
@@ -181,7 +206,7 @@ async def fork(site: Site, who: Who, session_id: str, *, snapshot: int | None = 
         limits=session.limits,
         deliver=session.deliver,
     )
-    return await create(site, who, new, forked_from=f"{session.id}@{snapshot}")
+    return await create(site, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
 
 
 async def runs(
