@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hutch.agent.asking import as_read_back
 from hutch.agent.conversation import Conversation
+from hutch.agent.loop import Heard
 from hutch.domain import events
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
@@ -104,7 +105,7 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
 
     model = Wise(think)
     async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
-        bench.inbox.append(Said("Mind the gap."))
+        bench.inbox.append(Heard("Mind the gap."))
         worked = await begin(bench, "run_1", "Go.")
         log = await entries(bench.log, bench.session_id)
     assert (worked.ended.outcome, len(model.seen)) == ("done", 51)
@@ -140,7 +141,7 @@ async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files
     model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
     wishes = Wishes({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
     async with open_bench(tmp_path, wishes) as bench:
-        bench.inbox.append(Said("Use tabs."))
+        bench.inbox.append(Heard("Use tabs."))
         worked = await begin(bench, "run_1", "The task itself.")
         log = await entries(bench.log, bench.session_id)
     assert worked.ended.outcome == "done"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.limits import RunLimits
+from hutch.agent.loop import Heard
 from hutch.domain import events
 from hutch.flows.code_change import begin, go_on
 from hutch.llm.seam import Request
@@ -143,7 +144,7 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
 async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
     async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        bench.inbox.append(Said("Mind the tests."))
+        bench.inbox.append(Heard("Mind the tests."))
         await begin(bench, "run_1", "Go.")
         log = [entry.event for entry in await entries(bench.log, bench.session_id)]
     assert events.MessageSent(author="user", text="Mind the tests.") in log
@@ -227,7 +228,7 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         if "One more thing." in str(request.messages):
             return Said("That too.")
-        bench.inbox.append(Said("One more thing."))
+        bench.inbox.append(Heard("One more thing."))
         return Said(calls=(call("finish", title="Done"),))
 
     async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:

@@ -100,7 +100,10 @@ def test_a_known_type_with_a_new_meaning_is_carried_through() -> None:
 
 
 def test_new_fields_of_a_known_type_survive_a_round_trip() -> None:
-    payload = b'{"author":"user","mood":{"a":1,"b":[true,null]},"text":"hi","type":"message.sent","v":1}'
+    payload = (
+        b'{"author":"user","by":"","input":0,"mood":{"a":1,"b":[true,null]},"text":"hi",'
+        b'"type":"message.sent","v":1}'
+    )
     assert to_json(from_json(payload, "message.sent")) == payload
 
 

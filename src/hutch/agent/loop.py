@@ -42,7 +42,7 @@ RESUMED = "I was stopped and started again. The shell is a new one, and no comma
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Heard:
     """What somebody said while the agent worked."""
 
     text: str
@@ -67,7 +67,7 @@ class Run:
     conversation: Conversation = field(default_factory=Conversation)
     spent: Spent = field(default_factory=Spent)
     told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
-    inbox: list[Said] = field(default_factory=list)  # what people said meanwhile
+    inbox: list[Heard] = field(default_factory=list)  # what people said meanwhile
     leaves_open: Callable[[], bool] = lambda: False  # whether who is cancelled now will go on later
     verify: Verify | None = None  # the last word, when the tests were not run since the last change
     verdict: Report | None = None  # what the last word was
@@ -202,7 +202,7 @@ class Run:
             self.using.guard.changed()
             await self._write(*(self._heard(each) for each in said))
 
-    def _heard(self, said: Said) -> MessageSent:
+    def _heard(self, said: Heard) -> MessageSent:
         text = self.redactor.clean(said.text)
         return MessageSent(author="user", text=text, by=said.by, input=said.input)
 

@@ -12,7 +12,7 @@ from hutch.agent.asking import OnDelta
 from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.conversation import Conversation
 from hutch.agent.limits import RunLimits, Spent, spent_before
-from hutch.agent.loop import Run, Said
+from hutch.agent.loop import Heard, Run
 from hutch.agent.persona import Persona
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.run_tests import run as run_tests
@@ -54,7 +54,7 @@ class Bench:
     on_event: OnEvent = lambda event: None
     tests: RanTests | None = None  # the last run of them
     told: list[Event] = field(default_factory=list)  # what the jail tells, for the log
-    inbox: list[Said] = field(default_factory=list)  # what people say meanwhile
+    inbox: list[Heard] = field(default_factory=list)  # what people say meanwhile
     leaves_open: Callable[[], bool] = lambda: False  # whether a run that is cancelled now goes on later
 
     async def append(self, events: Sequence[Event]) -> int:
