@@ -25,7 +25,7 @@ async def event_log(paths: Paths) -> AsyncIterator[EventLog]:
 @contextmanager
 def only_server(paths: Paths) -> Iterator[None]:
     """Refuse to be the second server on one data directory."""
-    with hold(paths.data / "server.lock", holder="Hutch server"):
+    with hold(paths.server_lock, holder="Hutch server"):
         yield
 
 

@@ -26,7 +26,7 @@ from hutch.settings.kinds import (
     Texts,
 )
 from hutch.settings.repository import May
-from hutch.settings.serving import Oidc, Server
+from hutch.settings.serving import Oidc, Server, Telemetry
 
 
 class Log(Section):
@@ -199,6 +199,7 @@ class Settings(BaseSettings):
     workspace: Workspace = Workspace()
     server: Server = Server()
     oidc: Oidc = Oidc()
+    telemetry: Telemetry = Telemetry()
 
     @classmethod
     def settings_customise_sources(

@@ -66,6 +66,24 @@ class Paths:
     def vault_keys(self) -> Path:
         return self.keys / "vault.keys"
 
+    @property
+    def server_lock(self) -> Path:
+        return self.data / "server.lock"
+
+    @property
+    def server_file(self) -> Path:
+        """Where the server listens that runs now."""
+        return self.data / "server.json"
+
+    @property
+    def local_token(self) -> Path:
+        """By which commands of the user who runs the server speak with it."""
+        return self.keys / "local.token"
+
+    @property
+    def server_log(self) -> Path:
+        return self.state / "server.log"
+
 
 def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
     """Where things are kept, without a look at any settings: it also works when these are wrong."""

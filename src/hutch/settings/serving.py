@@ -58,6 +58,22 @@ class Server(Section):
         le=10_000_000,
         description="Requests of one caller. Who shows no valid token or cookie is counted by address.",
     )
+    shutdown_s: Annotated[Count, May.NEVER] = Field(
+        20, ge=1, le=3600, description="Seconds that an orderly end may take before it is cut short."
+    )
+    metrics_open: Annotated[bool, May.NEVER] = Field(
+        False,
+        description="Whether anybody may read `/metrics`; else this machine, and owners by their token.",
+    )
+
+
+class Telemetry(Section):
+    """Where traces are sent."""
+
+    otlp_endpoint: Annotated[Address | None, May.NEVER] = Field(
+        None,
+        description="A collector that speaks OTLP over HTTP: `http://127.0.0.1:4318`. No traces when not set.",
+    )
 
 
 class Oidc(Section):
