@@ -285,3 +285,23 @@ def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> No
     structlog.get_logger("hutch.test").info("e")
     out, err = capsys.readouterr()
     assert (out, json.loads(err)["event"]) == ("", "e")
+
+
+def test_lines_also_go_to_a_file_for_its_owner_alone(tmp_path: Path) -> None:
+    written, file = Written(), tmp_path / "state" / "server.log"
+    logs.configure("info", "human", written, Redactor([SECRET]), file=file)
+    structlog.get_logger("hutch").info("server.started", note=SECRET)
+    (line,) = [json.loads(line) for line in file.read_text().splitlines()]
+    assert (line["event"], line["level"]) == ("server.started", "info")
+    assert SECRET not in file.read_text() + written.getvalue()
+    assert "server.started" in written.getvalue()
+    assert file.stat().st_mode & 0o777 == 0o600
+    logs.configure("info", "json", written)
+
+
+def test_lines_go_to_a_file_alone_when_nobody_reads_the_stream(tmp_path: Path) -> None:
+    written, file = Written(), tmp_path / "server.log"
+    logs.configure("info", "human", written, file=file, file_only=True)
+    structlog.get_logger("hutch").warning("alone")
+    assert (written.getvalue(), json.loads(file.read_text())["event"]) == ("", "alone")
+    logs.configure("info", "json", written)

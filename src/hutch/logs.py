@@ -12,12 +12,15 @@ string, and no string can start a new line or steer the terminal.
 
 import json
 import logging
+import os
 import re
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
+from logging.handlers import RotatingFileHandler
 from math import isfinite
+from pathlib import Path
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -30,6 +33,7 @@ Format = Literal["auto", "json", "human"]
 Line = MutableMapping[str, Any]
 
 DEEPEST = 8  # levels of nesting that are written out
+FILE_BYTES, OLDER_FILES = 16 * 1024 * 1024, 3
 PROCESS_TRACE_ID = secrets.token_hex(16)
 
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
@@ -49,34 +53,30 @@ def configure(
     format: Format = "auto",
     stream: TextIO | None = None,
     redactor: Redactor | None = None,
+    *,
+    file: Path | None = None,
+    file_only: bool = False,
 ) -> None:
-    """Send every line, ours and other libraries', to `stream`. The last call counts."""
+    """Send every line, ours and others', to `stream`, and as JSON to `file`; the last call counts."""
     stream = sys.stderr if stream is None else stream
     terminal = stream.isatty()
     human = format == "human" or (format == "auto" and terminal)
     redactor = Redactor() if redactor is None else redactor
 
-    handler = _Handler(stream)
-    handler.setFormatter(
-        ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.ExtraAdder()],
-            processors=[
-                structlog.contextvars.merge_contextvars,
-                structlog.stdlib.add_logger_name,
-                structlog.stdlib.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-                structlog.processors.format_exc_info,
-                ProcessorFormatter.remove_processors_meta,
-                _add_trace_id,
-                _cleaner(redactor),
-                _human(colours=terminal) if human else _json,
-            ],
-        )
-    )
+    handlers: list[logging.Handler] = []
+    if file is None or not file_only:
+        handlers.append(_Apologetic(stream))
+        handlers[0].setFormatter(_formatter(redactor, _human(colours=terminal) if human else _json))
+    if file is not None:
+        handlers.append(_FileHandler(file))
+        handlers[-1].setFormatter(_formatter(redactor, _json))
     root = logging.getLogger()
     for other in root.handlers[:]:
         root.removeHandler(other)
-    root.addHandler(handler)
+        if isinstance(other, _FileHandler):
+            other.close()
+    for handler in handlers:
+        root.addHandler(handler)
     root.setLevel(_OTHERS[level])
     logging.getLogger("hutch").setLevel(level.upper())
     structlog.configure(
@@ -84,6 +84,23 @@ def configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,  # so that the last call counts
+    )
+
+
+def _formatter(redactor: Redactor, render: Callable[[Any, str, Line], str]) -> ProcessorFormatter:
+    return ProcessorFormatter(
+        foreign_pre_chain=[structlog.stdlib.ExtraAdder()],
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            structlog.processors.format_exc_info,
+            ProcessorFormatter.remove_processors_meta,
+            _add_trace_id,
+            _cleaner(redactor),
+            render,
+        ],
     )
 
 
@@ -174,7 +191,7 @@ def _visible(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-class _Handler(logging.StreamHandler[TextIO]):
+class _Apologetic(logging.StreamHandler[Any]):
     """Says in one clean line that a line could not be written; the default prints its raw arguments."""
 
     def handleError(self, record: logging.LogRecord) -> None:
@@ -186,3 +203,18 @@ class _Handler(logging.StreamHandler[TextIO]):
         apology.__dict__.update(where)
         with suppress(Exception):  # the stream itself is gone: there is nobody left to tell
             self.stream.write(self.format(apology) + self.terminator)
+
+
+class _FileHandler(RotatingFileHandler, _Apologetic):
+    """Lines to a file for its owner alone, and to the next when it is full."""
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        super().__init__(file, maxBytes=FILE_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
+
+    def _open(self) -> Any:
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_for_owner)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
