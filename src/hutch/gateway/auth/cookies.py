@@ -1,0 +1,64 @@
+"""The cookie that keeps a browser logged in, and the word that shows it is our own page that speaks.
+
+Under TLS the name begins with `__Host-`, which browsers keep for this very host and for TLS.
+Without TLS it carries the port, since cookies of one machine are shared by all its ports.
+"""
+
+from typing import Any
+
+from fastapi import Response
+
+from hutch.domain.secret import derived
+from hutch.gateway.auth.names import values
+from hutch.store.browsers import ABSOLUTE_MS
+
+CSRF_HEADER = "X-CSRF-Token"
+LONGEST_COOKIE = 4096
+
+
+def is_tls(scope: Any) -> bool:
+    return scope["scheme"] in ("https", "wss")
+
+
+def cookie_name(scope: Any, what: str = "hutch") -> str:
+    if is_tls(scope):
+        return f"__Host-{what}"
+    _, _, port = (scope.get("hutch.host") or "").rpartition(":")
+    return f"{what}_{port}" if port.isdigit() else what
+
+
+def read_cookie(scope: Any, what: str = "hutch") -> str | None:
+    """The value of our cookie; None when there is none, or two of the name."""
+    wanted, found = cookie_name(scope, what), []
+    for header in values(scope["headers"], b"cookie"):
+        for pair in header.split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == wanted and len(value) <= LONGEST_COOKIE:
+                found.append(value)
+    return found[0] if len(found) == 1 else None
+
+
+def set_cookie(
+    response: Response, scope: Any, value: str, *, what: str = "hutch", life_s: int = ABSOLUTE_MS // 1000
+) -> None:
+    # Lax: a link from elsewhere opens the page as the one who is logged in; nothing else is sent along.
+    response.set_cookie(
+        cookie_name(scope, what),
+        value,
+        max_age=life_s,
+        path="/",
+        secure=is_tls(scope),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def clear_cookie(response: Response, scope: Any, what: str = "hutch") -> None:
+    response.delete_cookie(
+        cookie_name(scope, what), path="/", secure=is_tls(scope), httponly=True, samesite="lax"
+    )
+
+
+def csrf_token(secret: str) -> str:
+    """What a page of ours sends along. It follows from the cookie, which no page can read."""
+    return derived(secret, "csrf")

@@ -1,0 +1,111 @@
+"""By which names this server is called, and for whom a proxy asks.
+
+A page of a stranger can point its own name at this machine, and then speak with us as
+if it were ours (DNS rebinding): only names that were given to this server are
+answered. An address is no such name; a page under it is ours.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from hutch.settings.serving import Server
+
+Headers = Sequence[tuple[bytes, bytes]]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What this server is called."""
+
+    hosts: frozenset[str]  # `*.example.org` stands for all under it
+    public: str | None = None  # the origin at which people open it, through a proxy
+    proxies: tuple[Network, ...] = ()
+
+    @classmethod
+    def of(cls, server: Server) -> "Names":
+        hosts = LOOPBACK | set(server.hostnames)
+        public = None
+        if server.public_url:
+            place = urlsplit(server.public_url)
+            public = f"{place.scheme}://{place.netloc.lower()}"
+            hosts |= {place.hostname or ""}
+        if server.host not in ("0.0.0.0", "::"):
+            hosts |= {server.host}
+        return cls(
+            frozenset(hosts), public, tuple(ipaddress.ip_network(each) for each in server.trusted_proxies)
+        )
+
+    def host_of(self, scope: Any) -> str | None:
+        """The Host of a request, if it is one of ours; with its port, as the browser sees it."""
+        given = values(scope["headers"], b"host")
+        found = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+        if found is None:
+            return None
+        name = found[1].strip("[]").lower().rstrip(".")
+        return given[0].lower() if self._is_ours(name, scope) else None
+
+    def scheme_of(self, scope: Any, host: str) -> str:
+        """http or https, as the browser sees it."""
+        plain = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        if self.public and self.public.partition("://")[2] == host:
+            return self.public.partition(":")[0]
+        if self._is_proxy(_peer(scope)):
+            said = values(scope["headers"], b"x-forwarded-proto")
+            if len(said) == 1 and said[0].lower() in ("http", "https"):
+                return said[0].lower()
+        return str(plain)
+
+    def client_of(self, scope: Any) -> str:
+        """Who asks: the nearest address that is not one of our proxies."""
+        address = _peer(scope)
+        forwarded = ",".join(values(scope["headers"], b"x-forwarded-for")).split(",")
+        for hop in reversed([hop.strip() for hop in forwarded if hop.strip()]):
+            if not self._is_proxy(address):
+                break
+            try:
+                address = str(ipaddress.ip_address(hop))
+            except ValueError:
+                break  # whoever wrote this is not to be believed further back
+        return address
+
+    def _is_ours(self, name: str, scope: Any) -> bool:
+        if name in self.hosts:
+            return True
+        if any(each.startswith("*.") and name.endswith(each[1:]) for each in self.hosts):
+            return True
+        server = scope.get("server")
+        try:  # by the very address that the connection came to
+            return bool(server) and ipaddress.ip_address(name) == ipaddress.ip_address(server[0])
+        except ValueError:
+            return False
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(found in network for network in self.proxies)
+
+
+def values(headers: Headers, name: bytes) -> list[str]:
+    """All values that a header has; several are a trick more often than not."""
+    return [value.decode("latin-1") for key, value in headers if key == name]
+
+
+def one(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str | None:
+    """The value of a header; None when there is none, or more than one."""
+    found = [value.decode("latin-1") for key, value in headers if key == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _peer(scope: Any) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""

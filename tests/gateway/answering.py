@@ -1,0 +1,162 @@
+"""An application behind the doors, served by a real uvicorn on a port of its own."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from argon2 import PasswordHasher
+from fastapi import FastAPI, Request, WebSocket
+from fastapi.responses import JSONResponse
+
+from hutch.domain.errors import (
+    Conflict,
+    Denied,
+    HutchError,
+    LimitReached,
+    NotFound,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+from hutch.domain.user import User
+from hutch.flows.passwords import Passwords
+from hutch.flows.users import LOCAL, Accounts
+from hutch.gateway.auth.doors import ALL, Check, Doors
+from hutch.gateway.auth.guard import Guard
+from hutch.gateway.auth.who import Admin, Reader, Writer
+from hutch.settings.serving import Server
+from hutch.store.log import SqlLog, open_log
+
+STATUS = (
+    (Unauthenticated, 401),
+    (Denied, 403),
+    (NotFound, 404),
+    (Conflict, 409),
+    (TooManyRequests, 429),
+    (LimitReached, 413),
+    (Unavailable, 503),
+    (HutchError, 400),
+)
+CHEAP = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)  # so that tests need not wait
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@dataclass
+class Answering:
+    """The server, and what is behind it."""
+
+    url: str
+    port: int
+    log: SqlLog
+    accounts: Accounts
+    guard: Guard
+    app: FastAPI
+    seen: list[Any] = field(default_factory=list)
+
+    def client(self, **options: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=self.url, timeout=30, **options)
+
+    async def token(self, user: User, *scopes: Any, days: int | None = 90) -> str:
+        _, secret = await self.accounts.new_token(
+            user, name="", scopes=frozenset(scopes or ("read",)), days=days, actor=LOCAL
+        )
+        return secret
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@asynccontextmanager
+async def answering(
+    place: Path,
+    *routers: Any,
+    server: Server | None = None,
+    checks: tuple[Check, ...] = ALL,
+    doors: bool = True,
+    state: Any = None,
+    **guarding: Any,
+) -> AsyncIterator[Answering]:
+    """Serve until the block is left. `checks`, `doors` and `guarding` leave protections away."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    settings = server or Server()
+    async with open_log(place / "hutch.db", place / "blobs", place / "keys" / "signing.pem") as log:
+        accounts = Accounts(log, Passwords(CHEAP))
+        guard = Guard(accounts, settings, **guarding)
+        app = FastAPI()
+        app.state.guard = guard
+        for name, value in (state or {}).items():
+            setattr(app.state, name, value)
+        answering = Answering(f"http://127.0.0.1:{port}", port, log, accounts, guard, app)
+        _routes(app, answering)
+        for router in routers:
+            app.include_router(router)
+        app.add_exception_handler(HutchError, _problem)
+        behind: Any = Doors(app, server=settings, buckets=guard.buckets, checks=checks) if doors else app
+        config = uvicorn.Config(
+            behind, log_config=None, lifespan="off", proxy_headers=False, timeout_graceful_shutdown=1
+        )
+        serving = _Server(config)
+        task = asyncio.ensure_future(serving.serve(sockets=[listener]))
+        while not serving.started:  # noqa: ASYNC110  it tells nobody
+            await asyncio.sleep(0.01)
+        try:
+            yield answering
+        finally:
+            serving.should_exit = True
+            await task
+            await guard.close()
+            with contextlib.suppress(OSError):
+                listener.close()
+
+
+def _routes(app: FastAPI, answering: Answering) -> None:
+    @app.get("/api/v1/read")
+    async def read(who: Reader) -> dict[str, Any]:
+        return {"name": who.user.name, "by": who.by}
+
+    @app.post("/api/v1/write")
+    async def write(who: Writer, request: Request) -> dict[str, Any]:
+        answering.seen.append(("write", who.user.name))
+        return {"bytes": len(await request.body())}
+
+    @app.delete("/api/v1/admin")
+    async def admin(who: Admin) -> None:
+        answering.seen.append(("admin", who.user.name))
+
+    @app.get("/api/v1/open", operation_id="look")
+    @app.post("/api/v1/open", operation_id="send")
+    async def open_(request: Request) -> dict[str, Any]:
+        count = 0
+        async for piece in request.stream():
+            count += len(piece)
+        answering.seen.append(("open", count))
+        client = request.client
+        return {"bytes": count, "client": client and client.host, "scheme": request.url.scheme}
+
+    @app.websocket("/api/v1/socket")
+    async def talk(socket: WebSocket, who: Reader) -> None:
+        await socket.accept()
+        answering.seen.append(("socket", who.user.name))
+        await socket.send_text(who.user.name)
+        await socket.close()
+
+
+async def _problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HutchError)
+    status = next(status for kind, status in STATUS if isinstance(error, kind))
+    headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, TooManyRequests) else {}
+    return JSONResponse({"code": error.code, "detail": str(error)}, status, headers)
