@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.domain.events import RunQueued, SessionOpened
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.inputs import (
@@ -26,6 +26,9 @@ from hutch.domain.session import UNBOUND, Bounds, GivenInput, QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.egress.allow_list import parse_pattern
+from hutch.llm.names import parse_model_name
 from hutch.sessions.requests import TakeSnapshot
 from hutch.store.inputs import Inputs, add_input
 from hutch.store.runs import Runs, add_run
@@ -84,6 +87,8 @@ async def create(
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     who.need("write")
+    if not forked_from:
+        _check_new(who, new)
     now = now_ms()
     clean = site.redactor.clean
     session = Session(
@@ -204,7 +209,7 @@ async def fork(
         model=session.model,
         network=session.network,
         limits=session.limits,
-        deliver=session.deliver,
+        deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
     )
     return await create(site, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
 
@@ -224,6 +229,24 @@ async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
     except NotFound:
         raise NotFound(f"There is no run {run_id[:80]}.") from None
     return found
+
+
+def _check_new(who: Who, new: NewSession) -> None:
+    """Refuse at once what no worker could do, or what this user may not have."""
+    for host in new.network:
+        parse_pattern(host)
+    if new.model and parse_model_name(new.model).provider == "scripted" and not who.is_owner:
+        raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
+    if not new.repository:
+        return
+    address = parse_repo_url(new.repository)
+    if address.path is not None and not who.is_owner:
+        raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
+    if address.credentials is not None:
+        raise BadRequest(
+            f"The address of {address} has a password in it, and everybody who sees the session would see "
+            "that. Leave it out, or give an address for ssh."
+        )
 
 
 def _check_fits(session: Session, asked: Input) -> None:
