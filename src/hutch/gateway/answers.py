@@ -1,0 +1,94 @@
+"""Answers in JSON: plain values, models and dataclasses, and lists a page at a time."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+import orjson
+from fastapi import Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+
+MOST_ITEMS = 200
+LARGEST = 2**63 - 1  # of what a database can count
+
+HALF = re.compile("[\ud800-\udfff]")
+
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
+Cursor = Annotated[str, Query(max_length=4096, description="`next` of the page before; empty for the first.")]
+Id = Annotated[str, Field(max_length=80)]
+
+
+class In(BaseModel):
+    """What comes from outside: nothing unknown, no number that is none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Out(BaseModel):
+    """What is answered."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Page(Out, Generic[T]):
+    """A part of a list; ask again with `next` for what follows, until that is null."""
+
+    items: Sequence[T]
+    next: str | None = None
+
+
+def to_json(value: Any) -> bytes:
+    """JSON of whatever there is to tell. Names of files need not be UTF-8: such bytes are told as U+FFFD."""
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:
+        return orjson.dumps(_whole(value))
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(to_json(value), status, headers, "application/json")
+
+
+def page(
+    request: Request,
+    items: Sequence[Any],
+    next: str | int | None,
+    cursor: str = "cursor",
+    **more: Any,
+) -> Response:
+    """A page of a list; the address of the next one is in the header Link too."""
+    headers = {}
+    if next is not None:
+        url = request.url.include_query_params(**{cursor: next})
+        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+    return answer({"items": items, "next": next, **more}, headers=headers)
+
+
+def whole(text: str) -> str:
+    """Text without half characters, which stand for bytes of a name that are no UTF-8."""
+    return text if text.isascii() else HALF.sub("\ufffd", text)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return {**value.__dict__, **(value.__pydantic_extra__ or {})}
+    raise TypeError(f"{type(value).__name__} cannot be told")
+
+
+def _whole(value: Any) -> Any:
+    """The same in plain values, all text whole."""
+    match value:
+        case str():
+            return whole(value)
+        case Mapping():
+            return {whole(str(key)): _whole(inner) for key, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_whole(inner) for inner in value]
+        case BaseModel():
+            return _whole(_plain(value))
+        case _ if is_dataclass(value):
+            return {field.name: _whole(getattr(value, field.name)) for field in fields(value)}
+    return value

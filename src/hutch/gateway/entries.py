@@ -1,0 +1,47 @@
+"""Events at their place in a log, as clients get them: on pages, and as they come."""
+
+from typing import Annotated, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from hutch.domain.events import Entry, ErasedEvent, KnownEvent, to_json
+from hutch.gateway.answers import Out
+
+
+class Erased(Out):
+    """An event whose content was erased."""
+
+    type: str
+    erased: Literal[True]
+    erased_at_ms: int
+    reason: str
+
+
+class OtherEvent(BaseModel):
+    """An event of a newer version than this document."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+
+
+class EntryOut(Out):
+    """An event with its number, its time and its link in the chain."""
+
+    seq: int = Field(ge=1)
+    at_ms: int
+    hash: str = Field(description="The link that this event is in the log's chain of hashes.")
+    event: Annotated[KnownEvent | Erased | OtherEvent, Field(union_mode="left_to_right")]
+
+
+def entry_json(entry: Entry) -> bytes:
+    """An entry as clients get it."""
+    event = entry.event
+    if isinstance(event, ErasedEvent):
+        erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
+        payload = orjson.dumps(erased)
+    else:
+        payload = to_json(event)
+    head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, "event": orjson.Fragment(payload)}
+    return orjson.dumps(head)

@@ -1,0 +1,138 @@
+"""Every error as application/problem+json (RFC 9457), whoever raised it.
+
+What is not one of our families is a bug: the caller hears the trace id and nothing
+else, the log has the rest under the same id.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from hutch.domain.errors import HutchError, LimitReached, TooManyRequests, Unauthenticated
+from hutch.domain.redaction import Redactor
+from hutch.gateway.answers import to_json
+from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
+from hutch.logs import current_trace_id
+
+MEDIA_TYPE = "application/problem+json"
+MOST_ERRORS = 50
+LONGEST_PLACE = 200
+
+logger = structlog.get_logger()
+
+
+class FieldError(BaseModel):
+    """One thing that is wrong with a request."""
+
+    at: str = Field(description="Where: `body.limits.turns`, `query.limit`.")
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong. Programs match on `code`, people read `detail`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Not Found",
+                    "status": 404,
+                    "code": "not_found",
+                    "detail": "There is no session 'ses_01jd2m4c9k7w6t0q8n5x3vbaeh'.",
+                    "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+                }
+            ]
+        }
+    )
+
+    type: str = Field("about:blank", description="Always `about:blank`; `code` says what it is.")
+    title: str = Field(description="The name of the status.")
+    status: int
+    code: str = Field(description="A stable name for programs; see docs/errors.md.")
+    detail: str = Field(description="For people: the thing, the value, and the way out.")
+    trace_id: str | None = Field(None, description="Names this request in the server's log.")
+    errors: list[FieldError] | None = Field(None, description="With `invalid`: each field that is wrong.")
+    limit: str | None = Field(None, description="With `limit_reached`: the limit's name.")
+    retry_after_s: int | None = Field(None, description="With `too_many_requests`: when it works again.")
+
+
+def problem(told: Told, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
+    """An answer that tells what went wrong."""
+    body = {
+        "type": "about:blank",
+        "title": told.title,
+        "status": told.status,
+        "code": told.code,
+        "detail": detail,
+        "trace_id": current_trace_id(),
+        **more,
+    }
+    return Response(to_json(body), told.status, dict(headers or {}), MEDIA_TYPE)
+
+
+def tell(error: HutchError, redactor: Redactor) -> Response:
+    """An error of ours; its message is for the caller, and holds no secret."""
+    how = told(error)
+    if how is INTERNAL:
+        return tell_bug(error)
+    headers: dict[str, str] = {}
+    more: dict[str, Any] = {}
+    if isinstance(error, LimitReached):
+        more["limit"] = error.limit
+    if isinstance(error, TooManyRequests):
+        more["retry_after_s"] = error.retry_after_s
+        headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RangeNotSatisfiable):
+        headers["Content-Range"] = f"bytes */{error.size}"
+    return problem(how, redactor.clean(str(error)), headers=headers, **more)
+
+
+def tell_bug(error: Exception) -> Response:
+    """Something that must not happen."""
+    logger.error("request.failed", exc_info=error)
+    detail = "Something went wrong in the server. Its log says more under this trace id."
+    return problem(INTERNAL, detail)
+
+
+def handle_problems(app: FastAPI, redactor: Redactor) -> None:
+    """Let an application answer every error with a problem."""
+
+    async def ours(request: Request, error: Exception) -> Response:
+        return tell(error, redactor) if isinstance(error, HutchError) else tell_bug(error)
+
+    async def http(request: Request, error: Exception) -> Response:
+        if not isinstance(error, HTTPException):
+            return tell_bug(error)
+        how = told_status(error.status_code)
+        return problem(how, _of_router(request, error), headers=error.headers)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        faults = error.errors() if isinstance(error, RequestValidationError) else ()
+        errors = [{"at": _place(each["loc"]), "message": each["msg"]} for each in faults[:MOST_ERRORS]]
+        first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""
+        return problem(INVALID, f"The request is not as it should be.{first}", errors=errors)
+
+    app.add_exception_handler(HutchError, ours)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _of_router(request: Request, error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "There is nothing at this address. What there is: /api/openapi.json"
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return f"{request.method} does nothing here.{f' There is: {allowed}.' if allowed else ''}"
+    return str(error.detail)
+
+
+def _place(loc: Any) -> str:
+    return ".".join(str(part) for part in loc)[:LONGEST_PLACE]

@@ -1,0 +1,40 @@
+"""Events: what happened in a session, a page at a time."""
+
+from typing import Annotated
+
+import orjson
+from fastapi import Query, Request, Response
+
+from hutch.flows import sessions as flow
+from hutch.gateway.answers import LARGEST, Out, page
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.entries import EntryOut, entry_json
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("events")
+
+MOST_EVENTS = 1000
+
+
+class EventPage(Out):
+    """Events, the oldest first; ask again with `after` = `next` until that is null."""
+
+    items: list[EntryOut]
+    next: int | None
+
+
+@routes.get("/sessions/{session_id}/events", operation_id="list_events", response_model=EventPage)
+async def listed(
+    request: Request,
+    who: Reader,
+    session_id: str,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="The last number that is known.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="How many at most.")] = 500,
+) -> Response:
+    """What happened in a session, as it is in its log."""
+    server = server_of(request)
+    session = await flow.allowed(server.site, who, session_id)
+    entries = await server.log.read(session.id, after=after, limit=limit)
+    head = await server.log.head(session.id)
+    more = entries[-1].seq if entries and entries[-1].seq < head.seq else None
+    return page(request, [orjson.Fragment(entry_json(entry)) for entry in entries], more, "after")

@@ -1,0 +1,79 @@
+"""Inputs: what is asked of a session, in order."""
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Body, Query, Request, Response
+from pydantic import Field
+
+from hutch.domain.inputs import AnyInput
+from hutch.domain.session import GivenInput
+from hutch.flows import sessions as flow
+from hutch.gateway.answers import LARGEST, MOST_ITEMS, Out, answer, page
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKeyWithRow
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("inputs")
+
+EXAMPLES = {
+    "prompt": {"value": {"type": "prompt", "text": "Make the failing test pass."}},
+    "approve": {"value": {"type": "approve", "call_id": "call_1", "scope": "once"}},
+    "end": {"value": {"type": "end", "reason": "It is merged."}},
+}
+
+
+class InputOut(Out):
+    """An input at its place."""
+
+    seq: int = Field(ge=1)
+    at_ms: int
+    by: str = Field(description="The user who gave it.")
+    taken: bool = Field(description="It was taken up; what came of it is in the log.")
+    input: AnyInput
+
+
+class InputPage(Out):
+    """Inputs, the oldest first; ask again with `after` = `next` until that is null."""
+
+    items: list[InputOut]
+    next: int | None
+
+
+def told(given: GivenInput) -> dict[str, Any]:
+    return {
+        "seq": given.seq,
+        "at_ms": given.at_ms,
+        "by": given.by,
+        "taken": given.taken,
+        "input": orjson.Fragment(given.body),
+    }
+
+
+@routes.post(
+    "/sessions/{session_id}/inputs", status_code=202, operation_id="give_input", response_model=InputOut
+)
+async def give(
+    request: Request,
+    who: Writer,
+    once: ByKeyWithRow,
+    session_id: str,
+    asked: Annotated[AnyInput, Body(openapi_examples=EXAMPLES)],
+) -> Response:
+    """Give an input to a session. It is kept when this answers; what comes of it is in the log."""
+    given = await flow.give(server_of(request).site, who, session_id, asked, also=once.keep(202, told))
+    return answer(told(given), 202)
+
+
+@routes.get("/sessions/{session_id}/inputs", operation_id="list_inputs", response_model=InputPage)
+async def listed(
+    request: Request,
+    who: Reader,
+    session_id: str,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="The last number that is known.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")] = 100,
+) -> Response:
+    """What was asked of a session, the oldest first."""
+    found = await flow.inputs(server_of(request).site, who, session_id, after=after, limit=limit + 1)
+    more = found[limit - 1].seq if len(found) > limit else None
+    return page(request, [told(each) for each in found[:limit]], more, "after")

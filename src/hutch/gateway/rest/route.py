@@ -1,0 +1,50 @@
+"""How every route of the API reads a request."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+
+from hutch.app.server import Server
+from hutch.gateway.idempotency import seen_through
+
+PREFIX = "/api/v1"
+
+
+class JsonRequest(Request):
+    """One whose JSON is read fast, and strictly: no NaN, nothing nested without end."""
+
+    async def json(self) -> Any:
+        return orjson.loads(await self.body())
+
+
+class Route(APIRoute):
+    """A route whose requests may have an idempotency key."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            return await seen_through(JsonRequest(request.scope, request.receive), handle)
+
+        return answer
+
+
+def router(tag: str) -> APIRouter:
+    """The routes of one kind of thing."""
+    return APIRouter(prefix=PREFIX, tags=[tag], route_class=Route, responses=PROBLEMS)
+
+
+def server_of(request: Request) -> Server:
+    """What the application serves."""
+    server: Server = request.app.state.server
+    return server
+
+
+_CONTENT = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"description": "It cannot be done, and why.", "content": _CONTENT},
+    "5XX": {"description": "The server cannot do it now, or ever had not enough room.", "content": _CONTENT},
+}

@@ -1,0 +1,175 @@
+"""Sessions: opened, listed, looked at, forked and removed."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from pydantic import ConfigDict, Field
+
+from hutch.domain.session import Bounds, Session, SessionState
+from hutch.flows import sessions as flow
+from hutch.flows.sessions import NewSession, Shown
+from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKeyWithRow
+from hutch.gateway.rest.route import PREFIX, router, server_of
+from hutch.store.seam import Head
+
+routes = router("sessions")
+
+Short = Annotated[str, Field(max_length=2048)]
+Long = Annotated[str, Field(max_length=200_000)]
+
+
+class Limits(In):
+    """How far a run may go; what is left out is as the persona and the settings say."""
+
+    turns: int | None = Field(None, ge=1, le=LARGEST)
+    tokens: int | None = Field(None, ge=1, le=LARGEST)
+    cost_usd: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(None, gt=0)
+
+
+class NewSessionIn(In):
+    """What a session is to be."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "purpose": "Mend the parser",
+                    "repository": "https://example.com/team/project.git",
+                    "prompt": "Make the failing test in tests/test_parser.py pass.",
+                    "deliver": True,
+                }
+            ]
+        }
+    )
+
+    purpose: Annotated[str, Field(max_length=2000)] = Field("", description="What it is for, in a line.")
+    role: Short = Field("", description="Who the agent is to be in it.")
+    expectations: Long = Field("", description="What is expected of the result.")
+    repository: Short = Field("", description="Its address; empty begins with an empty directory.")
+    revision: Short = Field("", description="A branch, tag or commit; empty is what the repository has out.")
+    persona: Annotated[str, Field(max_length=100)] = Field("", description="Who works; see /personas.")
+    model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`; see /models.")
+    network: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(
+        default_factory=list, max_length=100, description="Hosts that commands may reach."
+    )
+    limits: Limits = Field(default_factory=Limits)
+    deliver: bool = Field(False, description="A run that changed something ends in a change.")
+    prompt: Long = Field("", description="The first; without one the session is only made ready.")
+
+
+class HeadOut(Out):
+    """The newest place in a session's log."""
+
+    seq: int
+    hash: str
+    at_ms: int
+
+
+class LimitsOut(Out):
+    """How far a run may go."""
+
+    turns: int | None
+    tokens: int | None
+    cost_usd: float | None
+    timeout_s: float | None
+
+
+class SessionOut(Out):
+    """A session as its users see it."""
+
+    id: str = Field(examples=["ses_01jd2m4c9k7w6t0q8n5x3vbaeh"])
+    owner: str
+    purpose: str
+    role: str
+    expectations: str
+    repository: str
+    revision: str
+    persona: str
+    model: str
+    network: list[str]
+    limits: LimitsOut
+    deliver: bool
+    forked_from: str = Field(description="`SESSION@SNAPSHOT`, when it began as a copy.")
+    state: SessionState
+    reason: str = Field(description="Why it is in that state, when there is something to say.")
+    created_ms: int
+    updated_ms: int
+    place: int | None = Field(description="In the queue, while it waits: 1 is next.")
+    head: HeadOut | None = Field(description="Of its log; null where it is not looked up.")
+
+
+class ForkIn(In):
+    """From where to fork."""
+
+    snapshot: int | None = Field(
+        None, ge=1, le=LARGEST, description="A snapshot; without, the files as they are."
+    )
+
+
+def told(session: Session, head: Head | None = None, place: int | None = None) -> dict[str, Any]:
+    """A session as clients get it."""
+    values = {name: getattr(session, name) for name in _OWN}
+    newest = {"seq": head.seq, "hash": head.hash, "at_ms": head.at_ms} if head else None
+    return {**values, "place": place, "head": newest}
+
+
+def shown(found: Shown) -> dict[str, Any]:
+    return told(found.session, found.head, found.place)
+
+
+_OWN = tuple(name for name in SessionOut.model_fields if name not in ("place", "head"))
+
+
+@routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
+async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSessionIn) -> Response:
+    """Open a session. Its workspace is made ready, and its prompt taken up, when there is room."""
+    values = {name: getattr(new, name) for name in NewSessionIn.model_fields}
+    limits = Bounds(**{name: getattr(new.limits, name) for name in Limits.model_fields})
+    wanted = NewSession(**{**values, "limits": limits, "network": tuple(new.network)})
+    session = await flow.create(server_of(request).site, who, wanted, also=once.keep(201, told))
+    return answer(told(session), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
+
+
+@routes.get("/sessions", operation_id="list_sessions", response_model=Page[SessionOut])
+async def listed(
+    request: Request,
+    who: Reader,
+    state: Annotated[
+        list[SessionState] | None, Query(description="Only those in one of these states.")
+    ] = None,
+    q: Annotated[str, Query(max_length=500, description="Words in purpose, prompts or repository.")] = "",
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> Response:
+    """The sessions that you may see, the newest first."""
+    found = await flow.page(
+        server_of(request).site, who, states=state or (), text=q, before=cursor, limit=limit + 1
+    )
+    more = found[limit - 1].session.id if len(found) > limit else None
+    return page(request, [shown(each) for each in found[:limit]], more)
+
+
+@routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
+async def show(request: Request, who: Reader, session_id: str) -> Response:
+    """One session, with its place in the queue and the head of its log."""
+    return answer(shown(await flow.show(server_of(request).site, who, session_id)))
+
+
+@routes.post(
+    "/sessions/{session_id}/fork", status_code=201, operation_id="fork_session", response_model=SessionOut
+)
+async def fork(
+    request: Request, who: Writer, once: ByKeyWithRow, session_id: str, wanted: ForkIn | None = None
+) -> Response:
+    """A new session with the files of this one, as they are or as a snapshot has them."""
+    made = await flow.fork(
+        server_of(request).site,
+        who,
+        session_id,
+        snapshot=wanted.snapshot if wanted else None,
+        also=once.keep(201, told),
+    )
+    return answer(told(made), 201, {"Location": f"{PREFIX}/sessions/{made.id}"})

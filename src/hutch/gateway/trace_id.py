@@ -1,0 +1,56 @@
+"""Every request has a trace id: in its answer, in every line of the log, and as far as the jail.
+
+The outermost layer. What nobody else has caught is caught here, so that it is told with
+that id; a caller may bring their own by the header `traceparent` (W3C).
+"""
+
+import re
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hutch.gateway.problem import tell_bug
+from hutch.logs import trace
+
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+
+logger = structlog.get_logger()
+
+
+class Traced:
+    """Middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        with trace(_given(scope["headers"])) as trace_id:
+            scope["hutch.trace_id"] = trace_id
+            header = (b"x-trace-id", trace_id.encode())
+            started = False
+
+            async def send_on(message: Message) -> None:
+                nonlocal started
+                if message["type"].endswith(("http.response.start", "websocket.accept")):
+                    started = True
+                    message = {**message, "headers": [*message.get("headers", ()), header]}
+                await send(message)
+
+            try:
+                await self._app(scope, receive, send_on)
+            except Exception as error:
+                if started or scope["type"] != "http":
+                    logger.error("request.failed", exc_info=error)
+                    raise
+                await tell_bug(error)(scope, receive, send_on)
+
+
+def _given(headers: Any) -> str | None:
+    """The trace id that the caller brings, if it is a valid one."""
+    found = [value for name, value in headers if name == b"traceparent"]
+    match = _TRACEPARENT.fullmatch(found[0]) if len(found) == 1 else None
+    return match[1].decode() if match else None
