@@ -25,10 +25,10 @@ def test_each_limit_is_told_by_its_name() -> None:
     spent = Spent()
     spent.add(Usage(input=900, output=100), 0.5)
     for limits, words in [
-        (RunLimits(turns=1), "1 turns, which is the limit. Give more with --max-turns"),
+        (RunLimits(turns=1), "1 turn, which is the limit."),
         (RunLimits(tokens=1000), "1,000 tokens; the limit is 1,000"),
-        (RunLimits(cost_usd=0.5), r"It cost $0.50; the limit is $0.50. Give more with --max-cost"),
-        (RunLimits(timeout_s=0), "0 seconds, which is the limit. Give more with --timeout"),
+        (RunLimits(cost_usd=0.5), r"It cost $0.50; the limit is $0.50."),
+        (RunLimits(timeout_s=0), "0 seconds, which is the limit."),
     ]:
         assert words in (spent.over(limits) or "")
     assert spent.over(RunLimits(None, None, None, None)) is None
@@ -44,6 +44,19 @@ def test_money_is_not_all_when_a_price_is_unknown() -> None:
 
 def test_the_tighter_of_two_limits_holds() -> None:
     assert RunLimits(10, None, 2.0, 60).tightened(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 30)
+    assert RunLimits(10, None, 2.0, 60).over(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 60)
+
+
+def test_the_limit_that_a_run_ended_at_is_known_by_its_end() -> None:
+    ended = RunEnded(
+        run_id="run_1", outcome="limit_reached", turns=5, input_tokens=70, output_tokens=30, duration_s=9
+    )
+    assert RunLimits(turns=6).reached(ended) is None
+    assert RunLimits(turns=5).reached(ended) == "turns"
+    assert RunLimits(tokens=100).reached(ended) == "tokens"
+    assert RunLimits(cost_usd=0.1).reached(ended) is None  # it is not known
+    assert RunLimits(cost_usd=0.1).reached(ended.model_copy(update={"cost_usd": 0.1})) == "cost_usd"
+    assert RunLimits(timeout_s=8).reached(ended) == "timeout_s"
 
 
 def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") -> list[tuple[bool, bool]]:
@@ -105,9 +118,9 @@ def test_what_was_spent_is_known_from_the_log() -> None:
 @pytest.mark.parametrize(
     ("limits", "words", "turns"),
     [
-        (RunLimits(cost_usd=0.01), "It cost $0.01; the limit is $0.01. Give more with --max-cost.", 3),
-        (RunLimits(tokens=2500), "It took 3,300 tokens; the limit is 2,500. Raise run.tokens.", 3),
-        (RunLimits(turns=2), "It took 2 turns, which is the limit. Give more with --max-turns.", 2),
+        (RunLimits(cost_usd=0.01), "It cost $0.01; the limit is $0.01.", 3),
+        (RunLimits(tokens=2500), "It took 3,300 tokens; the limit is 2,500.", 3),
+        (RunLimits(turns=2), "It took 2 turns, which is the limit.", 2),
     ],
 )
 async def test_a_limit_ends_a_run_and_more_lets_it_go_on(

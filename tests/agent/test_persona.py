@@ -1,10 +1,11 @@
 """Personas: built in, a person's own, and a repository's that can only narrow."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hutch.agent.limits import RunLimits
+from hutch.agent.limits import NOTHING_SAID, RunLimits
 from hutch.agent.persona import REPOSITORY_FOLDER, Persona, ReadFile, built_in, load_persona
 from hutch.domain.errors import BadRequest, NotFound
 
@@ -37,7 +38,10 @@ def test_the_built_in_ones_are_sound() -> None:
 def test_a_persons_own_file_wins(tmp_path: Path) -> None:
     (tmp_path / "engineer.md").write_text("---\ntools: [bash]\nlimits: {turns: 3}\n---\nBe brief.\n")
     persona = load("engineer", folder=tmp_path)
-    assert (persona.prompt, persona.tools, persona.limits) == ("Be brief.", ("bash",), RunLimits(turns=3))
+    assert (persona.prompt, persona.tools) == ("Be brief.", ("bash",))
+    assert persona.limits == replace(NOTHING_SAID, turns=3)
+    assert persona.limits_for(NOTHING_SAID) == RunLimits(turns=3)
+    assert persona.limits_for(replace(NOTHING_SAID, turns=2, tokens=10**9)) == RunLimits(2, 10**9)
 
 
 def test_a_repository_can_narrow() -> None:
@@ -51,7 +55,9 @@ Use tabs."""
     assert persona.tools == ("read_file", "edit_file", "bash")
     assert persona.policy.decide("bash", command="git push").action == "deny"
     assert persona.policy.decide("bash", command="ls").action == "ask"
-    assert (persona.limits.turns, persona.limits.timeout_s) == (5, RunLimits().timeout_s)
+    limits = persona.limits_for(NOTHING_SAID)
+    assert (limits.turns, limits.timeout_s) == (5, RunLimits().timeout_s)
+    assert persona.limits_for(RunLimits(200, None, None, 7200)).turns == 5
     assert persona.from_repository == "Use tabs."
     assert persona.prompt == load("engineer").prompt
 

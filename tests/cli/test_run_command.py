@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -149,10 +149,30 @@ def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
 def test_a_limit_is_five_and_the_rest_can_be_done(desk: Desk) -> None:
     ran = desk.run("--max-turns", "1")
     assert (ran.returncode, branches(desk)) == (5, ["main"])
-    assert "limit reached" in ran.stdout
-    went_on = desk.hutch("resume")
+    assert "limit reached: It took 1 turn, which is the limit." in ran.stdout
+    # What it took counts, and how to go on is told.
+    again = desk.hutch("resume")
+    assert (again.returncode, branches(desk)) == (5, ["main"])
+    command = re.search(r"Go on with: hutch (resume run_\S+ --max-turns 2)\n", again.stdout)
+    assert command, again.stdout
+    went_on = desk.hutch(*command[1].split())
     assert (went_on.returncode, went_on.stderr) == (0, "")
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+
+
+def test_more_than_is_usual_can_be_had_and_no_more_than_the_persona_says(desk: Desk) -> None:
+    endless = ({"calls": [call("bash", command="date +%N")], "times": 150},)
+    ran = desk.run("--json", "--max-turns", "200", replies=endless)
+    assert lines(ran.stdout)[-1]["turns"] == 150
+    end = lines(desk.run("--json", replies=endless).stdout)[-1]
+    assert (end["outcome"], end["turns"]) == ("limit_reached", 100)
+    assert end["go_on"].endswith(" --max-turns 200")
+    own = desk.place / "home/personas/small.md"
+    own.parent.mkdir()
+    own.write_text("---\nlimits: {turns: 1}\n---\nBe brief.")
+    ran = desk.run("--persona", "small", "--max-turns", "200")
+    assert ran.returncode == 5
+    assert "Raise limits.turns of the persona 'small', and go on with: hutch resume run_" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -205,10 +225,12 @@ def test_a_recording_plays_the_same_again(desk: Desk) -> None:
 # --- interruption ---
 
 
-def interrupted(desk: Desk, number: signal.Signals, *words: str) -> tuple[int, str, str]:
+def interrupted(
+    desk: Desk, number: signal.Signals, *words: str, replies: Sequence[dict[str, object]] = SLOW
+) -> tuple[int, str, str]:
     """A run that gets a signal in the middle of a command."""
     process = subprocess.Popen(
-        [HUTCH, "run", "Mend add", "--model", desk.cassette(*SLOW), *words],
+        [HUTCH, "run", "Mend add", "--model", desk.cassette(*replies), *words],
         cwd=desk.work,
         env=desk.environment(),
         stdin=subprocess.DEVNULL,
@@ -241,6 +263,28 @@ def test_who_interrupts_is_told_how_to_go_on_and_that_works(desk: Desk, number: 
     again = desk.hutch("resume", found[1])
     assert again.returncode == 2
     assert "is done (done)" in again.stderr
+
+
+def test_who_goes_on_holds_to_what_was_asked_for(desk: Desk) -> None:
+    """Hosts, recording, delivery and the author."""
+    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
+    words = ("--net", "example.com", "--record", "tape.json", "--no-pr")
+    looks = {"calls": [call("bash", command="echo ${https_proxy:+there is a} way out")]}
+    code, _, _ = interrupted(desk, signal.SIGINT, *words, replies=(SLOW[0], looks, *FIXES))
+    assert code == 130
+    (desk.place / ".gitconfig").unlink()
+    went_on = desk.hutch("resume", "--json")
+    assert (went_on.returncode, branches(desk)) == (0, ["main"])
+    assert "there is a way out" in went_on.stdout
+    tape = json.loads((desk.work / "tape.json").read_text())
+    assert len(tape["replies"]) == 4
+    log = map(json.loads, desk.hutch("log", "last", "--json").stdout.splitlines())
+    (started,) = [each["event"] for each in log if each["event"]["type"] == "run.started"]
+    assert (started["network"], started["author"], started["deliver"]) == (
+        ["example.com"],
+        "Ada <ada@example.org>",
+        False,
+    )
 
 
 def test_an_interruption_as_json(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from hutch.llm.seam import Usage
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The most that a run may take. None means no limit."""
+    """The most that a run may take. None means no limit, or that nobody said one."""
 
     turns: int | None = 100
     tokens: int | None = 5_000_000
@@ -23,6 +23,29 @@ class RunLimits:
         return RunLimits(
             *(min((value for value in pair if value is not None), default=None) for pair in pairs)
         )
+
+    def over(self, other: "RunLimits") -> "RunLimits":
+        """These where they say something, and the others elsewhere."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))
+
+    def reached(self, ended: RunEnded) -> str | None:
+        """The name of the limit that a run has ended at."""
+        taken = {
+            "turns": ended.turns,
+            "tokens": ended.input_tokens + ended.output_tokens,
+            "cost_usd": ended.cost_usd,
+            "timeout_s": ended.duration_s,
+        }
+        for name, amount in taken.items():
+            most = getattr(self, name)
+            if most is not None and amount is not None and amount >= most:
+                return name
+        return None
+
+
+USUAL = RunLimits()
+NOTHING_SAID = RunLimits(None, None, None, None)
 
 
 @dataclass(slots=True)
@@ -56,15 +79,15 @@ class Spent:
         self.unpriced = self.unpriced or cost_usd is None
 
     def over(self, limits: RunLimits) -> str | None:
-        """The limit that is used up, as a sentence that names it and the way out."""
+        """The limit that is used up, as a sentence."""
         if limits.turns is not None and self.turns >= limits.turns:
-            return f"It took {self.turns} turns, which is the limit. Give more with --max-turns."
+            return f"It took {self.turns} turn{'s' if self.turns != 1 else ''}, which is the limit."
         tokens = self.usage.input + self.usage.output
         if limits.tokens is not None and tokens >= limits.tokens:
-            return f"It took {tokens:,} tokens; the limit is {limits.tokens:,}. Raise run.tokens."
+            return f"It took {tokens:,} tokens; the limit is {limits.tokens:,}."
         if limits.cost_usd is not None and self.cost_usd >= limits.cost_usd:
             spent, most = f"${self.cost_usd:.2f}", f"${limits.cost_usd:.2f}"
-            return f"It cost {spent}; the limit is {most}. Give more with --max-cost."
+            return f"It cost {spent}; the limit is {most}."
         if limits.timeout_s is not None and self.duration_s >= limits.timeout_s:
             return too_long(limits.timeout_s)
         return None
@@ -98,4 +121,4 @@ def _usage(event: ModelReplied | ContextCompacted) -> Usage:
 def too_long(timeout_s: float) -> str:
     """The sentence for a run whose time is up."""
     span = f"{timeout_s / 60:.0f} minutes" if timeout_s >= 120 else f"{timeout_s:g} seconds"
-    return f"It took {span}, which is the limit. Give more with --timeout."
+    return f"It took {span}, which is the limit."

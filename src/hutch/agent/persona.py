@@ -8,7 +8,7 @@ as text marked as the repository's.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.limits import RunLimits
+from hutch.agent.limits import NOTHING_SAID, USUAL, RunLimits
 from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 
@@ -38,6 +38,12 @@ class Persona:
     model: str | None
     limits: RunLimits
     from_repository: str = ""  # what the repository's own file says, for the model to read as data
+    repository_limits: RunLimits = NOTHING_SAID
+
+    def limits_for(self, asked: RunLimits) -> RunLimits:
+        """What a run may take: the tighter of the persona's and the caller's, else what is usual; and never
+        more than the repository says."""
+        return self.limits.tightened(asked).over(USUAL).tightened(self.repository_limits)
 
 
 class _Rules(BaseModel):
@@ -91,7 +97,6 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
             f"Persona '{name}' wants tools that do not exist: {', '.join(unknown)}. "
             f"There are: {', '.join(every_tool)}."
         )
-    given = {key: value for key, value in front.limits.model_dump().items() if value is not None}
     return Persona(
         name=name,
         description=front.description,
@@ -99,7 +104,7 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
         tools=tuple(tool for tool in every_tool if front.tools is None or tool in front.tools),
         policy=Policy(tuple(map(parse_rule, front.policy.rules)), front.policy.default),
         model=front.model,
-        limits=replace(RunLimits(), **given),
+        limits=RunLimits(**front.limits.model_dump()),
     )
 
 
@@ -118,13 +123,12 @@ def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Perso
         # A stranger's file that makes no sense narrows nothing; it is shown, so that nobody wonders.
         return replace(persona, from_repository=f"(its persona file cannot be used: {error})")
     wanted = set(every_tool if front.tools is None else front.tools)
-    named = {each.name: getattr(front.limits, each.name) for each in fields(RunLimits)}
     default = max(persona.policy.default, front.policy.default, key=get_args(Action).index)
     return replace(
         persona,
         tools=tuple(tool for tool in persona.tools if tool in wanted),
         policy=replace(persona.policy.narrowed(rules), default=default),
-        limits=persona.limits.tightened(RunLimits(**named)),
+        repository_limits=RunLimits(**front.limits.model_dump()),
         from_repository=prompt.strip(),
     )
 

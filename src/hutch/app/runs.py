@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hutch.agent.approval import Answer, Approvals, Asker
 from hutch.agent.asking import OnDelta
-from hutch.agent.limits import RunLimits
+from hutch.agent.limits import NOTHING_SAID, RunLimits
 from hutch.agent.persona import load_persona
 from hutch.agent.policy import Rule
 from hutch.agent.tools.all import NAMES, TOOLS
@@ -31,6 +31,7 @@ from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery, review
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
 from hutch.flows.commit_text import one_line, plain
+from hutch.flows.terms import Terms
 from hutch.jail.seam import Jail
 from hutch.llm import seam as llm
 from hutch.settings import Loaded
@@ -40,6 +41,8 @@ from hutch.workspace.prepare.source import find_repository
 
 __all__ = [
     "AUTHOR",
+    "FINAL",
+    "NOTHING_SAID",
     "Answer",
     "ApprovalRules",
     "Change",
@@ -47,6 +50,7 @@ __all__ = [
     "Opened",
     "Resume",
     "RunLimits",
+    "Terms",
     "Worked",
     "changes_of",
     "events",
@@ -76,9 +80,7 @@ class Job:
     uncommitted: bool = False
     persona: str | None = None
     model: str | None = None
-    limits: RunLimits = field(default_factory=RunLimits)
-    network: tuple[str, ...] = ()
-    record: Path | None = None  # where the model's replies are kept as a cassette
+    terms: Terms = field(default_factory=Terms)
     workspace_id: str | None = None  # for the new workspace; made up when not given
 
 
@@ -112,7 +114,7 @@ class Opened:
             summary=plain(clean(worked.summary)),
         )
 
-    async def deliver(self, worked: Worked, *, author: str = AUTHOR) -> Change | None:
+    async def deliver(self, worked: Worked) -> Change | None:
         """Put what was done on a branch of the repository, once, and remember it; None if it is nothing."""
         before = await changes_of(self.loaded).of_run(self.run_id)
         if before:
@@ -123,7 +125,7 @@ class Opened:
             title=worked.title,
             summary=worked.summary,
             tests=_told(self.bench.tests),
-            author=author,
+            author=self.bench.terms.author or AUTHOR,
         )
         change = await delivery.propose(
             self.workspace,
@@ -198,8 +200,9 @@ async def open_run(
         wanted = job.model or loaded.settings.model
         if wanted is not None:
             models.parse_model_name(wanted)  # a slip shall not wait for a workspace
+        record = Path(job.terms.record) if job.terms.record else None
         # A client library takes long to load: meanwhile the rest is made ready.
-        choosing = asyncio.ensure_future(models.choose_model(loaded, wanted, record=job.record))
+        choosing = asyncio.ensure_future(models.choose_model(loaded, wanted, record=record))
         stack.callback(choosing.cancel)
         log = await stack.enter_async_context(records.event_log(loaded.paths))
         session_id, entries = resume or (new_session_id(), ())
@@ -207,7 +210,7 @@ async def open_run(
         if before:
             workspace_id = before.workspace
         else:
-            record = await workspaces.prepare_workspace(
+            prepared = await workspaces.prepare_workspace(
                 loaded,
                 job.repository,
                 id=job.workspace_id,
@@ -215,11 +218,12 @@ async def open_run(
                 uncommitted=job.uncommitted,
                 on_progress=on_progress,
             )
-            workspace_id = record.id
-        desk = await stack.enter_async_context(open_desk(loaded, workspace_id, network=job.network))
+            workspace_id = prepared.id
+        desk = await stack.enter_async_context(open_desk(loaded, workspace_id, network=job.terms.network))
         model, choice = await choosing
         stack.push_async_callback(model.close)
-        bench = make_bench(loaded, desk, session_id, log, model, persona=job.persona, limits=job.limits)
+        bench = make_bench(loaded, desk, session_id, log, model, persona=job.persona, limits=job.terms.limits)
+        bench.terms = job.terms
         bench.on_delta, bench.on_event = on_delta, on_event
         bench.approvals.ask, bench.context.ask = approve, ask
         if not entries:
@@ -261,9 +265,10 @@ def make_bench(
             test_command=loaded.settings.tests.command,
         ),
         redactor=redactor,
-        limits=who.limits.tightened(limits),
+        limits=who.limits_for(limits),
         approvals=Approvals(who.policy),
         told=desk.told,
+        terms=Terms(limits=limits),
     )
 
 

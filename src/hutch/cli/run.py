@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,10 @@ from hutch.cli.run_screen import JsonLines, Screen, Show
 from hutch.domain.errors import BadRequest, HutchError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
+MaxTurns = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")]
+MaxTokens = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after so many tokens.")]
+Timeout = Annotated[float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")]
 OUTCOMES = {
     "done": exits.OK,
     "tests_failing": exits.NO,
@@ -39,13 +44,10 @@ def run_command(
     ] = False,
     persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on it.")] = None,
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")] = None,
-    max_turns: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")
-    ] = None,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
     net: Annotated[
         list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
     ] = None,
@@ -63,7 +65,12 @@ def run_command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise BadRequest("The prompt is empty. Say what is to be done.")
-    limits = runs.RunLimits(turns=max_turns, cost_usd=max_cost, timeout_s=timeout, tokens=None)
+    terms = runs.Terms(
+        network=tuple(net or ()),
+        limits=runs.RunLimits(max_turns, max_tokens, max_cost, timeout),
+        record=str(record.absolute()) if record else "",
+        deliver=pr,
+    )
     job = runs.Job(
         prompt=text,
         repository=repo,
@@ -71,26 +78,35 @@ def run_command(
         uncommitted=uncommitted,
         persona=persona,
         model=model,
-        limits=limits,
-        network=tuple(net or ()),
-        record=record,
+        terms=terms,
     )
-    return asyncio.run(_run(job, JsonLines() if as_json else Screen(), deliver=pr))
+    return asyncio.run(_run(job, JsonLines() if as_json else Screen()))
 
 
 def resume_command(
     run: Annotated[
         str, typer.Argument(metavar="SESSION", help="A session's or run's id, or 'last'.")
     ] = "last",
-    pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
+    pr: Annotated[bool | None, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = None,
     model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="Another model.")] = None,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
     as_json: Json = False,
 ) -> int:
-    """Go on with a run that was stopped, from its log."""
-    return asyncio.run(_resume(run, model, JsonLines() if as_json else Screen(), deliver=pr))
+    """Go on with a run that was stopped, from its log.
+
+    What it was started with still holds, unless something else is said here. What it has taken so
+    far counts: to go on after a limit, give a higher one.
+    """
+    limits = runs.RunLimits(max_turns, max_tokens, max_cost, timeout)
+    return asyncio.run(_resume(run, model, limits, pr, JsonLines() if as_json else Screen()))
 
 
-async def _resume(name: str, model: str | None, show: Show, *, deliver: bool) -> int:
+async def _resume(
+    name: str, model: str | None, limits: runs.RunLimits, deliver: bool | None, show: Show
+) -> int:
     loaded = settings.load()
     async with records.event_log(loaded.paths) as log:
         session_id, entries = await runs.find_run(log, name)
@@ -98,14 +114,27 @@ async def _resume(name: str, model: str | None, show: Show, *, deliver: bool) ->
     started = runs.started(entries)
     if ended is not None:
         raise BadRequest(f"The run {started.run_id} is done ({ended.outcome}). Start another with hutch run.")
-    job = runs.Job(
-        prompt=started.prompt, repository="", persona=started.persona, model=model or started.model
+    before = runs.Terms.of(started)
+    terms = replace(
+        before,
+        limits=limits.over(before.limits),
+        deliver=before.deliver if deliver is None else deliver,
     )
-    return await _run(job, show, deliver=deliver, resume=(session_id, entries))
+    job = runs.Job(
+        prompt=started.prompt,
+        repository="",
+        persona=started.persona,
+        model=model or started.model,
+        terms=terms,
+    )
+    return await _run(job, show, resume=(session_id, entries))
 
 
-async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume | None = None) -> int:
+async def _run(job: runs.Job, show: Show, *, resume: runs.Resume | None = None) -> int:
     loaded = settings.load()
+    if not job.terms.author:
+        by = await asyncio.to_thread(signature, loaded.settings.delivery.author)
+        job = replace(job, terms=replace(job.terms, author=by or runs.AUTHOR))
     app.configure_logs(loaded)
     task = asyncio.current_task()
     assert task is not None
@@ -132,7 +161,7 @@ async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume 
                 patch, cut = await opened.workspace.patch(worked.first.id, worked.last.id)
                 clean = opened.bench.redactor.clean
                 show.patch(clean(patch.decode(errors="replace")).encode(), cut)
-                if deliver and opened.can_deliver and worked.ended.outcome == "done":
+                if job.terms.deliver and opened.can_deliver and worked.ended.outcome == "done":
                     change = await _deliver(opened, worked)
             await opened.finish(worked)
             show.end(worked, change, opened)
@@ -145,9 +174,8 @@ async def _run(job: runs.Job, show: Show, *, deliver: bool, resume: runs.Resume 
 
 async def _deliver(opened: runs.Opened, worked: runs.Worked) -> runs.Change | None:
     """Hand over what was done. Where that fails, the work is not lost."""
-    by = await asyncio.to_thread(signature, opened.loaded.settings.delivery.author)
     try:
-        return await opened.deliver(worked, author=by or runs.AUTHOR)
+        return await opened.deliver(worked)
     except HutchError:
         sys.stderr.write(
             f"hutch: It is done, but not delivered. Try again with: hutch resume {opened.run_id}\n"

@@ -13,6 +13,7 @@ from hutch.domain.redaction import CleanStream
 
 SHOWN_LINES = 12  # of a tool's result
 SHOWN_LETTERS = 160  # of one line
+FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
 
 
 class Show(Protocol):
@@ -108,6 +109,8 @@ class Screen:
             self._line(f"branch {change.branch} of {change.repository}")
             self._line(f"look at it: hutch changes diff {change.id}")
             self._line(f"merge it:   hutch changes merge {change.id}")
+        if on := _way_on(worked, opened):
+            self._line(on)
         cost = "unpriced" if ended.cost_usd is None else f"${ended.cost_usd:.4f}"
         tokens = (
             f"{ended.input_tokens:,} tokens in ({ended.cached_tokens:,} cached), {ended.output_tokens:,} out"
@@ -205,6 +208,7 @@ class JsonLines:
             and {"id": change.id, "branch": change.branch, "commit": change.commit, "url": change.url},
             cost_usd=worked.ended.cost_usd,
             turns=worked.ended.turns,
+            go_on=_way_on(worked, opened) or None,
         )
 
     def interrupted(self, run_id: str) -> None:
@@ -241,6 +245,22 @@ async def _read_line(prompt: str) -> str:
     finally:
         loop.remove_reader(0)
     return typed.decode(errors="replace").rstrip("\n")
+
+
+def _way_on(worked: runs.Worked, opened: runs.Opened) -> str:
+    """How a run that is not over can go on; empty when it is."""
+    if worked.ended.outcome in runs.FINAL:
+        return ""
+    command, limits, persona = f"hutch resume {opened.run_id}", opened.bench.limits, opened.bench.persona
+    name = limits.reached(worked.ended) if worked.ended.outcome == "limit_reached" else None
+    if name is None:
+        return f"Go on with: {command}"
+    more = 2 * getattr(limits, name)
+    if getattr(persona.repository_limits, name) == getattr(limits, name):
+        return f"The repository's own persona '{persona.name}' allows no more."
+    if getattr(persona.limits, name) == getattr(limits, name):
+        return f"Raise limits.{name} of the persona '{persona.name}', and go on with: {command}"
+    return f"Go on with: {command} {FLAGS[name]} {more if isinstance(more, int) else format(more, 'g')}"
 
 
 def _arguments(text: str) -> str:

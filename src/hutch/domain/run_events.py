@@ -26,6 +26,14 @@ class RunStarted(Event):
     model: str
     workspace: str = ""
     notes: str | None = None
+    network: tuple[str, ...] = ()
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    timeout_s: float | None = None
+    record: str = ""
+    deliver: bool = True
+    author: str = ""
 
 
 class CallMade(BaseModel):

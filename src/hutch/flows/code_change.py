@@ -29,6 +29,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
+from hutch.flows.terms import Terms
 from hutch.llm.seam import Model
 from hutch.store.seam import EventLog
 from hutch.workspace.snapshots.storage import Snapshot
@@ -56,6 +57,7 @@ class Bench:
     told: list[Event] = field(default_factory=list)  # what the jail tells, for the log
     inbox: list[Heard] = field(default_factory=list)  # what people say meanwhile
     leaves_open: Callable[[], bool] = lambda: False  # whether a run that is cancelled now goes on later
+    terms: Terms = field(default_factory=Terms)
 
     async def append(self, events: Sequence[Event]) -> int:
         """Write events, then tell them; the number of the last one."""
@@ -102,6 +104,7 @@ async def begin(
         model=bench.model.name,
         workspace=bench.context.workspace.record.id,
         notes=notes,
+        **bench.terms.fields(),
     )
     taken = SnapshotTaken(snapshot=first.id, tree=first.tree, reason=first.reason)
     bench.tests = None
