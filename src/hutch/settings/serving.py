@@ -58,6 +58,18 @@ class Server(Section):
         le=10_000_000,
         description="Requests of one caller. Who shows no valid token or cookie is counted by address.",
     )
+    slow_client_s: Annotated[Count, May.NEVER] = Field(
+        30,
+        ge=1,
+        le=3600,
+        description="Seconds after which who follows a session and does not read is let go.",
+    )
+    preview_domain: Annotated[Text, May.NEVER] = Field(
+        "localhost",
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$",
+        description="Under it, each port of a jail that somebody opens has a name of its own. "
+        "All names below it must lead to this server.",
+    )
     shutdown_s: Annotated[Count, May.NEVER] = Field(
         20, ge=1, le=3600, description="Seconds that an orderly end may take before it is cut short."
     )

@@ -1,0 +1,1 @@
+"""What goes on: events as they come, terminals, and pages that are served in a jail."""

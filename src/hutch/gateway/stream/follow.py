@@ -1,0 +1,39 @@
+"""The one follower: the entries and deltas of a session, for whatever wire they go over."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from hutch.domain.errors import Conflict
+from hutch.gateway.stream.frames import last_seq
+from hutch.gateway.stream.permit import Permit
+from hutch.gateway.stream.streams import OVER, Ending
+from hutch.sessions.seam import Update
+
+Write = Callable[[Update], Awaitable[None]]
+
+
+class Follower:
+    """Somewhere in the log of a session, going forward."""
+
+    def __init__(self, permit: Permit, after: int) -> None:
+        self.seq = after  # of the last entry that was sent whole
+        self._permit = permit
+
+    async def check(self) -> bool:
+        """Whether there is anything to come; refused when the log does not reach so far."""
+        head = await self._permit.server.log.head(self._permit.session.id)
+        if self.seq > head.seq:
+            raise Conflict(
+                f"Session {head.session_id} ends at event {head.seq}, before {self.seq}. "
+                "Follow it from there."
+            )
+        return not (head.ended and self.seq == head.seq)
+
+    async def run(self, write: Write) -> Ending:
+        """Write every update, one after the other: who is slow is waited for, and nothing is kept."""
+        updates = self._permit.server.host.follow(self._permit.session.id, after=self.seq)
+        async with aclosing(updates):
+            async for update in updates:
+                await write(update)
+                self.seq = last_seq(update, self.seq)
+        return OVER

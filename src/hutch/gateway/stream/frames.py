@@ -1,0 +1,104 @@
+"""What goes over the wire of a stream, as bytes and text. Nothing here waits or reads.
+
+Events over SSE and over a WebSocket hold the same JSON; only what is around it differs.
+"""
+
+import re
+from typing import Any
+
+import orjson
+
+from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
+from hutch.domain.events import Entry
+from hutch.gateway.answers import LARGEST
+from hutch.gateway.entries import entry_json
+from hutch.gateway.errors import told
+from hutch.sessions.seam import Delta, Update
+
+RETRY_MS = 2000  # after which a browser comes back
+BEAT = b": still here\n\n"
+
+_PLAIN = re.compile(r"[a-z0-9_.]{1,100}", re.ASCII)
+
+
+def opening() -> bytes:
+    """What an SSE stream begins with."""
+    return b"retry: %d\n\n" % RETRY_MS
+
+
+def sse(update: Update) -> bytes:
+    """An entry with its number, from which a browser goes on; a delta without one."""
+    if isinstance(update, Delta):
+        return b"event: delta\ndata: %b\n\n" % delta_json(update)
+    kind = update.event.type if _PLAIN.fullmatch(update.event.type) else "message"
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (update.seq, kind.encode(), entry_json(update))
+
+
+def sse_word(kind: str, **data: Any) -> bytes:
+    """Something that the server itself has to say: `end`, `closing`, `refused`."""
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps(data))
+
+
+def framed(update: Update) -> str:
+    """An update as a text frame of a WebSocket."""
+    if isinstance(update, Delta):
+        return '{"type":"delta",' + delta_json(update).decode()[1:]
+    return '{"type":"entry",' + entry_json(update).decode()[1:]
+
+
+def word(kind: str, **data: Any) -> str:
+    """Anything else that is said over a WebSocket."""
+    return orjson.dumps({"type": kind, **data}).decode()
+
+
+def error_word(error: HutchError, clean: Any = str, **more: Any) -> str:
+    """Why something was not done; the stream goes on."""
+    if isinstance(error, TooManyRequests):
+        more["retry_after_s"] = error.retry_after_s
+    return word("error", code=told(error).code, detail=clean(str(error)), **more)
+
+
+def delta_json(delta: Delta) -> bytes:
+    return orjson.dumps(
+        {
+            "run_id": delta.run_id,
+            "turn": delta.turn,
+            "kind": delta.kind,
+            "text": delta.text,
+            "call_id": delta.call_id,
+            "tool": delta.tool,
+        }
+    )
+
+
+def heard(text: str) -> dict[str, Any]:
+    """A text frame of a client: an object with a type."""
+    try:
+        said = orjson.loads(text)
+    except ValueError:
+        raise BadRequest('This frame is not JSON. Send objects such as {"type":"ping"}.') from None
+    if not isinstance(said, dict) or not isinstance(said.get("type"), str):
+        raise BadRequest('A frame is an object with a type, such as {"type":"ping"}.')
+    return said
+
+
+def number(said: dict[str, Any], name: str, least: int, most: int) -> int:
+    """A whole number of a frame."""
+    value = said.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise BadRequest(f"`{name}` of a {said['type'][:40]} is a whole number from {least} to {most}.")
+    return value
+
+
+def place(text: str | None, name: str) -> int | None:
+    """A number in a log or a terminal, as it stands in a query or a header."""
+    if text is None or text == "":
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > LARGEST:
+        raise BadRequest(f"{name} is the number of an event or a byte, not {text[:40]!r}.")
+    return int(text)
+
+
+def last_seq(update: Update, before: int) -> int:
+    """Where somebody goes on who has seen this."""
+    return update.seq if isinstance(update, Entry) else before

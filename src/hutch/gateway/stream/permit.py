@@ -1,0 +1,73 @@
+"""Somebody's leave to follow a session. It is asked for again while the stream goes on.
+
+A token may be revoked, a user disabled, a share taken back: whoever follows by it then
+must not see more.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from starlette.requests import HTTPConnection
+
+from hutch.app.server import Server
+from hutch.domain.errors import Denied, TooManyRequests
+from hutch.domain.session import Session
+from hutch.domain.user import Who
+from hutch.flows.access import Action
+from hutch.flows.sessions import allowed
+from hutch.gateway.auth.buckets import address_key
+from hutch.gateway.auth.guard import Guard, client_of
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Who follows what, and how they came in."""
+
+    server: Server
+    guard: Guard
+    scope: Any
+    who: Who
+    session: Session
+
+    async def renew(self) -> "Permit":
+        """The same as of now; refused when it no longer holds."""
+        who = await self._recognise()
+        return replace(self, who=who, session=await allowed(self.server.site, who, self.session.id))
+
+    async def may(self, action: Action) -> bool:
+        try:
+            await allowed(self.server.site, self.who, self.session.id, action)
+        except Denied:
+            return False
+        return True
+
+    def count(self) -> None:
+        """One more request of this caller, by a stream that is open already."""
+        wait_s = self.guard.buckets.take(self.who.credential_id)
+        if wait_s:
+            raise TooManyRequests(
+                f"Too many requests. Try again in {wait_s} s.",
+                limit="server.requests_per_minute",
+                retry_after_s=wait_s,
+            )
+
+    async def _recognise(self) -> Who:
+        """As at the door, and not counted as a request: nobody has asked for anything."""
+        buckets = self.guard.buckets
+        buckets.take(address_key(client_of(self.scope)))  # the guard gives it back to whom it knows
+        try:
+            who = await self.guard.recognise(self.scope)
+        except TooManyRequests:
+            return self.who  # known, and busy
+        buckets.put_back(who.credential_id)
+        return who
+
+
+async def permit(scope: Any, session_id: str) -> Permit:
+    """For who may see a session; to others it does not exist."""
+    connection = HTTPConnection(scope)
+    server = cast(Server, connection.app.state.server)
+    guard = cast(Guard, connection.app.state.guard)
+    who = await guard.recognise(scope)
+    who.need("read")
+    return Permit(server, guard, scope, who, await allowed(server.site, who, session_id))

@@ -1,0 +1,15 @@
+"""Where streams are. Plain routes: nothing between a frame and its client that could be left out."""
+
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from hutch.gateway.stream.socket import EventSocket
+from hutch.gateway.stream.sse import EventStream
+
+SESSION = "/api/v1/sessions/{session_id}"
+
+
+def routes() -> list[BaseRoute]:
+    return [
+        Route(f"{SESSION}/events/stream", EventStream(), methods=["GET"]),
+        WebSocketRoute(f"{SESSION}/events/socket", EventSocket()),
+    ]

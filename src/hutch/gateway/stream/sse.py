@@ -1,0 +1,65 @@
+"""Events as they come, over SSE: `GET /api/v1/sessions/{id}/events/stream`."""
+
+from typing import Any
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from hutch.gateway.stream.follow import Follower
+from hutch.gateway.stream.frames import BEAT, opening, place, sse, sse_word
+from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.streams import CLOSING, LEFT, OVER, REFUSED, SLOW, Ending, streams_of
+from hutch.sessions.seam import Update
+
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy that collects would hold events back
+]
+
+
+class EventStream:
+    """The route, as plain ASGI: it runs for every event of every follower."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        allowed = await permit(scope, scope["path_params"]["session_id"])
+        given = Headers(scope=scope).get("last-event-id")
+        after = place(given, "Last-Event-ID")
+        if after is None:
+            after = place(QueryParams(scope["query_string"]).get("after"), "after") or 0
+        follower = Follower(allowed, after)
+        if not await follower.check() and given:
+            await Response(status_code=204)(scope, receive, send)  # by which a browser stops coming back
+            return
+        async with streams_of(scope["app"]).open(allowed, send) as stream:
+
+            async def write(update: Update) -> None:
+                await stream.put(_piece(sse(update)))
+
+            async def beat() -> None:
+                await stream.put(_piece(BEAT))
+
+            await stream.put({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await stream.put(_piece(opening()))
+            stream.beat = beat
+            ending = await stream.run(follower.run(write), _gone(receive))
+            if ending in (SLOW, LEFT):
+                stream.cut()
+                return
+            if ending in (OVER, CLOSING, REFUSED):
+                last = sse_word(ending.name, reason=ending.reason, seq=follower.seq)
+            else:
+                last = sse_word("closing", reason=ending.reason, seq=follower.seq)
+            stream.beat = None
+            await stream.put(_piece(last, more=False))
+
+
+def _piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": more}
+
+
+async def _gone(receive: Receive) -> Ending:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+    return LEFT

@@ -1,0 +1,177 @@
+"""All streams of a server that are open, and what ends them.
+
+A stream ends when what it follows is over, when its client leaves, when the server
+does, when its client may no longer see what it shows, and when its client does not
+read: nothing is kept for those, they come back and say where they were. One task
+looks after all of them.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from hutch.domain.errors import HutchError
+from hutch.gateway.stream.permit import Permit
+from hutch.gateway.stream.wire import abort_of
+
+TICK_S = 0.5
+BEAT_S = 15.0
+RENEW_S = 4.0
+
+Send = Callable[[Any], Awaitable[None]]
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a stream ended, for programs and for people; `code` closes a WebSocket."""
+
+    name: str
+    code: int
+    reason: str
+
+
+OVER = Ending("end", 1000, "the session has ended")
+LEFT = Ending("left", 1000, "")
+CLOSING = Ending("closing", 1012, "the server ends; come back in a moment")
+REFUSED = Ending("refused", 4403, "you may no longer see this")
+SLOW = Ending("slow", 4408, "too much was waiting for you")
+FAILED = Ending("failed", 1011, "something went wrong in the server")
+
+
+class Stream:
+    """One client, from when it was let in until it is gone."""
+
+    def __init__(self, permit: Permit, send: Send, patience_s: float) -> None:
+        self.permit = permit
+        self.patience_s = patience_s  # with a client who does not read
+        self.beat: Callable[[], Awaitable[None]] | None = None
+        self.held_up_s: Callable[[], float] = lambda: 0.0  # for how long others have been waiting for it
+        self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._send = send
+        self._since: float | None = None
+        self._beaten = self._renewed = time.monotonic()
+        self._at_work: asyncio.Task[None] | None = None
+
+    async def put(self, message: Any) -> None:
+        """Send; as long as it takes, the client is not reading."""
+        self._since = time.monotonic()
+        await self._send(message)
+        self._since = None
+
+    def end(self, why: Ending) -> None:
+        if not self.ending.done():
+            self.ending.set_result(why)
+
+    async def run(self, *works: Coroutine[Any, Any, Ending]) -> Ending:
+        """Do all of these at once, until one of them is over or the stream is ended."""
+        tasks = [asyncio.ensure_future(work) for work in works]
+        try:
+            await asyncio.wait([*tasks, self.ending], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.end(LEFT)
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        if self.ending.result() is not LEFT:
+            return self.ending.result()
+        for result in results:
+            if isinstance(result, Ending):
+                return result
+            if isinstance(result, HutchError):
+                raise result
+            if isinstance(result, Exception) and not _is_parting(result):
+                logger.error("stream.failed", session_id=self.permit.session.id, exc_info=result)
+                return FAILED
+        return LEFT
+
+    def cut(self) -> None:
+        """Let go of a client who does not read."""
+        if abort := abort_of(self.permit.scope):
+            abort()
+
+    # --- once in a while ---
+
+    def tick(self, now: float) -> None:
+        if self.permit.server.closing:
+            self.end(CLOSING)
+        elif (self._since is not None and now - self._since > self.patience_s) or (
+            self.held_up_s() > self.patience_s
+        ):
+            self.end(SLOW)
+        elif self._at_work is None or self._at_work.done():
+            if now - self._renewed >= RENEW_S:
+                self._renewed = now
+                self._at_work = asyncio.ensure_future(self._renew())
+            elif self.beat and self._since is None and now - self._beaten >= BEAT_S:
+                self._beaten = now
+                self._at_work = asyncio.ensure_future(self._beat())
+
+    async def _renew(self) -> None:
+        try:
+            self.permit = await self.permit.renew()
+        except HutchError:
+            self.end(REFUSED)
+        except Exception:
+            logger.exception("stream.not_renewed", session_id=self.permit.session.id)
+
+    async def _beat(self) -> None:
+        with suppress(Exception):  # a client who is gone is noticed by who reads
+            if self.beat:
+                await self.beat()
+
+    async def stop(self) -> None:
+        if self._at_work:
+            self._at_work.cancel()
+            await asyncio.gather(self._at_work, return_exceptions=True)
+
+
+class Streams:
+    """Those that are open."""
+
+    def __init__(self) -> None:
+        self._open: set[Stream] = set()
+        self._ticking: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @asynccontextmanager
+    async def open(self, permit: Permit, send: Send) -> AsyncIterator[Stream]:
+        stream = Stream(permit, send, float(permit.server.loaded.settings.server.slow_client_s))
+        self._open.add(stream)
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+        try:
+            yield stream
+        finally:
+            self._open.discard(stream)
+            if not self._open:
+                self._ticking.cancel()
+                self._ticking = None
+            await stream.stop()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            for stream in list(self._open):
+                stream.tick(now)
+
+
+def streams_of(app: Any) -> Streams:
+    """The streams of an application."""
+    found = getattr(app.state, "streams", None)
+    if not isinstance(found, Streams):
+        found = app.state.streams = Streams()
+    return found
+
+
+def _is_parting(error: BaseException) -> bool:
+    """How a server says that the client is gone."""
+    return isinstance(error, OSError) or type(error).__name__ == "ClientDisconnected"

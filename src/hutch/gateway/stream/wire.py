@@ -1,0 +1,105 @@
+"""What uvicorn is told of streams: a client who does not read must be let go of all the same.
+
+By ASGI alone a server cannot do that: whatever it wants to send, a last word too, waits
+until the client reads. So each connection gives two functions along, in `scope["state"]`:
+one that cuts it off, and one that says a last word past all that waits.
+"""
+
+import asyncio
+import struct
+from asyncio import BaseTransport
+from collections.abc import Callable
+from typing import Any, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
+
+ABORT, CLOSE = "hutch.abort", "hutch.close"
+MOST_FRAME_BYTES = 1 << 20  # of a message that comes in
+SHUTDOWN_S = 1.5  # for a stream to end by itself
+LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
+
+
+class Http(H11Protocol):
+    """HTTP/1.1 whose connections can be cut off."""
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        self.app_state = {**self.app_state, ABORT: cast(asyncio.Transport, transport).abort}
+        super().connection_made(transport)  # type: ignore[arg-type]
+
+
+class WebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket that can be closed past what waits, and that sends bytes without copying them twice."""
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        abort = cast(asyncio.Transport, transport).abort
+        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_past}
+        super().connection_made(transport)
+
+    def shutdown(self) -> None:
+        """The server ends. Whoever runs this stream says so, and where to go on; if nobody does, we do."""
+        if self.handshake_complete and not self.close_sent:
+            self.loop.call_later(SHUTDOWN_S, self._shut_down)
+        else:
+            super().shutdown()
+
+    def _shut_down(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
+
+    def close_past(self, code: int, reason: str) -> None:
+        """Say why, behind what is on its way, and be gone after a moment."""
+        if self.close_sent or self.transport.is_closing():
+            return
+        try:
+            self.conn.send_close(code, reason)
+        except InvalidState:
+            return
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.close_timer = self.loop.call_later(LAST_WORD_S, self.transport.abort)
+
+    async def send(self, message: Any) -> None:
+        data = message.get("bytes")
+        if data is None or not self.handshake_complete or self.conn.extensions or self.close_sent:
+            await super().send(message)
+            return
+        if not self.writable.is_set():
+            await self.writable.wait()
+        if self.disconnected or self.close_sent or self.initial_response is not None:
+            await super().send(message)  # which knows what to make of it
+            return
+        self.transport.write(_head(len(data)) + data)
+
+
+def _head(length: int) -> bytes:
+    """Of a binary message in one frame, as servers send them."""
+    if length < 126:
+        return struct.pack("!BB", 0x82, length)
+    if length < 65536:
+        return struct.pack("!BBH", 0x82, 126, length)
+    return struct.pack("!BBQ", 0x82, 127, length)
+
+
+def options() -> dict[str, Any]:
+    """For `uvicorn.Config`."""
+    return {
+        "http": Http,
+        "ws": WebSocket,
+        "ws_max_size": MOST_FRAME_BYTES,
+        "ws_per_message_deflate": False,  # a terminal's bytes would cost more to squeeze than to send
+        "ws_ping_interval": 20.0,
+        "ws_ping_timeout": 20.0,
+    }
+
+
+def abort_of(scope: Any) -> Callable[[], None] | None:
+    """Cuts the connection off, when the server can."""
+    return cast(Callable[[], None] | None, scope.get("state", {}).get(ABORT))
+
+
+def close_of(scope: Any) -> Callable[[int, str], None] | None:
+    """Closes a WebSocket past what waits, when the server can."""
+    return cast(Callable[[int, str], None] | None, scope.get("state", {}).get(CLOSE))
