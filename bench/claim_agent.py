@@ -1,0 +1,227 @@
+"""The agent in one process: real jail, log, snapshots and client library; only the provider is played.
+
+An alternative that does as agents without a sandbox do spawns the same command bare, and keeps what was said
+in a list.
+"""
+
+import asyncio
+import json
+import re
+import statistics
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from bench.agents import a_place, bash, provider
+from bench.row import Row
+
+from hutch.agent.limits import RunLimits
+from hutch.agent.tools.all import TOOLS
+from hutch.agent.tools.seam import Context, Tool, ToolResult
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.flows.code_change import Bench, begin, go_on
+from hutch.llm.seam import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
+from tests.agent.benches import Wishes, entries, open_bench
+from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
+
+FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(200)}
+LIMITS = RunLimits(turns=None)
+ROUNDS = 5
+TURNS = 60
+LONG_TURNS = 200
+SOME = 20  # turns at the beginning and at the end of a long run
+NEIGHBOURS = 7
+OUTPUT = "head -c 1500 /dev/zero | tr '\\0' x"  # of each command in a long run
+LETTERS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
+MARK = re.compile(
+    rb',"cache_control":\{"type":"ephemeral"\}'
+)  # Anthropic's, which moves with the conversation
+
+
+class Clocked:
+    """A model that wants a command a number of times, and knows when it wanted it and was asked again."""
+
+    name = "scripted:clocked"
+    context_tokens: int | None = None
+
+    def __init__(self, turns: int, command: str = "true") -> None:
+        self._turns, self._command = turns, command
+        self.asked_at: list[float] = []
+        self.answered_at: list[float] = []
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        self.asked_at.append(time.perf_counter())
+        number = len(self.asked_at)
+        yield Text("I look.")
+        if number <= self._turns:
+            yield CallStarted(f"call_{number}", "bash")
+            yield CallArguments(f"call_{number}", json.dumps({"command": f"{self._command} #{number}"}))
+            yield CallEnded(f"call_{number}")
+        self.answered_at.append(time.perf_counter())
+        yield Finish("calls" if number <= self._turns else "stop")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Timed:
+    """A tool, and how long each call of it took."""
+
+    def __init__(self, tool: Tool, took: list[float]) -> None:
+        self.name, self.description = tool.name, tool.description
+        self.arguments, self.parallel = tool.arguments, tool.parallel
+        self._tool, self._took = tool, took
+
+    async def __call__(self, given: Any, context: Context) -> ToolResult:
+        began = time.perf_counter()
+        try:
+            return await self._tool(given, context)
+        finally:
+            self._took.append(time.perf_counter() - began)
+
+
+@asynccontextmanager
+async def a_bench(model: Model) -> AsyncIterator[Bench]:
+    with a_place() as place:
+        async with open_bench(place, Wishes(FILES, "", model=model, limits=LIMITS)) as bench:
+            yield bench
+
+
+async def done(bench: Bench) -> None:
+    worked = await begin(bench, "run_1", "Look around.")
+    assert worked.ended.outcome == "done", worked.ended
+
+
+def between(answered_at: list[float], asked_at: list[float]) -> list[float]:
+    """Milliseconds from each reply to the next request."""
+    return [(asked - answered) * 1e3 for answered, asked in zip(answered_at, asked_at[1:], strict=False)]
+
+
+async def ours() -> float:
+    model = Clocked(TURNS)
+    async with a_bench(model) as bench:
+        await done(bench)
+    return quiet(between(model.answered_at, model.asked_at)[1:])  # a shell starts with the first
+
+
+async def theirs() -> float:
+    """What is told is kept in memory, and the command is spawned bare."""
+    told: list[dict[str, Any]] = []
+    took = []
+    for number in range(TURNS):
+        began = time.perf_counter()
+        told.append({"role": "assistant", "command": f"true #{number}"})
+        process = await asyncio.create_subprocess_exec(
+            *("/bin/bash", "-c", f"true #{number}"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        told.append({"role": "tool", "out": out.decode(), "err": err.decode(), "code": process.returncode})
+        took.append((time.perf_counter() - began) * 1e3)
+    return quiet(took)
+
+
+async def own_times() -> list[float]:
+    """Milliseconds of each turn of a long run, without the tool and the model."""
+    model, tools = Clocked(LONG_TURNS, OUTPUT), list[float]()
+    async with a_bench(model) as bench:
+        bench.toolbox = Toolbox(cast(Tool, Timed(each, tools)) for each in TOOLS).only(bench.persona.tools)
+        await done(bench)
+    whole = between(model.answered_at, model.asked_at)
+    return [all_ms - tool_s * 1e3 for all_ms, tool_s in zip(whole, tools, strict=True)]
+
+
+async def client_times() -> list[float]:
+    """Milliseconds from the last byte of each reply to the last one of the next request, by a real client."""
+    replies = [bash(ANTHROPIC, number, OUTPUT) for number in range(LONG_TURNS)]
+    async with (
+        provider([*replies, ANTHROPIC.reply("That is all.", ())]) as plays,
+        a_bench(ANTHROPIC.open(url=plays.url)) as bench,
+    ):
+        await done(bench)
+        await bench.model.close()
+    return between(plays.answered_at, plays.asked_at)
+
+
+async def stable(dialect: Dialect, turns: int) -> tuple[float, float]:
+    """Which share of the requests begins with the one before, to the byte; and the tokens of what they all
+    begin with."""
+    replies = [bash(dialect, number, "echo") for number in range(turns)]
+    async with (
+        provider([*replies, dialect.reply("That is all.", ())]) as plays,
+        a_bench(dialect.open(url=plays.url)) as bench,
+    ):
+        await done(bench)
+        await bench.model.close()
+    name = b'"input":[' if dialect is RESPONSES else b'"messages":['
+    parts = [_parts(MARK.sub(b"", body), name) for body in plays.bodies]
+    same = [after[0].startswith(before[0]) and before[1] == after[1] for before, after in pairwise(parts)]
+    assert len(same) == turns
+    return sum(same) / len(same) * 100, len(parts[0][1]) / LETTERS_PER_TOKEN
+
+
+def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
+    """The conversation without its closing bracket, and all that is around it."""
+    start = body.index(name) + len(name)
+    _, length = json.JSONDecoder().raw_decode(body[start - 1 :].decode())
+    end = start - 1 + len(body[start - 1 :].decode()[:length].encode())
+    return body[start : end - 1], body[:start] + body[end:]
+
+
+async def resumed(place: Path, turns: int) -> tuple[float, int]:
+    """Milliseconds from a log of a run that broke off to the next request, and how many events it has."""
+    wishes = Wishes(FILES, "", model=Clocked(turns), limits=RunLimits(turns=turns))
+    async with open_bench(place, wishes) as bench:
+        await begin(bench, "run_1", "Look around.")
+        events = len(await entries(bench.log, bench.session_id))
+    took = []
+    for _ in range(ROUNDS):
+        model = Clocked(0)
+        began = time.perf_counter()
+        wishes = Wishes(FILES, "", model=model, limits=LIMITS)
+        async with open_bench(place, wishes, bench.session_id) as again:
+            log = await entries(again.log, bench.session_id)
+            await go_on(again, "run_1", log[:events])  # as if the rounds before had not been
+        took.append((model.asked_at[0] - began) * 1e3)
+    return min(took), events
+
+
+def best(measured: Callable[[], Coroutine[Any, Any, float]]) -> float:
+    """Of several rounds: others use the machine too."""
+    return min(asyncio.run(measured()) for _ in range(ROUNDS))
+
+
+def early_and_late(measured: Callable[[], Coroutine[Any, Any, list[float]]]) -> tuple[float, float]:
+    """Of a long run's first turns and of its last, the best of several rounds."""
+    rounds = [asyncio.run(measured()) for _ in range(ROUNDS)]
+    return min(quiet(turns[1:SOME]) for turns in rounds), min(quiet(turns[-SOME:]) for turns in rounds)
+
+
+def quiet(times: list[float]) -> float:
+    """The median of those neighbours that were disturbed the least."""
+    return min(statistics.median(times[at : at + NEIGHBOURS]) for at in range(len(times) - NEIGHBOURS + 1))
+
+
+def measure() -> Iterator[Row]:
+    turn, bare = best(ours), best(theirs)
+    yield Row("a jailed and durably logged turn with one command", turn, None, "ms", 10)
+    yield Row("the same", turn, bare, "ms", 5, "the command spawned bare, a list in memory")
+    first, last = early_and_late(own_times)
+    yield Row("agent's own time, turn 2", first, None, "ms", 5)
+    yield Row("agent's own time, turn 200", last, None, "ms", 5)
+    yield Row("the same", last, first, "ms", 1.5, "turn 2")
+    first, last = early_and_late(client_times)
+    yield Row("a whole turn, with Anthropic's client, turn 2", first, None, "ms", 10)
+    yield Row("a whole turn, with Anthropic's client, turn 200", last, None, "ms", 10)
+    for dialect in (ANTHROPIC, CHAT, RESPONSES):
+        share, tokens = asyncio.run(stable(dialect, 50))
+        yield Row(f"{dialect}: requests that begin with the one before", share, None, "%", 100, at_least=True)
+        yield Row(f"{dialect}: system prompt and tools, tokens", tokens, None, "", 3000)
+    with a_place() as place:
+        took, events = asyncio.run(resumed(place, 100))
+    yield Row(f"resumed in process, {events} events: to the next request", took, None, "ms", 1000)

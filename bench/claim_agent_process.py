@@ -1,0 +1,142 @@
+"""`hutch run` and `hutch resume` as processes of their own, cold but for the disk's cache.
+
+A server of this process plays the provider on its wire. Figures are the best of several rounds, since others
+use the machine too.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.agents import Office, a_place, bash, ended, provider
+from bench.row import Row
+
+from tests.llm.dialects import ANTHROPIC, CHAT, GEMINI, RESPONSES, Dialect
+
+ROUNDS = 7
+DELTAS = 5_000
+PACE_S = 0.001
+TURNS = 98  # which makes a log of about 500 events
+LOOK_S = 0.02
+
+
+async def first_request_s(office: Office, dialect: Dialect, *words: str) -> float:
+    """From the start of the process until the provider has its first request."""
+    async with provider([dialect.reply("That is all.", ())]) as plays:
+        began = time.perf_counter()
+        process = await office.hutch(*words, *model(dialect), dialect=dialect, url=plays.url)
+        await ended(process)
+        return plays.asked_at[0] - began
+
+
+async def first_reply_s(office: Office) -> float:
+    """A scripted model is asked inside of the process: until what it said is in the log, and shown."""
+    began = time.perf_counter()
+    script = office.cassette({"text": "That is all."})
+    process = await office.hutch("run", "Look.", "--json", "--model", script)
+    assert process.stdout
+    async for line in process.stdout:
+        if b'"model.replied"' in line:
+            took = time.perf_counter() - began
+    await ended(process)
+    return took
+
+
+def model(dialect: Dialect) -> tuple[str, str]:
+    return "--model", f"{dialect.provider}:{dialect.model}"
+
+
+async def most_memory(office: Office, dialect: Dialect) -> float:
+    """The most memory in MB that a run and all below it held at once, each page counted once."""
+    replies = [bash(dialect, number, "ls -R; cat d1/*") for number in range(20)]
+    async with provider([*replies, dialect.reply("That is all.", ())], pace_s=0.005) as plays:
+        process = await office.hutch("run", "Look.", *model(dialect), dialect=dialect, url=plays.url)
+        waiting = asyncio.ensure_future(ended(process))
+        most = 0
+        while not waiting.done():
+            most = max(most, sum(map(held_bytes, family(process.pid))))
+            await asyncio.sleep(LOOK_S)
+        await waiting
+    return most / 1e6
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for each in found:
+        for task in Path("/proc", str(each), "task").glob("*/children"):
+            found += map(int, _read(task).split())
+    return found
+
+
+def held_bytes(pid: int) -> int:
+    lines = _read(Path("/proc", str(pid), "smaps_rollup")).splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it has ended
+        return ""
+
+
+async def core_share(office: Office, dialect: Dialect) -> float:
+    """The part of a core in % that a run takes while 1,000 pieces a second come in."""
+    one, *_ = [piece for piece in dialect.reply("word ", ()) if b"word " in piece]
+    whole = dialect.reply("word ", ())
+    place = whole.index(one)
+    reply = [*whole[:place], *[one] * DELTAS, *whole[place + 1 :]]
+    async with provider([reply], pace_s=PACE_S) as plays:
+        process = await office.hutch(
+            "run", "Look.", *model(dialect), dialect=dialect, url=plays.url, stdout=asyncio.subprocess.DEVNULL
+        )
+        await plays.was_asked.wait()
+        await asyncio.sleep(0.5)
+        began, before = time.perf_counter(), processor_s(process.pid)
+        await asyncio.sleep(DELTAS * PACE_S - 1.0)
+        assert not plays.answered_at  # it is still talking
+        took, spent = time.perf_counter() - began, processor_s(process.pid) - before
+        await ended(process)
+    return spent / took * 100
+
+
+def processor_s(pid: int) -> float:
+    fields = _read(Path("/proc", str(pid), "stat")).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def break_off(office: Office, dialect: Dialect) -> None:
+    """A run that is killed while the model thinks."""
+    replies = [bash(dialect, number, "true") for number in range(TURNS)]
+    async with provider(replies) as plays:
+        process = await office.hutch("run", "Look.", *model(dialect), dialect=dialect, url=plays.url)
+        await plays.all_asked.wait()
+        process.send_signal(signal.SIGKILL)
+        await process.communicate()
+
+
+async def resumed_s(office: Office, dialect: Dialect) -> float:
+    await break_off(office, dialect)
+    return await first_request_s(office, dialect, "resume", "last")
+
+
+def measure() -> Iterator[Row]:
+    with a_place() as place:
+        office = Office(place)
+        for dialect in (ANTHROPIC, CHAT, RESPONSES, GEMINI):
+            took = min(asyncio.run(first_request_s(office, dialect, "run", "Look.")) for _ in range(ROUNDS))
+            yield Row(f"hutch run, {dialect}: to the first request", took, None, "s", 1.0)
+        took = min(asyncio.run(first_reply_s(office)) for _ in range(ROUNDS))
+        yield Row("hutch run, scripted: to the first reply in the log", took, None, "s", 1.0)
+        for dialect in (ANTHROPIC, CHAT):
+            most = asyncio.run(most_memory(office, dialect))
+            yield Row(f"hutch run, {dialect}: memory with the jail", most, None, "MB", 180)
+        for dialect in (ANTHROPIC, CHAT):
+            share = min(asyncio.run(core_share(office, dialect)) for _ in range(2))
+            yield Row(f"hutch run, {dialect}: of a core for 1,000 pieces a second", share, None, "%", 15)
+        took = min(asyncio.run(resumed_s(office, ANTHROPIC)) for _ in range(3))
+        yield Row("hutch resume, 500 events: to the next request", took, None, "s", 1.0)
