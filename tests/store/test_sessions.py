@@ -77,3 +77,10 @@ async def test_a_change_that_fails_leaves_nothing(log: SqlLog) -> None:
     with pytest.raises(RuntimeError, match="half way"):
         await log.change(twice)
     assert await Sessions(log).page(user_id=None) == []
+
+
+async def test_sessions_are_counted_by_their_state(log: SqlLog) -> None:
+    assert await Sessions(log).counts() == {}
+    for state in ("idle", "running", "idle"):
+        await add(log, "ada", state=state)
+    assert await Sessions(log).counts() == {"idle": 2, "running": 1}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
@@ -71,6 +71,12 @@ class Sessions:
         wanted = select(sessions).where(sessions.c.id.in_(ids))
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return {row["id"]: _session(row) for row in found}
+
+    async def counts(self) -> dict[str, int]:
+        """How many there are in each state."""
+        wanted = select(sessions.c.state, func.count()).group_by(sessions.c.state)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        return {row[0]: row[1] for row in found}
 
     async def set(self, session_id: SessionId, **values: Any) -> None:
         """Change columns of a session; one that has ended stays so."""

@@ -1,0 +1,101 @@
+"""The server that runs on this machine: where it is, and how its own user's commands get in.
+
+A server writes down where it listens, and takes that back at its end. One that was killed
+cannot: what it left is known for stale, since its process is gone and its lock with it.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import hutch
+from hutch.settings.paths import Paths
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that is there now."""
+
+    pid: int
+    url: str  # for who is on this machine
+    started_ms: int
+    born: str  # by this and its number a process is known for the same
+    certificate: str = ""  # of TLS; what is to be trusted at `url`, whatever name it is for
+    version: str = hutch.__version__
+
+
+def find_server(paths: Paths) -> Running | None:
+    """The server of this installation, if one runs."""
+    try:
+        running = Running(**json.loads(paths.server_file.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+    alive = isinstance(running.pid, int) and bool(running.born) and birth_of(running.pid) == running.born
+    return running if alive and _is_held(paths.server_lock) else None
+
+
+def local_token(paths: Paths) -> str | None:
+    """What lets this user's commands in, if the server is theirs."""
+    try:
+        return paths.local_token.read_text().strip() or None
+    except OSError:
+        return None
+
+
+@contextmanager
+def announced(paths: Paths, url: str, *, certificate: str = "", token: str = "") -> Iterator[Running]:
+    """Let commands on this machine find this process, for as long as it listens at `url`."""
+    pid = os.getpid()
+    running = Running(pid, url, time.time_ns() // 1_000_000, birth_of(pid), certificate)
+    try:
+        if token:
+            write_private(paths.local_token, token)
+        write_private(paths.server_file, json.dumps(asdict(running)))
+        yield running
+    finally:
+        withdraw(paths)
+
+
+def withdraw(paths: Paths) -> None:
+    """Nothing listens any more."""
+    for file in (paths.server_file, paths.local_token):
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def birth_of(pid: int) -> str:
+    """When a process began, in the kernel's own count; empty when there is none."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+    fields = told.rpartition(") ")[2].split()
+    return "" if fields[0] in "ZX" else f"{boot}/{fields[19]}"
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that its owner alone can read, and that is never seen half written."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    staged = path.with_name(f".{path.name}.{os.getpid()}")
+    staged.unlink(missing_ok=True)
+    with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    staged.replace(path)
+
+
+def _is_held(lock: Path) -> bool:
+    """Asked only when its process lives, and so never in the way of one that is about to take it."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

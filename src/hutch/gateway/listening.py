@@ -1,0 +1,84 @@
+"""Where a server listens: the socket, what is wrong with an address, and who may be in the way."""
+
+import errno
+import ipaddress
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from hutch.domain.errors import Unavailable
+from hutch.settings.serving import Server
+
+BACKLOG = 1024
+LISTENING = "0A"  # in /proc/net/tcp
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at this address; a port that is taken is told with who has it, and one that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise Unavailable(_why(error, host, port, family)) from None
+
+
+def url_of(listener: socket.socket, *, tls: bool) -> str:
+    """The address for somebody on this machine."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def exposure(server: Server) -> str:
+    """What to say loudly about an address that others can reach without TLS; empty when all is well."""
+    if ipaddress.ip_address(server.host).is_loopback or server.tls_cert or server.trusted_proxies:
+        return ""
+    return (
+        f"Other machines can reach {server.host}, and nothing that goes there is encrypted: passwords, "
+        "tokens and code can be read and changed on the way. Set server.tls_cert and server.tls_key; or put "
+        "a proxy that speaks TLS in front, and name it in server.trusted_proxies; or listen on 127.0.0.1 and "
+        "let others in by ssh -L."
+    )
+
+
+def holder_of(port: int) -> str:
+    """Which process listens on a port, as far as this user may know."""
+    inodes = {f"socket:[{inode}]" for inode in _listeners(port)}
+    for directory in Path("/proc").iterdir():
+        if not inodes or not directory.name.isdigit():
+            continue
+        with suppress(OSError):  # it is somebody else's, or has ended meanwhile
+            for handle in (directory / "fd").iterdir():
+                if str(handle.readlink()) in inodes:
+                    name = (directory / "comm").read_text().strip()
+                    return f"{name} (process {directory.name})"
+    return "another process"
+
+
+def _why(error: OSError, host: str, port: int, family: socket.AddressFamily) -> str:
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        free = _free_port(host, family)
+        taken = f"{shown} is taken by {holder_of(port)}"
+        return f"{taken}. Stop that, or choose another port: hutch up --port {free}"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine. Choose another: hutch up --host 127.0.0.1"
+    if error.errno == errno.EACCES:
+        return f"{shown} is for root alone. Choose a port above 1023: hutch up --port 8484"
+    return f"{shown} cannot be listened on: {error.strerror}."
+
+
+def _free_port(host: str, family: socket.AddressFamily) -> int:
+    with socket.create_server((host, 0), family=family) as trial:
+        return int(trial.getsockname()[1])
+
+
+def _listeners(port: int) -> set[str]:
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
+                    found.add(fields[9])
+    return found
