@@ -4,7 +4,6 @@ Every function takes who asks, and checks that they may. Asking is quick: it is
 written down, and a worker does it when there is room.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -31,6 +30,7 @@ from hutch.jail.egress.allow_list import parse_pattern
 from hutch.llm.names import parse_model_name
 from hutch.sessions.requests import TakeSnapshot
 from hutch.store.inputs import Inputs, add_input
+from hutch.store.records import read_heads
 from hutch.store.runs import Runs, add_run
 from hutch.store.seam import Head
 from hutch.store.sessions import Sessions, add_session, find_session, now_ms
@@ -262,7 +262,7 @@ def _check_fits(session: Session, asked: Input) -> None:
 
 
 async def _shown(site: Site, found: Sequence[Session]) -> list[Shown]:
-    heads = await asyncio.gather(*(site.log.head(session.id) for session in found))
+    heads = await site.rows.fetch(lambda connection: read_heads(connection, [each.id for each in found]))
     waiting = [session.id for session in found if session.state == "queued"]
     places: dict[str, int] = {}
     if waiting:
@@ -271,4 +271,4 @@ async def _shown(site: Site, found: Sequence[Session]) -> list[Shown]:
         )
         by_run = await Runs(site.rows).places([each.id for each in queued])
         places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
-    return [Shown(session, head, places.get(session.id)) for session, head in zip(found, heads, strict=True)]
+    return [Shown(each, heads[each.id], places.get(each.id)) for each in found]
