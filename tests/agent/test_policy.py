@@ -40,18 +40,51 @@ def policy(*rules: str, default: str = "allow") -> Policy:
         "x=$(git push)",
         "git push <<END\ntext\nEND",
         "nohup nice -n 5 git push &",
+        "bash -euo pipefail -c 'git push'",
+        "bash -ceuo pipefail 'git push'",
+        "bash --rcfile x +o posix -c 'git push'",
+        "sudo --user root git push",
+        "env A=b git push $WHERE",
+        "find . -exec find . -exec git push \\;",
+        "find . -name x -exec git push \\; -o -execdir sh -c 'ls' \\;",
     ],
 )
 def test_a_rule_sees_the_command_wherever_it_stands(command: str) -> None:
     assert policy("deny bash git push").decide("bash", command=command).action == "deny"
 
 
-@pytest.mark.parametrize("command", ["echo git push", "git pull", "# git push", "cat 'git push'", "ls"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo git push",
+        "git pull",
+        "# git push",
+        "cat 'git push'",
+        "ls",
+        "bash build.sh -c x",
+        "bash -eu -o pipefail build.sh",
+        "find . -name 'git push'",
+        "env A=b ls -S",
+    ],
+)
 def test_words_about_a_command_are_not_the_command(command: str) -> None:
     assert policy("deny bash git push").decide("bash", command=command).action == "allow"
 
 
-@pytest.mark.parametrize("command", ["$CMD push", "git${IFS}push", 'echo "unclosed', 'bash -c "$X"'])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "$CMD push",
+        "git${IFS}push",
+        'echo "unclosed',
+        'bash -c "$X"',
+        "echo git push | sh",
+        "bash -s <<END\ngit push\nEND",
+        "bash -ex",
+        "bash $HOW x",
+        "env -S 'git push'",
+    ],
+)
 def test_what_cannot_be_read_for_sure_is_asked_about(command: str) -> None:
     assert policy("deny bash git push").decide("bash", command=command).action in ("ask", "deny")
     assert policy().decide("bash", command=command).action == "allow"
@@ -115,6 +148,7 @@ UNREADABLE = {
     "too long": "x" * (LONGEST + 1),
     "too deep": "bash -c '" * 9 + "ls",
     "nothing but substitutions": "$(" * 20_000,
+    "searches that search": "find -exec " * 9_000 + "$X",
 }
 
 

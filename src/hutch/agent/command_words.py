@@ -12,6 +12,7 @@ These are manners, not walls: a program can do anything the jail lets it do.
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from hutch.workspace.edit.grammar import Grammar, Tree, Unanswered, syntax_tree
@@ -23,24 +24,32 @@ DEEPEST = 5  # of `bash -c` in `bash -c`
 LONGEST = 100_000
 DEEPEST_WORD = 10  # of quotes in words in words
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
+
+
+def _options(line: str) -> frozenset[str]:
+    return frozenset(line.split())
+
+
 # Programs that run the program named after their own options; of these, the ones that take a value.
 WRAPPERS: dict[str, frozenset[str]] = {
-    "sudo": frozenset({"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T"}),
-    "doas": frozenset({"-u", "-C"}),
-    "env": frozenset({"-u", "-C", "-S", "--unset", "--chdir"}),
-    "nohup": frozenset(),
-    "nice": frozenset({"-n", "--adjustment"}),
-    "ionice": frozenset({"-c", "-n", "-p"}),
-    "time": frozenset({"-f", "-o"}),
-    "timeout": frozenset({"-k", "-s", "--kill-after", "--signal"}),
-    "stdbuf": frozenset({"-i", "-o", "-e"}),
-    "setsid": frozenset(),
-    "xargs": frozenset({"-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s"}),
-    "command": frozenset(),
-    "builtin": frozenset(),
-    "exec": frozenset({"-a"}),
+    "sudo": _options("-u -g -h -p -C -D -R -T --user --group --host --prompt --chdir"),
+    "doas": _options("-u -C"),
+    "env": _options("-u -C --unset --chdir"),
+    "nohup": _options(""),
+    "nice": _options("-n --adjustment"),
+    "ionice": _options("-c -n -p --class --classdata"),
+    "time": _options("-f -o --format --output"),
+    "timeout": _options("-k -s --kill-after --signal"),
+    "stdbuf": _options("-i -o -e --input --output --error"),
+    "setsid": _options(""),
+    "xargs": _options("-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file"),
+    "command": _options(""),
+    "builtin": _options(""),
+    "exec": _options("-a"),
 }
-GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+SHELL_VALUES = _options("--rcfile --init-file")
+FIND_RUNS = _options("-exec -execdir -ok -okdir")
+GIT_VALUES = _options("-C -c --git-dir --work-tree --namespace --exec-path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +97,16 @@ def _unwrap(words: Words, depth: int) -> Parsed:
             return parse(" ".join(word for word in words[1:] if word), depth + 1)
         if name == "git":
             return Parsed((("git", *_after_options(words[1:], GIT_VALUES)),), clear=True)
+        if name == "find" and (runs := [at for at, word in enumerate(words) if word in FIND_RUNS]):
+            inner = [_unwrap(words[at + 1 : end], depth) for at, end in pairwise([*runs, len(words)])]
+            found = tuple(command for each in inner for command in each.commands)
+            return Parsed((words, *found), all(each.clear for each in inner))
         if name not in WRAPPERS:
             return Parsed((words,), clear=True)
         rest = _after_options(words[1:], WRAPPERS[name])
+        options = words[1 : len(words) - len(rest)]
+        if name == "env" and any(re.match(r"-\w*S|--split", word or "") for word in options):
+            return Parsed((words,), clear=False)  # it splits a text into words by rules of its own
         while name == "env" and rest and rest[0] is not None and re.match(r"\w+=", rest[0]):
             rest = rest[1:]
         if name == "timeout":
@@ -105,13 +121,28 @@ _NONE = object()
 
 
 def _script(words: Words) -> object:
-    """What `bash -c` is given: its text, None when that is not known, or that there is no such thing."""
-    for place, word in enumerate(words[1:-1], start=1):
-        if word is not None and re.fullmatch(r"-[a-z]*c[a-z]*", word):
-            return words[place + 1]
-        if word is None or not word.startswith("-"):
+    """What `bash -c` is given: its text, None when that is not known, or that there is no such thing.
+
+    What a shell reads from its standard input is not known either.
+    """
+    at, is_text = 1, False
+    while at < len(words):
+        word = words[at]
+        if word is None or (word[:1] == "-" and word[:2] != "--" and "s" in word):
+            return None
+        if word in ("-", "--"):
+            at += 1
             break
-    return _NONE
+        if word[:1] not in ("-", "+") or len(word) == 1:
+            break
+        if word.startswith("--"):
+            at += 2 if word in SHELL_VALUES else 1
+            continue
+        is_text = is_text or (word[0] == "-" and "c" in word)
+        at += 1 + sum(letter in "oO" for letter in word)  # each takes the name of an option
+    if at >= len(words):
+        return None
+    return words[at] if is_text else _NONE
 
 
 def _after_options(words: Words, with_value: frozenset[str]) -> Words:

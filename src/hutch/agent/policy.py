@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Literal, get_args
 
 from hutch.agent.command_words import Parsed, Words, parse
@@ -85,7 +86,7 @@ class Policy:
         return _strictest([self._for_path(tool, rules, path) for path in paths or ("",)])
 
     def _for_command(self, tool: str, rules: Sequence[Rule], parsed: Parsed) -> Decision:
-        decisions = [self._for_words(tool, rules, words) for words in parsed.commands]
+        decisions = [self._for_words(tool, rules, words) for words in dict.fromkeys(parsed.commands)]
         if not parsed.clear and (
             careful := [rule for rule in rules if rule.pattern and rule.action != "allow"]
         ):
@@ -134,7 +135,7 @@ def _strictest(decisions: Sequence[Decision]) -> Decision:
 def _fits_words(rule: Rule, words: Words) -> bool:
     """Whether a command begins as the rule says. A word that is not known may be anything: it never makes
     a command allowed, and may make it denied."""
-    wanted = shlex.split(rule.pattern)
+    wanted = _split(rule.pattern)
     if len(words) < len(wanted):
         return False
     unknown = rule.action != "allow"
@@ -142,3 +143,8 @@ def _fits_words(rule: Rule, words: Words) -> bool:
         unknown if word is None else fnmatchcase(word, part)
         for part, word in zip(wanted, words, strict=False)
     )
+
+
+@cache
+def _split(pattern: str) -> tuple[str, ...]:
+    return tuple(shlex.split(pattern))
