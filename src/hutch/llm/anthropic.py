@@ -8,6 +8,7 @@ import anthropic
 
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
+from hutch.llm.fields import map_fields
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
@@ -53,12 +54,17 @@ class AnthropicModel:
         self._client = anthropic.AsyncAnthropic(
             api_key=account.key, base_url=account.base_url, max_retries=0, timeout=account.timeout
         )
-        self._messages = self._client.messages  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with translated(self._account, anthropic.AnthropicError, names=self._names):
-            reply = await self._messages.create(**body, stream=True)
+            reply = await self._client.post(
+                "/v1/messages",
+                body=body,
+                cast_to=object,
+                stream=True,
+                stream_cls=anthropic.AsyncStream[object],
+            )
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request))):
                     yield piece
@@ -74,6 +80,7 @@ class AnthropicModel:
             "model": self._account.model,
             "max_tokens": request.most_tokens,
             "messages": _messages(request.messages),
+            "stream": True,
         }
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, **CACHE}]
@@ -83,7 +90,7 @@ class AnthropicModel:
                 for tool in request.tools
             ]
         if request.temperature is not None:
-            body["extra_body"] = {"temperature": request.temperature}  # newer models have none
+            body["temperature"] = request.temperature  # newer models have none
         return body
 
 
@@ -139,12 +146,12 @@ def _id(id_: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", id_)
 
 
-async def _pieces(reply: "anthropic.AsyncStream[Any]", ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(reply: "anthropic.AsyncStream[object]", ids: CallIds) -> AsyncGenerator[Delta]:
     calls: dict[int, str] = {}
     thoughts: dict[int, dict[str, Any]] = {}
     order, meter = Order(), Meter()
     usage, reason, ended = Usage(), None, False
-    async for event in reply:
+    async for event in map_fields(reply):
         match event.type:
             case "message_start":
                 usage = _usage(event.message.usage, usage)
@@ -158,7 +165,7 @@ async def _pieces(reply: "anthropic.AsyncStream[Any]", ids: CallIds) -> AsyncGen
                         order.call(calls[event.index])
                         yield CallStarted(calls[event.index], block.name)
                     case "thinking" | "redacted_thinking":
-                        thoughts[event.index] = block.model_dump(exclude_none=True)
+                        thoughts[event.index] = block.without_nulls()
                         order.thought(thoughts[event.index])
             case "content_block_delta":
                 delta = event.delta

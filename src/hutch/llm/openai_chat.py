@@ -8,6 +8,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
+from hutch.llm.fields import Fields, map_fields
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
@@ -59,12 +60,17 @@ class OpenAIChatModel:
         self.name = account.full_name
         self._account = account
         self._client = openai_client(account)
-        self._completions = self._client.chat.completions  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with translated(self._account, openai.OpenAIError, names=self._names):
-            reply = await self._completions.create(**body, stream=True)
+            reply = await self._client.post(
+                "/chat/completions",
+                body=body,
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request))):
                     yield piece
@@ -82,6 +88,7 @@ class OpenAIChatModel:
                 *([{"role": "system", "content": request.system}] if request.system else []),
                 *(each for message in request.messages for each in _message(message)),
             ],
+            "stream": True,
             "stream_options": {"include_usage": True},
         }
         own = self._account.provider == "openai"
@@ -134,8 +141,10 @@ class _Calls:
 
     def add(self, part: Any) -> Iterator[Delta]:
         function = part.function
-        name, arguments = getattr(function, "name", None), _text(getattr(function, "arguments", None))
-        place = getattr(part, "index", None)
+        name = arguments = None
+        if isinstance(function, Fields):
+            name, arguments = function.name, function.as_sent("arguments")
+        arguments, place = _text(arguments), part.index
         if place is None:
             place = len(self.all) if name else len(self.all) - 1
         call = self._open.get(place)
@@ -178,11 +187,11 @@ def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
-async def _pieces(reply: "openai.AsyncStream[Any]", ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(reply: "openai.AsyncStream[object]", ids: CallIds) -> AsyncGenerator[Delta]:
     calls = _Calls(ids)
     reason: str | None = None
     refused = False
-    async for chunk in reply:
+    async for chunk in map_fields(reply):
         if chunk.usage:
             yield _usage(chunk.usage)
         for choice in (chunk.choices or ())[:1]:

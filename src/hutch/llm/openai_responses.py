@@ -11,6 +11,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
+from hutch.llm.fields import Fields, map_fields
 from hutch.llm.openai_chat import openai_client
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
@@ -44,12 +45,13 @@ class OpenAIResponsesModel:
         self.name = account.full_name
         self._account = account
         self._client = openai_client(account)
-        self._responses = self._client.responses  # loaded now, not with the first request
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
         async with translated(self._account, openai.OpenAIError, names=self._names):
-            reply = await self._responses.create(**body, stream=True)
+            reply = await self._client.post(
+                "/responses", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
+            )
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request), self._account)):
                     yield piece
@@ -67,6 +69,7 @@ class OpenAIResponsesModel:
             "input": [item for message in request.messages for item in _items(message)],
             "max_output_tokens": request.most_tokens,
             "store": False,
+            "stream": True,
             "parallel_tool_calls": True,
         }
         if not self._account.model.startswith(THOUGHTLESS):
@@ -110,12 +113,14 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
                         }
 
 
-async def _pieces(reply: "openai.AsyncStream[Any]", ids: CallIds, account: Account) -> AsyncGenerator[Delta]:
+async def _pieces(
+    reply: "openai.AsyncStream[object]", ids: CallIds, account: Account
+) -> AsyncGenerator[Delta]:
     calls: dict[int, str] = {}
     begun: set[int] = set()  # the calls of which arguments have come
     phase: dict[str, str] = {}  # of the message that is being said
     order, refused = Order(), False
-    async for event in reply:
+    async for event in map_fields(reply):
         match event.type:
             case "response.output_item.added" if event.item.type == "function_call":
                 id_ = calls[event.output_index] = ids.take(event.item.call_id)
@@ -142,7 +147,7 @@ async def _pieces(reply: "openai.AsyncStream[Any]", ids: CallIds, account: Accou
                 yield CallEnded(id_)
             case "response.output_item.done" if event.item.type == "reasoning":
                 if event.item.encrypted_content:  # without it, the service does not know it any more
-                    order.thought(event.item.model_dump(exclude_none=True, exclude={"status"}))
+                    order.thought(_without_status(event.item))
             case "response.completed" | "response.incomplete":
                 if event.response.usage:
                     yield _usage(event.response.usage)
@@ -153,6 +158,10 @@ async def _pieces(reply: "openai.AsyncStream[Any]", ids: CallIds, account: Accou
             case "error":
                 raise _failed(account, event)
     raise Transient("the stream ended in the middle of a reply")
+
+
+def _without_status(item: Fields) -> dict[str, Any]:
+    return {name: value for name, value in item.without_nulls().items() if name != "status"}
 
 
 def _reason(response: Any, calls: bool, refused: bool) -> FinishReason:

@@ -1,0 +1,20 @@
+"""What a server sent is read by name, at any depth, and what is not there is None."""
+
+from hutch.llm.fields import Fields, fields
+
+
+def test_objects_are_read_by_name_at_any_depth() -> None:
+    piece = fields({"choices": [{"delta": {"content": "a"}}], "usage": None, "n": 0})
+    assert piece.choices[0].delta.content == "a"
+    assert (piece.usage, piece.model, piece.choices[0].finish_reason, piece.n) == (None, None, None, 0)
+
+
+def test_what_is_no_object_is_itself() -> None:
+    assert [fields(value) for value in ("x", 1, None, True, [1, "y"])] == ["x", 1, None, True, [1, "y"]]
+
+
+def test_an_object_can_be_had_as_it_was_sent() -> None:
+    item = Fields({"id": "rs", "content": None, "summary": [{"text": "hm"}]})
+    assert item.without_nulls() == {"id": "rs", "summary": [{"text": "hm"}]}
+    assert item.as_sent("summary") == [{"text": "hm"}]
+    assert item.as_sent("missing") is None
