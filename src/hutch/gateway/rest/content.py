@@ -1,0 +1,155 @@
+"""The content of a file: read whole or in part, and written, under the conditions of HTTP."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Header, Request, Response
+from fastapi.responses import StreamingResponse
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.ids import SessionId
+from hutch.flows.sessions import allowed
+from hutch.gateway.answers import answer
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.errors import PreconditionFailed
+from hutch.gateway.rest.conditions import Part, etag, matches, part_of
+from hutch.gateway.rest.files import FileChangeOut
+from hutch.gateway.rest.paths import FilePath
+from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
+from hutch.sessions.seam import SessionHost
+
+routes = router("files")
+
+PIECE_BYTES = 512 * 1024
+BINARY = "application/octet-stream"
+CONTENT = {BINARY: {"schema": {"type": "string", "format": "binary"}}}
+SAFE = {  # a file of a workspace is nobody's page
+    "Content-Disposition": "attachment",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Accept-Ranges": "bytes",
+}
+Tags = Annotated[str | None, Header(max_length=4096)]
+
+
+@routes.head("/sessions/{session_id}/files/{path:path}", include_in_schema=False)
+@routes.get(
+    "/sessions/{session_id}/files/{path:path}",
+    operation_id="read_file",
+    response_class=Response,
+    responses={
+        200: {"description": "The file.", "content": CONTENT},
+        206: {"description": "A part.", "content": CONTENT},
+        304: {"description": "It is still what the caller has."},
+    },
+)
+async def read(
+    request: Request,
+    who: Reader,
+    session_id: str,
+    path: FilePath,
+    range: Annotated[str | None, Header(max_length=200, examples=["bytes=0-1023"])] = None,
+    if_range: Tags = None,
+    if_none_match: Tags = None,
+    if_match: Tags = None,
+) -> Response:
+    """The content of a file, or a part of it. Its ETag is the SHA-256."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    status = await site.host.call(session.id, StatFile(path), by=who.user.id)
+    sha256 = status.sha256 or ""
+    headers = {**SAFE, "ETag": etag(sha256)}
+    if if_match is not None and not matches(if_match, sha256):
+        raise PreconditionFailed(f"'{path}' is not what If-Match says; its hash is {sha256}.")
+    if if_none_match is not None and matches(if_none_match, sha256, weak=True):
+        return Response(status_code=304, headers=headers)
+    if if_range is not None and not matches(if_range, sha256):
+        range = None
+    first = await site.host.call(session.id, ReadFile(path, 0, 0), by=who.user.id)
+    part = part_of(range, first.size)
+    headers["Content-Length"] = str(part.end - part.start)
+    if not part.whole:
+        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{first.size}"
+    code = 200 if part.whole else 206
+    if request.method == "HEAD":
+        return Response(status_code=code, headers=headers, media_type=BINARY)
+    pieces = _pieces(site.host, session.id, path, part, who.user.id)
+    return StreamingResponse(pieces, code, headers, BINARY)
+
+
+async def _pieces(
+    host: SessionHost, session_id: SessionId, path: str, part: Part, by: str
+) -> AsyncIterator[bytes]:
+    at = part.start
+    while at < part.end:
+        wanted = ReadFile(path, at, min(PIECE_BYTES, part.end - at))
+        data = (await host.call(session_id, wanted, by=by)).data
+        if not data:
+            raise Conflict(f"'{path}' became shorter while it was read.")  # the connection is cut
+        yield data
+        at += len(data)
+
+
+@routes.put(
+    "/sessions/{session_id}/files/{path:path}",
+    operation_id="write_file",
+    response_model=FileChangeOut,
+    responses={201: {"description": "It was made.", "model": FileChangeOut}},
+    openapi_extra={"requestBody": {"required": True, "content": CONTENT}},
+)
+async def write(
+    request: Request,
+    who: Writer,
+    session_id: str,
+    path: FilePath,
+    if_match: Tags = None,
+    if_none_match: Tags = None,
+) -> Response:
+    """Give a file this content, and make the directories above it.
+
+    With `If-Match` only over what it names; with `If-None-Match: *` only where nothing is.
+    """
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    if_hash: str | None = None
+    if if_match is not None or (if_none_match is not None and if_none_match.strip() != "*"):
+        if_hash = await _hash_now(site.host, session.id, path, who.user.id)
+        if if_match is not None and not matches(if_match, if_hash):
+            raise PreconditionFailed(f"'{path}' is not what If-Match says.")
+        if if_none_match is not None and matches(if_none_match, if_hash, weak=True):
+            raise PreconditionFailed(f"'{path}' is what If-None-Match says.")
+    create = if_none_match is not None and (if_none_match.strip() == "*" or if_hash is None)
+    data = await request.body()
+    try:
+        change = await site.host.call(session.id, WriteFile(path, data, if_hash, create), by=who.user.id)
+    except (Conflict, NotFound) as error:
+        if create or if_hash is not None:
+            raise PreconditionFailed(str(error)) from None
+        raise
+    headers = {"ETag": etag(change.after)} if change.after else {}
+    return answer(change, 201 if change.kind == "created" else 200, headers)
+
+
+async def _hash_now(host: SessionHost, session_id: SessionId, path: str, by: str) -> str | None:
+    try:
+        return (await host.call(session_id, StatFile(path), by=by)).sha256
+    except NotFound:
+        return None
+
+
+@routes.delete(
+    "/sessions/{session_id}/files/{path:path}",
+    operation_id="delete_file",
+    response_model=list[FileChangeOut],
+)
+async def delete(
+    request: Request, who: Writer, session_id: str, path: FilePath, if_match: Tags = None
+) -> Response:
+    """Remove a file, a link itself, or a directory with all that is in it."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    if if_match is not None:
+        now = await _hash_now(site.host, session.id, path, who.user.id)
+        if not matches(if_match, now):
+            raise PreconditionFailed(f"'{path}' is not what If-Match says.")
+    return answer(await site.host.call(session.id, DeleteFile(path), by=who.user.id))

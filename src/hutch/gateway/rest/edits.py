@@ -1,0 +1,180 @@
+"""Edits, patches and searches in the files of a session."""
+
+from typing import Annotated, Literal
+
+from fastapi import Query, Request, Response
+from pydantic import Field
+
+from hutch.domain.errors import BadRequest
+from hutch.flows.sessions import allowed
+from hutch.gateway.answers import In, Out, answer
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKey
+from hutch.gateway.rest.files import FileChangeOut
+from hutch.gateway.rest.paths import PathText, parse_path
+from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
+from hutch.workspace.edit.edited import Edited
+from hutch.workspace.search import MOST_CONTEXT, Grep
+
+routes = router("files")
+
+MOST_EDITS = 1000
+MOST_FOUND = 10_000
+Pattern = Annotated[str, Query(min_length=1, max_length=10_000)]
+Below = Annotated[str, Query(max_length=4096, description="Only below this path.")]
+AtMost = Annotated[int, Query(ge=1, le=MOST_FOUND, description="How many at most.")]
+
+
+class ReplaceIn(In):
+    """Put `new` in the place of `old`, which is in the file once, or is replaced everywhere."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+class LinesIn(In):
+    """Put `new` in the place of lines."""
+
+    start_line: int = Field(ge=1, le=2**53)
+    end_line: int = Field(ge=1, le=2**53)
+    new: str
+
+
+class InsertIn(In):
+    """Put `new` after a line; 0 is the beginning."""
+
+    insert_line: int = Field(ge=0, le=2**53)
+    new: str
+
+
+class EditIn(In):
+    """Edits of one file: all of them are made, or none."""
+
+    path: PathText
+    edits: list[ReplaceIn | LinesIn | InsertIn] = Field(min_length=1, max_length=MOST_EDITS)
+
+
+class PatchIn(In):
+    """A unified diff, or a patch in the way of models (`*** Begin Patch`)."""
+
+    patch: str = Field(min_length=1)
+
+
+class EditedFileOut(Out):
+    """What became of one file."""
+
+    path: str
+    kind: Literal["created", "modified", "deleted", "moved", "unchanged"]
+    diff: str
+    notes: list[str] = Field(description="How the text was found, and what was done already.")
+    warnings: list[str] = Field(description="Such as a syntax that was whole before.")
+    moved_from: str | None
+
+
+class EditedOut(Out):
+    """What came of edits or a patch."""
+
+    files: list[EditedFileOut]
+    changes: list[FileChangeOut]
+
+
+class LineOut(Out):
+    """A line that was found, or one beside it."""
+
+    path: str
+    number: int
+    text: str
+    matched: bool
+
+
+class FoundOut(Out):
+    """What a search found."""
+
+    lines: list[LineOut] = Field(description="With output=content.")
+    counts: dict[str, int] = Field(description="With output=count: matches by file.")
+    paths: list[str] = Field(description="With output=files.")
+    total: int
+    cut: bool = Field(description="There is more than the limit.")
+
+
+class PathsOut(Out):
+    """Files whose path fits, the newest first."""
+
+    paths: list[str]
+    total: int
+    cut: bool
+
+
+def told(edited: Edited) -> dict[str, object]:
+    names = EditedFileOut.model_fields
+    return {
+        "files": [{name: getattr(file, name) for name in names} for file in edited.files],
+        "changes": edited.changes,
+    }
+
+
+@routes.post("/sessions/{session_id}/edit", operation_id="edit_file", response_model=EditedOut)
+async def edit(request: Request, who: Writer, once: ByKey, session_id: str, wanted: EditIn) -> Response:
+    """Make edits in a file, all or none. Small differences in space are forgiven, and told."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    edits = [each.model_dump() for each in wanted.edits]
+    asked = EditFile(parse_path(wanted.path), edits)
+    return answer(told(await site.host.call(session.id, asked, by=who.user.id)))
+
+
+@routes.post("/sessions/{session_id}/patch", operation_id="apply_patch", response_model=EditedOut)
+async def patch(request: Request, who: Writer, once: ByKey, session_id: str, wanted: PatchIn) -> Response:
+    """Do all that a patch says, or nothing."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    return answer(told(await site.host.call(session.id, ApplyPatch(wanted.patch), by=who.user.id)))
+
+
+@routes.get("/sessions/{session_id}/grep", operation_id="search_files", response_model=FoundOut)
+async def grep(
+    request: Request,
+    who: Reader,
+    session_id: str,
+    pattern: Pattern,
+    path: Below = "",
+    glob: Annotated[str | None, Query(max_length=1000, description="Only files like this: `*.py`.")] = None,
+    ignore_case: bool = False,
+    multiline: bool = False,
+    context: Annotated[int, Query(ge=0, le=MOST_CONTEXT, description="Lines around each match.")] = 0,
+    limit: AtMost = 200,
+    output: Literal["content", "files", "count"] = "content",
+) -> Response:
+    """Look for a regular expression in the files."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    wanted = Grep(
+        pattern=_plain(pattern),
+        path=parse_path(path, or_root=True),
+        glob=_plain(glob) if glob else None,
+        ignore_case=ignore_case,
+        multiline=multiline,
+        context=context,
+        limit=limit,
+        output=output,
+    )
+    return answer(await site.host.call(session.id, SearchFiles(wanted), by=who.user.id))
+
+
+@routes.get("/sessions/{session_id}/glob", operation_id="find_files", response_model=PathsOut)
+async def glob(
+    request: Request, who: Reader, session_id: str, pattern: Pattern, path: Below = "", limit: AtMost = 200
+) -> Response:
+    """Files whose path fits a pattern: `**/*.py`."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit)
+    return answer(await site.host.call(session.id, wanted, by=who.user.id))
+
+
+def _plain(pattern: str) -> str:
+    if "\0" in pattern:
+        raise BadRequest("A pattern cannot hold a NUL.")
+    return pattern

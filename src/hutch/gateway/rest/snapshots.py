@@ -1,0 +1,166 @@
+"""Snapshots of a session's files, and what differs between two of them."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query, Request, Response
+from pydantic import Field
+
+from hutch.flows.sessions import allowed
+from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKey
+from hutch.gateway.rest.paths import PathText, parse_path
+from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
+from hutch.workspace.snapshots.storage import Snapshot
+
+routes = router("snapshots")
+
+DIFF = "text/x-diff"
+Number = Annotated[int, Path(ge=1, le=LARGEST)]
+Of = Annotated[int | None, Query(ge=1, le=LARGEST)]
+
+
+class SnapshotOut(Out):
+    """The content of a workspace at one moment."""
+
+    id: int
+    tree: str = Field(description="The git tree of what would be committed.")
+    taken_ms: int
+    reason: str
+    files: int
+    bytes: int
+    left_out: int = Field(description="Entries that were seen and not kept.")
+
+
+class NewSnapshotIn(In):
+    """Why a snapshot is taken."""
+
+    reason: str = Field("asked for", max_length=1000)
+
+
+class RestoreIn(In):
+    """What to put back."""
+
+    path: PathText = Field("", description="Only this; empty is everything.")
+
+
+class ChangedOut(Out):
+    """What became of one file."""
+
+    path: str
+    kind: Literal["added", "deleted", "modified", "renamed", "retyped"]
+    old_path: str | None
+    old_mode: int
+    new_mode: int
+    added: int | None = Field(description="Lines; null when it is binary.")
+    deleted: int | None
+
+
+class DifferenceOut(Out):
+    """What differs between two snapshots."""
+
+    old: int
+    new: int
+    files: list[ChangedOut]
+    patch: str = Field(description="As git writes it; bytes that are no UTF-8 are told as U+FFFD.")
+    cut: bool = Field(description="The patch was too long and is not whole.")
+
+
+def told(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "id": snapshot.id,
+        "tree": snapshot.tree,
+        "taken_ms": int(snapshot.taken_at.timestamp() * 1000),
+        "reason": snapshot.reason,
+        "files": snapshot.files,
+        "bytes": snapshot.bytes,
+        "left_out": snapshot.left_out,
+    }
+
+
+@routes.get(
+    "/sessions/{session_id}/snapshots", operation_id="list_snapshots", response_model=Page[SnapshotOut]
+)
+async def listed(
+    request: Request, who: Reader, session_id: str, cursor: Cursor = "", limit: Limit = 50
+) -> Response:
+    """The snapshots of a session, the newest first."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    every = await site.host.call(session.id, ListSnapshots(), by=who.user.id)
+    before = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 20 else None
+    found = sorted((each for each in every if before is None or each.id < before), key=lambda each: -each.id)
+    more = str(found[limit - 1].id) if len(found) > limit else None
+    return page(request, [told(each) for each in found[:limit]], more)
+
+
+@routes.post(
+    "/sessions/{session_id}/snapshots",
+    status_code=201,
+    operation_id="take_snapshot",
+    response_model=SnapshotOut,
+)
+async def take(
+    request: Request, who: Writer, once: ByKey, session_id: str, wanted: NewSnapshotIn | None = None
+) -> Response:
+    """Keep the files as they are now."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    reason = site.redactor.clean((wanted or NewSnapshotIn()).reason)
+    return answer(told(await site.host.call(session.id, TakeSnapshot(reason), by=who.user.id)), 201)
+
+
+@routes.post(
+    "/sessions/{session_id}/snapshots/{number}/restore",
+    operation_id="restore_snapshot",
+    response_model=SnapshotOut,
+)
+async def restore(
+    request: Request,
+    who: Writer,
+    once: ByKey,
+    session_id: str,
+    number: Number,
+    wanted: RestoreIn | None = None,
+) -> Response:
+    """Put files back to what they were. The answer is the snapshot of what was there before."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    path = parse_path(wanted.path if wanted else "", or_root=True)
+    return answer(told(await site.host.call(session.id, RestoreSnapshot(number, path), by=who.user.id)))
+
+
+@routes.get(
+    "/sessions/{session_id}/diff",
+    operation_id="get_diff",
+    response_model=DifferenceOut,
+    responses={200: {"content": {DIFF: {"schema": {"type": "string"}}}}},
+)
+async def diff(
+    request: Request,
+    who: Reader,
+    session_id: str,
+    old: Of = None,
+    new: Of = None,
+    path: Annotated[str, Query(max_length=4096, description="Only below this path.")] = "",
+) -> Response:
+    """What differs between two snapshots; without them, from the session's first to now.
+
+    `Accept: text/x-diff` gives the patch alone, byte for byte.
+    """
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    found = await site.host.call(session.id, Diff(old, new, parse_path(path, or_root=True)), by=who.user.id)
+    if DIFF in request.headers.get("accept", ""):
+        headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}
+        return Response(found.patch, 200, headers, DIFF)
+    return answer(
+        {
+            "old": found.old,
+            "new": found.new,
+            "files": found.files,
+            "patch": found.patch.decode(errors="replace"),
+            "cut": found.cut,
+        }
+    )

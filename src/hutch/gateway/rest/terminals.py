@@ -1,0 +1,83 @@
+"""Terminals of a session. Their bytes go through a WebSocket; here they are opened, listed and closed."""
+
+from typing import Annotated
+
+from fastapi import Path, Request, Response
+from pydantic import Field
+
+from hutch.flows.sessions import allowed
+from hutch.gateway.answers import In, Out, answer
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKey
+from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal
+
+routes = router("terminals")
+
+MOST_SIDE = 1000
+
+
+class TerminalIn(In):
+    """The size of a new terminal."""
+
+    columns: int = Field(80, ge=1, le=MOST_SIDE)
+    rows: int = Field(24, ge=1, le=MOST_SIDE)
+
+
+class TerminalOut(Out):
+    """A terminal."""
+
+    id: str
+    columns: int
+    rows: int
+    viewers: int
+    seq: int = Field(description="Bytes that it has printed so far.")
+    ended: bool
+    exit_code: int | None
+
+
+class TerminalsOut(Out):
+    """All terminals of a session."""
+
+    items: list[TerminalOut]
+    next: None = None
+
+
+@routes.post(
+    "/sessions/{session_id}/terminals",
+    status_code=201,
+    operation_id="open_terminal",
+    response_model=TerminalOut,
+)
+async def open_(
+    request: Request, who: Writer, once: ByKey, session_id: str, wanted: TerminalIn | None = None
+) -> Response:
+    """Open a terminal with a login shell in the jail."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    size = wanted or TerminalIn()
+    return answer(
+        await site.host.call(session.id, OpenTerminal(size.columns, size.rows), by=who.user.id), 201
+    )
+
+
+@routes.get("/sessions/{session_id}/terminals", operation_id="list_terminals", response_model=TerminalsOut)
+async def listed(request: Request, who: Reader, session_id: str) -> Response:
+    """The terminals of a session."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    found = await site.host.call(session.id, ListTerminals(), by=who.user.id)
+    return answer({"items": list(found), "next": None})
+
+
+@routes.delete(
+    "/sessions/{session_id}/terminals/{terminal_id}", status_code=204, operation_id="close_terminal"
+)
+async def close(
+    request: Request, who: Writer, session_id: str, terminal_id: Annotated[str, Path(max_length=100)]
+) -> Response:
+    """Close a terminal, and end what runs in it."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input")
+    await site.host.call(session.id, CloseTerminal(terminal_id), by=who.user.id)
+    return Response(status_code=204)
