@@ -20,6 +20,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
+from tests.gateway.api import serving  # noqa: F401  (a whole server, with its REST API)
+
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
 PATIENCE_S = 60
