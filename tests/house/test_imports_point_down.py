@@ -35,6 +35,7 @@ EXCEPTIONS = {
         (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway.mcp_http")),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
+    ("hutch.cli.up", "hutch.gateway.serve"): "`hutch up` is how the gateway is started",
     ("hutch.cli.verify", "hutch.store.verify"): "verifying must not need an installation",
 }
 

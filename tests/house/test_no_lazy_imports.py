@@ -14,6 +14,7 @@ LATE = {
         (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
+    ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

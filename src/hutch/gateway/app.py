@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 
 from hutch.app.server import Server
 from hutch.flows.users import Accounts
-from hutch.gateway import openapi
+from hutch.gateway import health, openapi
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.idempotency import Answered
@@ -25,6 +25,8 @@ from hutch.gateway.rest import (
     snapshots,
     terminals,
 )
+from hutch.gateway.stream.routes import routes as stream_routes
+from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_id import Traced
 
 REST = (
@@ -38,6 +40,7 @@ REST = (
     snapshots.routes,
     commands.routes,
     terminals.routes,
+    health.routes,
 )
 
 
@@ -62,8 +65,10 @@ def make_app(server: Server) -> FastAPI:
     app.state.server = server
     app.state.guard = guard
     app.state.answered = Answered(server.rows)
+    app.state.streams = Streams()
     for routes in REST:
         app.include_router(routes)
+    app.router.routes.extend(stream_routes())
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
     app.add_middleware(Doors, server=settings, buckets=guard.buckets)

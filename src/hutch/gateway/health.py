@@ -1,0 +1,193 @@
+"""How a server is: alive, ready, and, for its owner, how much is going on.
+
+`/healthz` says that the process answers. `/readyz` says that it can do its work: the
+database takes what is written, a jail can be opened, the queue is looked at. Both are for
+whoever watches over a server, and tell strangers nothing else.
+"""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+from sqlalchemy import Connection, delete, insert, text
+
+import hutch
+from hutch.app.server import Server
+from hutch.domain.errors import HutchError
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.auth.who import Admin
+from hutch.gateway.errors import Told
+from hutch.gateway.problem import problem
+from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of
+from hutch.jail.probe import attempt, jail
+from hutch.sessions.host import LocalHost
+from hutch.store.runs import Runs
+from hutch.store.schema import REVISIONS, answered_requests
+from hutch.store.sessions import Sessions, now_ms
+
+KEPT_S, KEPT_WRONG_S = 30.0, 2.0  # an answer; one that is wrong is asked again soon
+SILENT_S = 30.0  # without a look at the queue, the worker counts as gone
+NOT_READY = Told(503, "unavailable")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+logger = structlog.get_logger("hutch.health")
+routes = APIRouter()
+
+
+@dataclass(slots=True)
+class _Answer:
+    problem: str = ""  # empty when all is well
+    until: float = 0.0
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Health:
+    """What was found of a server, for a while: strangers may ask as often as they like."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._checks: dict[str, Callable[[], Awaitable[str]]] = {
+            "database": self._database,
+            "jail": self._jail,
+            "worker": self._worker,
+        }
+        self._answers = {name: _Answer() for name in self._checks}
+
+    async def problems(self) -> dict[str, str]:
+        """What does not work, and why."""
+        found = await asyncio.gather(*(self._ask(name) for name in self._checks))
+        problems = {name: said for name, said in zip(self._checks, found, strict=True) if said}
+        return {**problems, "server": "It is about to end."} if self._server.closing else problems
+
+    async def _ask(self, name: str) -> str:
+        kept = self._answers[name]
+        async with kept.asking:
+            if time.monotonic() >= kept.until:
+                try:
+                    kept.problem = await self._checks[name]()
+                except HutchError as error:
+                    kept.problem = str(error)
+                if kept.problem:
+                    logger.warning("health.problem", check=name, problem=kept.problem)
+                kept.until = time.monotonic() + (KEPT_WRONG_S if kept.problem else KEPT_S)
+            return kept.problem
+
+    async def _database(self) -> str:
+        revision = await self._server.rows.fetch(
+            lambda connection: connection.scalar(text("SELECT version_num FROM alembic_version"))
+        )
+        if revision != REVISIONS[-1]:
+            return (
+                f"The database has the schema {revision}, and this server needs {REVISIONS[-1]}. Restart it."
+            )
+        await self._server.rows.change(_write)
+        return ""
+
+    async def _jail(self) -> str:
+        found = await asyncio.to_thread(lambda: attempt("jail", lambda: jail(shutil.which("bwrap"))))
+        return "" if found.status == "ok" else f"{found.found}. {found.fix}"
+
+    async def _worker(self) -> str:
+        silent_s = time.monotonic() - host_of(self._server).worker.beat_at
+        return "" if silent_s < SILENT_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
+
+
+def _write(connection: Connection) -> None:
+    """Something, really, and nothing that stays."""
+    mark = {"user_id": "", "key": "readyz"}
+    empty = {"request_hash": "", "status": 0, "headers": "", "body": b"", "at_ms": now_ms()}
+    connection.execute(insert(answered_requests).values(**mark, **empty))
+    connection.execute(
+        delete(answered_requests).where(
+            answered_requests.c.user_id == "", answered_requests.c.key == "readyz"
+        )
+    )
+
+
+def host_of(server: Server) -> LocalHost:
+    """Where sessions live, when that is here: only then is there something to be watched over."""
+    return cast(LocalHost, server.host)
+
+
+def health_of(request: Request) -> Health:
+    """Of the application that a request came to."""
+    app = request.app
+    found = getattr(app.state, "health", None)
+    if not isinstance(found, Health):
+        found = app.state.health = Health(app.state.server)
+    return found
+
+
+@routes.get("/healthz", include_in_schema=False)
+async def alive() -> Response:
+    return Response("ok\n", media_type="text/plain")
+
+
+@routes.get("/readyz", include_in_schema=False)
+async def ready(request: Request) -> Response:
+    problems = await health_of(request).problems()
+    if not problems:
+        return Response("ready\n", media_type="text/plain")
+    missing = ", ".join(sorted(problems))
+    return problem(
+        NOT_READY, f"Not ready: {missing}. `hutch status` and the log say more.", missing=sorted(problems)
+    )
+
+
+class StatusOut(Out):
+    """What goes on in a server."""
+
+    version: str
+    started_ms: int
+    sessions: Mapping[str, int] = Field(description="How many there are in each state.")
+    runs: Mapping[str, int] = Field(description="How many there are in each state.")
+    jails: int = Field(description="That are open.")
+    followers: int = Field(description="Who follow a session's events now.")
+    memory_bytes: int = Field(description="Of the server itself, without what runs in jails.")
+    database_bytes: int
+    problems: Mapping[str, str] = Field(description="What does not work, and why.")
+
+
+@routes.get(
+    f"{PREFIX}/status",
+    operation_id="get_status",
+    tags=["server"],
+    response_model=StatusOut,
+    responses=PROBLEMS,
+)
+async def status(request: Request, who: Admin) -> Response:
+    """How the server is, for its owners."""
+    return answer(await status_of(server_of(request), await health_of(request).problems()))
+
+
+async def status_of(server: Server, problems: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "version": hutch.__version__,
+        "started_ms": server.started_ms,
+        "sessions": await Sessions(server.rows).counts(),
+        "runs": await Runs(server.rows).counts(),
+        "jails": host_of(server).jails,
+        "followers": host_of(server).followers,
+        "memory_bytes": memory_bytes(),
+        "database_bytes": await asyncio.to_thread(database_bytes, server.loaded.paths.database),
+        "problems": problems,
+    }
+
+
+def memory_bytes() -> int:
+    """What this process has in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+def database_bytes(path: Path) -> int:
+    """The database with what is yet to be folded into it."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -1,0 +1,57 @@
+"""HTTP as it comes in, with an end to patience.
+
+Uvicorn waits for ever for the head of a request. Here a head has its time and its size;
+the body is the doors' matter.
+"""
+
+import asyncio
+
+from hutch.gateway.stream.wire import Http
+
+HEAD_S = 20.0
+HEAD_BYTES = 64 * 1024
+
+
+class Protocol(Http):
+    """A connection on which the next head of a request must be whole in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before or not self._is_between_requests():
+            self._stop_waiting()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_BYTES:
+            self.transport.close()
+        elif self._timer is None:
+            self._wait_for_head()
+
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        self._timer = self.loop.call_later(HEAD_S, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        self._head_bytes = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        # After an upgrade the connection belongs to the WebSocket.
+        if self.transport.get_protocol() is self and self._is_between_requests():
+            self.transport.close()

@@ -1,0 +1,198 @@
+"""A server from its start to its end: one process, one installation, one address.
+
+Started, it tells where it is and, the first time, how its owner gets in. Told to end, it
+takes nothing new, lets those who follow know, lets work be put down where it is, and
+closes every jail; a second word, or patience at its end, cuts that short.
+"""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvicorn
+
+from hutch.app.accounts import LOCAL, Accounts, first_owner, system_user
+from hutch.app.records import only_server
+from hutch.app.running import Running, announced, local_token, withdraw
+from hutch.app.server import Server, open_server
+from hutch.domain.errors import BadRequest
+from hutch.domain.user import scopes_of
+from hutch.gateway.app import make_app
+from hutch.gateway.listening import exposure, listen, url_of
+from hutch.gateway.protocol import HEAD_BYTES, Protocol
+from hutch.gateway.stream import wire
+from hutch.gateway.stream.streams import streams_of
+from hutch.settings import Loaded
+
+ENDS = (signal.SIGTERM, signal.SIGINT)
+MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
+TELL_S = 1.0  # until all who follow were told
+FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
+LOCAL_TOKEN_DAYS = 365
+
+logger = structlog.get_logger("hutch.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A server that answers."""
+
+    running: Running
+    url: str  # where people open it
+    owner: str = ""  # who was made on the first start
+    link: str = ""  # by which that one logs in, once
+    warning: str = ""
+
+
+async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
+    """Serve until a signal says otherwise; `ready` is called once everything answers."""
+    settings, paths = loaded.settings.server, loaded.paths
+    certificate = _tls_files(loaded)
+    with only_server(paths), listen(settings.host, settings.port) as listener:
+        _allow_many_files()
+        url = url_of(listener, tls=bool(certificate))
+        async with open_server(loaded) as server:
+            accounts = Accounts(server.rows)
+            made = await first_owner(server.rows, name=system_user())
+            token = await _new_local_token(accounts, local_token(paths))
+            with announced(paths, url, certificate=certificate, token=token) as running:
+                opened_at = (settings.public_url or url).rstrip("/")
+                told = Ready(
+                    running,
+                    opened_at,
+                    owner=system_user() if made else "",
+                    link=made.url(opened_at) if made else "",
+                    warning=exposure(settings),
+                )
+                service = _Service(server, loaded, lambda: ready(told))
+                with _ended_by_signals(service, loaded):
+                    await service.serve(sockets=[listener])
+            await _revoke(accounts, token)
+    logger.info("server.ended")
+
+
+class _Service(uvicorn.Server):
+    """Uvicorn, which leaves the signals to us and says when it listens."""
+
+    def __init__(self, server: Server, loaded: Loaded, ready: Callable[[], None]) -> None:
+        settings = loaded.settings.server
+        self._server = server
+        self._ready = ready
+        self._app = make_app(server)
+        super().__init__(
+            uvicorn.Config(
+                self._app,
+                **{**wire.options(), "http": Protocol},
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # the doors know whom to believe
+                h11_max_incomplete_event_size=HEAD_BYTES,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=min(FOLLOWERS_S, settings.shutdown_s),
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
+            )
+        )
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        gc.freeze()  # what is loaded by now stays
+        logger.info("server.ready", pid=os.getpid())
+        self._ready()
+
+    def end(self) -> None:
+        """Take nothing new. Who follows is told in words of ours before the connection is closed."""
+        self._server.closing = True
+        for listening in self.servers:
+            listening.close()
+        streams = streams_of(self._app)
+        asyncio.get_running_loop().call_later(TELL_S if len(streams) else 0, self._close)
+
+    def _close(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextmanager
+def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
+    """The first signal begins the end; the second, or the end of patience, is the end."""
+    came: list[int] = []
+    patience_s = loaded.settings.server.shutdown_s
+
+    def cut_short(reason: str, code: int) -> None:
+        logger.warning("server.cut_short", reason=reason)
+        withdraw(loaded.paths)
+        os._exit(code)  # jails die with us; what was under way is taken up at the next start
+
+    def end(number: int) -> None:
+        came.append(number)
+        if len(came) > 1:
+            cut_short("a second signal", 128 + number)
+        logger.info("server.ending", signal=signal.Signals(number).name)
+        # A thread: the loop itself may be what hangs.
+        timer = threading.Timer(patience_s, cut_short, [f"server.shutdown_s of {patience_s} s passed", 1])
+        timer.daemon = True
+        timer.start()
+        service.end()
+
+    loop = asyncio.get_running_loop()
+    for number in ENDS:
+        loop.add_signal_handler(number, end, number)
+    yield  # not taken back: they must also work while sessions are put down
+
+
+async def _new_local_token(accounts: Accounts, old: str | None) -> str:
+    """What commands of this user come in by; the one of the last start no longer works."""
+    await _revoke(accounts, old)
+    owner = await accounts.ensure_owner(system_user())
+    _, secret = await accounts.new_token(
+        owner, name="local cli", scopes=scopes_of(owner.role), days=LOCAL_TOKEN_DAYS, actor=LOCAL
+    )
+    return secret
+
+
+async def _revoke(accounts: Accounts, secret: str | None) -> None:
+    found = await accounts.tokens.recognise(secret) if secret else None
+    if found is not None and found[0].revoked_ms is None:
+        await accounts.revoke_token(found[0].id, LOCAL)
+
+
+def _tls_files(loaded: Loaded) -> str:
+    """The certificate, checked together with its key; empty without TLS."""
+    settings = loaded.settings.server
+    if not settings.tls_cert and not settings.tls_key:
+        return ""
+    if not settings.tls_cert or not settings.tls_key:
+        raise BadRequest("server.tls_cert and server.tls_key go together. Set both, or neither.")
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            settings.tls_cert, settings.tls_key
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise BadRequest(
+            f"TLS cannot use {settings.tls_cert} with {settings.tls_key}: "
+            f"{error.strerror or error}. Name a certificate and its own key, both as PEM."
+        ) from None
+    return str(Path(settings.tls_cert).absolute())
+
+
+def _allow_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
