@@ -13,37 +13,18 @@ import httpx
 import uvicorn
 from argon2 import PasswordHasher
 from fastapi import FastAPI, Request, WebSocket
-from fastapi.responses import JSONResponse
 
-from hutch.domain.errors import (
-    Conflict,
-    Denied,
-    HutchError,
-    LimitReached,
-    NotFound,
-    TooManyRequests,
-    Unauthenticated,
-    Unavailable,
-)
+from hutch.domain.redaction import Redactor
 from hutch.domain.user import User
 from hutch.flows.passwords import Passwords
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.auth.doors import ALL, Check, Doors
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.who import Admin, Reader, Writer
+from hutch.gateway.problem import handle_problems
 from hutch.settings.serving import Server
 from hutch.store.log import SqlLog, open_log
 
-STATUS = (
-    (Unauthenticated, 401),
-    (Denied, 403),
-    (NotFound, 404),
-    (Conflict, 409),
-    (TooManyRequests, 429),
-    (LimitReached, 413),
-    (Unavailable, 503),
-    (HutchError, 400),
-)
 CHEAP = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)  # so that tests need not wait
 
 
@@ -104,7 +85,7 @@ async def answering(
         _routes(app, answering)
         for router in routers:
             app.include_router(router)
-        app.add_exception_handler(HutchError, _problem)
+        handle_problems(app, Redactor())
         behind: Any = Doors(app, server=settings, buckets=guard.buckets, checks=checks) if doors else app
         config = uvicorn.Config(
             behind, log_config=None, lifespan="off", proxy_headers=False, timeout_graceful_shutdown=1
@@ -153,10 +134,3 @@ def _routes(app: FastAPI, answering: Answering) -> None:
         answering.seen.append(("socket", who.user.name))
         await socket.send_text(who.user.name)
         await socket.close()
-
-
-async def _problem(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HutchError)
-    status = next(status for kind, status in STATUS if isinstance(error, kind))
-    headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, TooManyRequests) else {}
-    return JSONResponse({"code": error.code, "detail": str(error)}, status, headers)

@@ -199,6 +199,7 @@ class Accounts:
     async def accept(self, secret: str, *, name: str, password: str, actor: Actor) -> User:
         """Become a user by an invite: the link is spent, the user made and the share given, or none of it."""
         await self._count([_address_meter(actor.address)])
+        await self.links.check(secret, "invite")  # before a stranger makes us hash
         hashed = await self.passwords.hash(password)
 
         def change(db: Connection) -> tuple[Link, User]:

@@ -87,6 +87,10 @@ class Links:
         """Use a link: of many who try at once, one is let through."""
         return await self._rows.change(lambda db: spend(db, secret, kind))
 
+    async def check(self, secret: str, kind: Literal["login", "invite"]) -> None:
+        """Refuse a link that does not work, and leave one that does as it is."""
+        await self._rows.fetch(lambda db: _good(db, secret, kind))
+
     async def withdraw(self, link_id: str) -> Link:
         """Make sure that an invite is not used any more."""
 
@@ -116,22 +120,27 @@ class Links:
 def spend(
     db: Connection, secret: str, kind: Literal["login", "invite"], *, used_by: str | None = None
 ) -> Link:
-    """Use a link inside a transaction of the caller's; all that can be wrong with it looks the same."""
-    now_ms = _now_ms()
-    good = (
-        (links.c.hash == hash_of(secret))
-        & (links.c.kind == kind)
-        & links.c.used_ms.is_(None)
-        & (links.c.expires_ms > now_ms)
-    )
-    row = db.execute(select(*_COLUMNS).where(good)).first()
-    if row is None:
-        raise Denied("This link does not work: it was used, it is too old, or it never was one.")
-    link = Link(*row)
+    """Use a link inside a transaction of the caller's."""
+    link = _good(db, secret, kind)
     db.execute(
-        update(links).where(links.c.id == link.id).values(used_ms=now_ms, used_by=used_by or link.user_id)
+        update(links).where(links.c.id == link.id).values(used_ms=_now_ms(), used_by=used_by or link.user_id)
     )
     return link
+
+
+def _good(db: Connection, secret: str, kind: Literal["login", "invite"]) -> Link:
+    """A link that works; all that can be wrong with one looks the same."""
+    row = db.execute(
+        select(*_COLUMNS).where(
+            links.c.hash == hash_of(secret),
+            links.c.kind == kind,
+            links.c.used_ms.is_(None),
+            links.c.expires_ms > _now_ms(),
+        )
+    ).first()
+    if row is None:
+        raise Denied("This link does not work: it was used, it is too old, or it never was one.")
+    return Link(*row)
 
 
 def _now_ms() -> int:

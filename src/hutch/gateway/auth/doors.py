@@ -15,6 +15,7 @@ from typing import Any
 
 from hutch.gateway.auth.buckets import Buckets, address_key
 from hutch.gateway.auth.names import Names, values
+from hutch.logs import current_trace_id
 from hutch.settings.serving import Server
 
 Scope = MutableMapping[str, Any]
@@ -44,8 +45,15 @@ class Refusal:
     more: tuple[tuple[str, Any], ...] = ()
 
     def body(self) -> bytes:
-        told = {"type": "about:blank", "title": self.title, "status": self.status}
-        return json.dumps({**told, "code": self.code, "detail": self.detail, **dict(self.more)}).encode()
+        told = {
+            "type": "about:blank",
+            "title": self.title,
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+            "trace_id": current_trace_id(),
+        }
+        return json.dumps({**told, **dict(self.more)}).encode()
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         headers = [

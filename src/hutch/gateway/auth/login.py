@@ -1,0 +1,45 @@
+"""A browser is logged in: the cookie is new each time, and what it replaces is over."""
+
+from typing import Any
+
+from fastapi import Response
+from starlette.requests import HTTPConnection
+
+from hutch.domain.user import User
+from hutch.gateway.auth.cookies import csrf_token, read_cookie, set_cookie
+from hutch.gateway.auth.guard import Guard
+from hutch.gateway.auth.names import one
+from hutch.store.browsers import Began
+
+
+async def log_in(
+    guard: Guard, connection: HTTPConnection, response: Response, user: User, began_by: Began
+) -> str:
+    """Set the cookie; what a page of ours must send along with it is returned."""
+    scope = connection.scope
+    before = await guard.browser(scope)
+    actor = guard.actor(scope)
+    browser, secret = await guard.accounts.browsers.begin(
+        user.id,
+        began_by=began_by,
+        address=actor.address,
+        agent=one(scope["headers"], b"user-agent") or "",
+        instead_of=read_cookie(scope),
+    )
+    if before is not None:
+        guard.forget(credential_id=before[1].id)
+    set_cookie(response, scope, secret)
+    await guard.accounts.audit.add(
+        "login",
+        user_id=user.id,
+        credential_id=browser.id,
+        address=actor.address,
+        detail=began_by,
+        trace_id=actor.trace_id,
+    )
+    return csrf_token(secret)
+
+
+def base_of(guard: Guard, scope: Any) -> str:
+    """Where links of this server begin, as the caller sees it."""
+    return guard.names.public or scope.get("hutch.origin") or ""

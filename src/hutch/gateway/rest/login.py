@@ -1,0 +1,207 @@
+"""Logging in and out, and what somebody may do about their own account."""
+
+import time
+from typing import Annotated, Literal
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from hutch.domain.errors import Denied, NotFound, Unauthenticated
+from hutch.domain.user import SCOPES, Role, Scope, User, Who
+from hutch.flows.users import LOGIN_LINK_S
+from hutch.gateway.answers import Id, In, Out
+from hutch.gateway.auth.cookies import clear_cookie, csrf_token
+from hutch.gateway.auth.login import log_in
+from hutch.gateway.auth.who import AGuard, Reader
+from hutch.gateway.rest.route import router
+
+routes = router("login")
+
+Secret = Annotated[str, Field(max_length=200)]
+Password = Annotated[str, Field(max_length=1024)]
+
+
+class UserOut(Out):
+    """Somebody with an account here."""
+
+    id: str
+    name: str
+    role: Role
+    created_ms: int
+    disabled: bool
+
+
+class LoginState(Out):
+    """Whether this browser is logged in, and how it could be."""
+
+    methods: list[Literal["password", "oidc"]]
+    user: UserOut | None
+    csrf: str | None = Field(description="For the header X-CSRF-Token of everything that changes something.")
+
+
+class LoggedIn(Out):
+    """A browser has been logged in."""
+
+    user: UserOut
+    csrf: str
+
+
+class Me(Out):
+    """Who the server takes the caller for."""
+
+    user: UserOut
+    scopes: list[Scope]
+    by: Literal["token", "cookie", "local"]
+    credential_id: str
+
+
+class BrowserOut(Out):
+    """A browser in which the caller is logged in."""
+
+    id: str
+    began_by: Literal["password", "link", "oidc"]
+    address: str
+    agent: str
+    created_ms: int
+    used_ms: int
+    current: bool
+
+
+class ByPassword(In):
+    name: str = Field(max_length=200)
+    password: Password
+
+
+class ByLink(In):
+    link: Secret
+
+
+class LogOut(In):
+    everywhere: bool = False
+
+
+class NewPassword(In):
+    password: Password
+    current: Password | None = Field(
+        None, description="The present one; not needed right after a one-time link."
+    )
+
+
+@routes.get("/login")
+async def login_state(request: Request, guard: AGuard) -> LoginState:
+    """Whether this browser is logged in; with the word that a page must send along."""
+    methods: list[Literal["password", "oidc"]] = ["password"]
+    if getattr(request.app.state, "oidc", None) is not None:
+        methods.append("oidc")
+    known = await guard.browser(request.scope)
+    return LoginState(
+        methods=methods,
+        user=user_out(known[0].user) if known else None,
+        csrf=csrf_token(known[2]) if known else None,
+    )
+
+
+@routes.post("/login")
+async def log_in_by_password(
+    given: ByPassword, request: Request, response: Response, guard: AGuard
+) -> LoggedIn:
+    """Log a browser in; it gets a cookie."""
+    user = await guard.accounts.login(given.name, given.password, guard.actor(request.scope))
+    csrf = await log_in(guard, request, response, user, "password")
+    return LoggedIn(user=user_out(user), csrf=csrf)
+
+
+@routes.post("/login/link")
+async def log_in_by_link(given: ByLink, request: Request, response: Response, guard: AGuard) -> LoggedIn:
+    """Spend a one-time link. A POST, since programs that look ahead follow links."""
+    user = await guard.accounts.redeem(given.link, guard.actor(request.scope))
+    csrf = await log_in(guard, request, response, user, "link")
+    return LoggedIn(user=user_out(user), csrf=csrf)
+
+
+@routes.post("/logout", status_code=204)
+async def log_out(given: LogOut, request: Request, response: Response, who: Reader, guard: AGuard) -> None:
+    """Log this browser out, or all of them."""
+    _by_cookie(who)
+    if given.everywhere:
+        await guard.accounts.browsers.end_all(who.user.id)
+        guard.forget(user_id=who.user.id)
+    else:
+        await guard.accounts.browsers.end(who.credential_id)
+        guard.forget(credential_id=who.credential_id)
+    clear_cookie(response, request.scope)
+    what = "everywhere" if given.everywhere else ""
+    await guard.accounts.note(guard.actor(request.scope, who), "logout", detail=what)
+
+
+@routes.get("/me")
+async def me(who: Reader) -> Me:
+    """Who the server takes the caller for."""
+    scopes = [scope for scope in SCOPES if scope in who.scopes]
+    return Me(user=user_out(who.user), scopes=scopes, by=who.by, credential_id=who.credential_id)
+
+
+@routes.put("/me/password", status_code=204)
+async def set_password(
+    given: NewPassword, request: Request, response: Response, who: Reader, guard: AGuard
+) -> None:
+    """Set one's own password. Every other browser is logged out; this one gets a new cookie."""
+    _by_cookie(who)
+    actor = guard.actor(request.scope, who)
+    found = await guard.accounts.users.password(who.user.name)
+    if found and found[1] and not await _came_by_link(request, guard):
+        if given.current is None:
+            raise Denied("The present password is needed too.")
+        try:
+            await guard.accounts.login(who.user.name, given.current, actor)
+        except Unauthenticated:
+            raise Denied("The present password is wrong.") from None
+    await guard.accounts.set_password(who.user.id, given.password, actor)
+    guard.forget(user_id=who.user.id)
+    await log_in(guard, request, response, who.user, "password")
+
+
+@routes.get("/me/browsers")
+async def browsers(who: Reader, guard: AGuard) -> list[BrowserOut]:
+    """The browsers in which one is logged in."""
+    found = await guard.accounts.browsers.list(who.user.id)
+    return [
+        BrowserOut(
+            id=each.id,
+            began_by=each.began_by,
+            address=each.address,
+            agent=each.agent,
+            created_ms=each.created_ms,
+            used_ms=each.used_ms,
+            current=each.id == who.credential_id,
+        )
+        for each in found
+    ]
+
+
+@routes.delete("/me/browsers/{browser_id}", status_code=204)
+async def end_browser(browser_id: Id, request: Request, who: Reader, guard: AGuard) -> None:
+    """Log one of them out."""
+    _by_cookie(who)
+    if browser_id not in {each.id for each in await guard.accounts.browsers.list(who.user.id)}:
+        raise NotFound(f"There is no browser {browser_id[:80]!r} of yours.")
+    await guard.accounts.browsers.end(browser_id)
+    guard.forget(credential_id=browser_id)
+    await guard.accounts.note(guard.actor(request.scope, who), "logout", browser_id)
+
+
+def user_out(user: User) -> UserOut:
+    return UserOut.model_validate(user)
+
+
+def _by_cookie(who: Who) -> None:
+    if who.by != "cookie":
+        raise Denied("This is for browsers that are logged in; a token cannot do it.")
+
+
+async def _came_by_link(request: Request, guard: AGuard) -> bool:
+    """Whether this browser was let in by a one-time link a moment ago."""
+    known = await guard.browser(request.scope)
+    if known is None or known[1].began_by != "link":
+        return False
+    return time.time_ns() // 1_000_000 < known[1].created_ms + LOGIN_LINK_S * 1000

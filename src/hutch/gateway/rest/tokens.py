@@ -1,0 +1,93 @@
+"""API tokens, over the API. One is told once, when it is made."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from pydantic import Field
+
+from hutch.domain.errors import Denied
+from hutch.domain.user import SCOPES, Scope, Who, scopes_of, widened
+from hutch.flows.users import LONGEST_TOKEN_NAME, TOKEN_DAYS
+from hutch.gateway.answers import Id, In, Out
+from hutch.gateway.auth.guard import Guard
+from hutch.gateway.auth.who import AGuard, Reader
+from hutch.gateway.rest.route import router
+from hutch.store.tokens import Token
+
+routes = router("tokens")
+
+
+class TokenOut(Out):
+    """What is known of a token; it cannot be used with that."""
+
+    id: str
+    user_id: str
+    name: str
+    prefix: str
+    scopes: list[Scope]
+    created_ms: int
+    expires_ms: int | None
+    last_used_ms: int | None
+    revoked_ms: int | None
+
+
+class CreatedToken(TokenOut):
+    """A new token; `token` is not told again."""
+
+    token: str
+
+
+class NewToken(In):
+    name: str = Field("", max_length=LONGEST_TOKEN_NAME)
+    scopes: tuple[Scope, ...] = Field(("read",), min_length=1, max_length=len(SCOPES))
+    days: int | None = Field(TOKEN_DAYS, ge=1, le=36_500, description="Null lasts for ever.")
+
+
+@routes.get("/tokens")
+async def list_tokens(
+    who: Reader,
+    guard: AGuard,
+    everyone: Annotated[bool, Query(description="Those of all users; for owners.")] = False,
+) -> list[TokenOut]:
+    """The caller's tokens, the newest first."""
+    if everyone:
+        who.need("admin")
+    found = await guard.accounts.tokens.list(None if everyone else who.user.id)
+    return [TokenOut(**_told(token)) for token in found]
+
+
+@routes.post("/tokens", status_code=201)
+async def create_token(given: NewToken, request: Request, who: Reader, guard: AGuard) -> CreatedToken:
+    """Make a token for oneself, with no more than one holds. Answered once: no Idempotency-Key is kept."""
+    scopes = widened(frozenset(given.scopes))
+    await _may_make(guard, who, scopes)
+    token, secret = await guard.accounts.new_token(
+        who.user, name=given.name, scopes=scopes, days=given.days, actor=guard.actor(request.scope, who)
+    )
+    return CreatedToken(**_told(token), token=secret)
+
+
+@routes.delete("/tokens/{token_id}", status_code=204)
+async def revoke_token(token_id: Id, request: Request, who: Reader, guard: AGuard) -> None:
+    """End a token: one of one's own, any as an owner. A token may end itself."""
+    if token_id != who.credential_id and who.by == "token":
+        who.need("admin")
+    token = await guard.accounts.revoke_token(
+        token_id, guard.actor(request.scope, who), user_id=None if who.is_owner else who.user.id
+    )
+    guard.forget(credential_id=token.id)
+
+
+async def _may_make(guard: Guard, who: Who, scopes: frozenset[Scope]) -> None:
+    """A token makes others only as an owner's: else one that leaks would outlive its end."""
+    if who.by == "token":
+        who.need("admin")
+    beyond = sorted(scopes - (scopes_of(who.user.role) & who.scopes))
+    if beyond:
+        raise Denied(f"{who.user.name} does not hold the scope '{beyond[0]}', and cannot give it to a token.")
+
+
+def _told(token: Token) -> dict[str, object]:
+    names = ("id", "user_id", "name", "prefix", "created_ms", "expires_ms", "last_used_ms", "revoked_ms")
+    told: dict[str, object] = {name: getattr(token, name) for name in names}
+    return {**told, "scopes": [scope for scope in SCOPES if scope in token.scopes]}

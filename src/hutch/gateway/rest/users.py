@@ -1,0 +1,191 @@
+"""Users, invites and the audit: for owners."""
+
+from typing import Annotated, Literal
+
+from fastapi import Query, Request, Response
+from pydantic import Field
+
+from hutch.domain.user import LONGEST_NAME, Role, ShareRole, parse_name
+from hutch.flows.users import LONGEST_INVITE_S
+from hutch.gateway.answers import Id, In, Limit, Out, Page
+from hutch.gateway.auth.login import base_of, log_in
+from hutch.gateway.auth.who import Admin, AGuard, Reader
+from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
+from hutch.gateway.rest.route import router
+
+routes = router("users")
+
+DAY_S = 24 * 3600
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+InvitedRole = Literal["member", "observer", "assessor", "candidate"]
+
+
+class NewUser(In):
+    name: Name
+    role: Role = "member"
+
+
+class ChangedUser(In):
+    role: Role | None = None
+    disabled: bool | None = None
+
+
+class LinkOut(Out):
+    """A link that works once; it is not told again."""
+
+    id: str
+    url: str
+    expires_ms: int
+
+
+class NewInvite(In):
+    role: InvitedRole = "observer"
+    session_id: Id | None = Field(None, description="A session that is shared with whoever accepts.")
+    share_role: ShareRole | None = None
+    days: int = Field(7, ge=1, le=LONGEST_INVITE_S // DAY_S)
+
+
+class InviteOut(Out):
+    """An invite that nobody has accepted yet."""
+
+    id: str
+    role: Role | None
+    session_id: str | None
+    share_role: ShareRole | None
+    created_by: str
+    created_ms: int
+    expires_ms: int
+
+
+class Accept(In):
+    invite: Secret
+    name: Name
+    password: Password
+
+
+class Join(In):
+    invite: Secret
+
+
+class Joined(Out):
+    """What an invite gave."""
+
+    session_id: str | None
+    share_role: ShareRole | None
+
+
+class AuditOut(Out):
+    """One thing that was done, or tried."""
+
+    id: int
+    at_ms: int
+    user_id: str
+    credential_id: str
+    action: str
+    object: str
+    address: str
+    ok: bool
+    detail: str
+    trace_id: str
+
+
+@routes.get("/users")
+async def list_users(who: Admin, guard: AGuard) -> list[UserOut]:
+    """All users, the oldest first."""
+    return [user_out(user) for user in await guard.accounts.users.list()]
+
+
+@routes.post("/users", status_code=201)
+async def add_user(given: NewUser, request: Request, who: Admin, guard: AGuard) -> UserOut:
+    """Add a user, who gets in by a link or by a provider."""
+    name = parse_name(given.name)
+    return user_out(await guard.accounts.add_user(name, given.role, guard.actor(request.scope, who)))
+
+
+@routes.get("/users/{user_id}")
+async def show_user(user_id: Id, who: Admin, guard: AGuard) -> UserOut:
+    return user_out(await guard.accounts.users.get(user_id))
+
+
+@routes.patch("/users/{user_id}")
+async def change_user(
+    user_id: Id, given: ChangedUser, request: Request, who: Admin, guard: AGuard
+) -> UserOut:
+    """Change a user's role, or keep a user out. Holds at once, for every token and browser of theirs."""
+    actor = guard.actor(request.scope, who)
+    user = await guard.accounts.users.get(user_id)
+    if given.role is not None:
+        user = await guard.accounts.set_role(user_id, given.role, actor)
+        guard.forget(user_id=user_id)
+    if given.disabled is not None:
+        user = await guard.accounts.set_disabled(user_id, given.disabled, actor)
+        guard.forget(user_id=user_id)
+    return user_out(user)
+
+
+@routes.post("/users/{user_id}/link", status_code=201)
+async def new_link(user_id: Id, request: Request, who: Admin, guard: AGuard) -> LinkOut:
+    """A link that logs this user in, once, within a quarter of an hour."""
+    user = await guard.accounts.users.get(user_id)
+    made = await guard.accounts.new_link(user, guard.actor(request.scope, who))
+    return LinkOut(
+        id=made.link.id, url=made.url(base_of(guard, request.scope)), expires_ms=made.link.expires_ms
+    )
+
+
+@routes.get("/invites")
+async def list_invites(who: Admin, guard: AGuard) -> list[InviteOut]:
+    """Those that still work, the newest first."""
+    return [InviteOut.model_validate(link) for link in await guard.accounts.links.invites()]
+
+
+@routes.post("/invites", status_code=201)
+async def invite(given: NewInvite, request: Request, who: Admin, guard: AGuard) -> LinkOut:
+    """A link by which one person becomes a user."""
+    made = await guard.accounts.invite(
+        role=given.role,
+        session_id=given.session_id,
+        share_role=given.share_role,
+        life_s=given.days * DAY_S,
+        actor=guard.actor(request.scope, who),
+    )
+    return LinkOut(
+        id=made.link.id, url=made.url(base_of(guard, request.scope)), expires_ms=made.link.expires_ms
+    )
+
+
+@routes.delete("/invites/{link_id}", status_code=204)
+async def withdraw_invite(link_id: Id, request: Request, who: Admin, guard: AGuard) -> None:
+    """Take an invite back."""
+    link = await guard.accounts.links.withdraw(link_id)
+    await guard.accounts.note(guard.actor(request.scope, who), "invite.withdrawn", link.id)
+
+
+@routes.post("/invites/accept", status_code=201)
+async def accept_invite(given: Accept, request: Request, response: Response, guard: AGuard) -> LoggedIn:
+    """Become a user by an invite, and be logged in."""
+    user = await guard.accounts.accept(
+        given.invite, name=given.name, password=given.password, actor=guard.actor(request.scope)
+    )
+    csrf = await log_in(guard, request, response, user, "password")
+    return LoggedIn(user=user_out(user), csrf=csrf)
+
+
+@routes.post("/invites/join")
+async def join_by_invite(given: Join, request: Request, who: Reader, guard: AGuard) -> Joined:
+    """Take what an invite shares, as the user one is already."""
+    link = await guard.accounts.join(given.invite, who.user, guard.actor(request.scope, who))
+    return Joined(session_id=link.session_id, share_role=link.share_role)
+
+
+@routes.get("/audit")
+async def read_audit(
+    who: Admin,
+    guard: AGuard,
+    limit: Limit = 100,
+    cursor: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="`next` of the page before.")] = None,
+) -> Page[AuditOut]:
+    """What was done by whom from where, the newest first."""
+    found = await guard.accounts.audit.list(before=cursor, limit=limit)
+    items = [AuditOut.model_validate(entry) for entry in found]
+    return Page(items=items, next=str(items[-1].id) if len(items) == limit else None)
