@@ -1,16 +1,21 @@
 """A server: everything that its doors open to."""
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from hutch.app import models
+from hutch.app.hosting import local_host
 from hutch.domain.redaction import Redactor
 from hutch.flows.site import Site
 from hutch.sessions.seam import SessionHost
 from hutch.settings import Loaded
+from hutch.store.log import open_log
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
 
-__all__ = ["Server"]
+__all__ = ["Server", "open_server"]
 
 
 @dataclass(slots=True)
@@ -37,3 +42,17 @@ class Server:
     @property
     def redactor(self) -> Redactor:
         return self.site.redactor
+
+
+@asynccontextmanager
+async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
+    """Everything behind the doors: the log, the rows, and the sessions that live here.
+
+    Whoever calls this holds the lock against a second server on the same data.
+    """
+    paths, redactor = loaded.paths, models.redactor(loaded)
+    async with (
+        open_log(paths.database, paths.blobs, paths.signing_key) as log,
+        local_host(loaded, log, redactor) as host,
+    ):
+        yield Server(loaded, Site(log, log, host, redactor))

@@ -36,6 +36,7 @@ __all__ = [
     "list_workspaces",
     "open_directory",
     "open_workspace",
+    "prepare_empty",
     "prepare_workspace",
     "remove",
 ]
@@ -84,6 +85,14 @@ async def prepare_workspace(
         collect, home, most_bytes=settings.bases_bytes, most_days=float(settings.bases_days)
     )
     return record
+
+
+async def prepare_empty(loaded: Loaded) -> Record:
+    """A workspace with nothing in it."""
+    home, settings = home_of(loaded), loaded.settings.workspace
+    await asyncio.to_thread(home.make)
+    options = Options(quota_bytes=settings.quota_bytes, quota_files=settings.quota_files)
+    return await prepare(home, new_name("empty"), {}, git=host_git(), options=options)
 
 
 @asynccontextmanager

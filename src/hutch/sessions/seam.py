@@ -23,7 +23,7 @@ class Delta:
 
     run_id: str
     turn: int
-    kind: Literal["text", "thinking", "call", "arguments"]
+    kind: Literal["text", "thinking", "call", "arguments", "again"]  # again: what came so far is void
     text: str
     call_id: str = ""
     tool: str = ""

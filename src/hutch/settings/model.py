@@ -26,7 +26,7 @@ from hutch.settings.kinds import (
     Texts,
 )
 from hutch.settings.repository import May
-from hutch.settings.serving import Oidc, Server, Telemetry
+from hutch.settings.serving import Oidc, Server, Sessions, Telemetry
 
 
 class Log(Section):
@@ -198,6 +198,7 @@ class Settings(BaseSettings):
     jail: Jail = Jail()
     workspace: Workspace = Workspace()
     server: Server = Server()
+    sessions: Sessions = Sessions()
     oidc: Oidc = Oidc()
     telemetry: Telemetry = Telemetry()
 

@@ -84,7 +84,7 @@ class Telemetry(Section):
 
     otlp_endpoint: Annotated[Address | None, May.NEVER] = Field(
         None,
-        description="A collector that speaks OTLP over HTTP: `http://127.0.0.1:4318`. No traces when not set.",
+        description="A collector that speaks OTLP over HTTP: `http://127.0.0.1:4318`. Without, no traces.",
     )
 
 
@@ -105,4 +105,31 @@ class Oidc(Section):
     )
     role: Annotated[Literal["member", "observer", "assessor", "candidate"], May.NEVER] = Field(
         "member", description="What somebody becomes who logs in for the first time."
+    )
+
+
+class Sessions(Section):
+    """How many sessions a server works on, and for how long it keeps their jails open."""
+
+    runs: Annotated[Count, May.NEVER] = Field(
+        8, ge=1, le=10_000, description="Runs of agents at one time; others wait in a queue."
+    )
+    runs_per_user: Annotated[Count, May.NEVER] = Field(
+        4, ge=1, le=10_000, description="Runs of one user at one time."
+    )
+    open: Annotated[Count, May.NEVER] = Field(
+        200, ge=1, le=100_000, description="Jails that are open at one time."
+    )
+    idle_s: Annotated[Count, May.NEVER] = Field(
+        900,
+        ge=1,
+        le=31_536_000,
+        description="Seconds after which a session that nobody uses is parked: its jail is closed, its files "
+        "are kept, and the next use wakes it.",
+    )
+    lease_s: Annotated[Count, May.NEVER] = Field(
+        30,
+        ge=1,
+        le=3600,
+        description="Seconds after which another worker takes up the run of one that is gone.",
     )

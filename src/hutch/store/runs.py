@@ -61,6 +61,12 @@ class Runs:
         """It was stopped by a pause."""
         await self._move(run_id, ("running", "queued"), state="held", worker="")
 
+    async def release(self, run_id: str, worker: str) -> None:
+        """A worker gives back what it cannot finish now."""
+        mine = (runs.c.id == run_id, runs.c.worker == worker, runs.c.state == "running")
+        wanted = update(runs).where(*mine).values(state="queued", worker="", lease_until_ms=0)
+        await self._rows.change(lambda connection: connection.execute(wanted))
+
     async def requeue(self, session_id: str) -> None:
         """What a pause has stopped may begin again, in its old place."""
         wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")

@@ -1,5 +1,6 @@
 """bash: commands in one shell that keeps its directory and variables."""
 
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
@@ -39,7 +40,10 @@ class Bash:
         # A command that is given a time is waited for; one that is not goes on by itself after a while.
         waits = given.timeout_s is not None and given.yield_s is None
         yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
-        result = await shell.run(given.command, timeout_s=given.timeout_s, yield_s=yield_s)
+        on_output = partial(context.on_output, shell.name) if context.on_output else None
+        result = await shell.run(
+            given.command, timeout_s=given.timeout_s, yield_s=yield_s, on_output=on_output
+        )
         printed = Printed(plain(result.stdout), plain(result.stderr))
         kept = await self._kept(printed.both, context)
         # What is cut must be clean before: half of a secret is not recognised.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from hutch.jail.seam import Jail
+from hutch.jail.seam import Jail, StreamName
 from hutch.jail.shells import Shells
 from hutch.workspace.values import FileChange
 from hutch.workspace.workspace import Workspace
@@ -34,6 +34,7 @@ class ToolResult:
 
 
 Ask = Callable[[str], Awaitable[str]]
+OnOutput = Callable[[str, StreamName, bytes], None]  # of which shell, and what
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class Context:
     ask: Ask | None = None  # None when nobody is there to answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
+    on_output: OnOutput | None = None  # what a shell prints while it does
     clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
 
 

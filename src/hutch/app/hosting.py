@@ -1,0 +1,171 @@
+"""How the sessions of a server are made ready, opened and worked on."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from hutch.agent.limits import RunLimits
+from hutch.app import models, runs, workspaces
+from hutch.app.desks import open_desk
+from hutch.domain.errors import HutchError
+from hutch.domain.events import Event, ModelReplied, RunStarted
+from hutch.domain.ids import SessionId
+from hutch.domain.redaction import CleanStream, Redactor
+from hutch.domain.session import QueuedRun, Session
+from hutch.flows.code_change import Worked, begin, go_on
+from hutch.flows.commit_text import one_line, plain
+from hutch.flows.terms import Terms
+from hutch.jail.seam import StreamName
+from hutch.llm import seam as llm
+from hutch.sessions.channel import Channels
+from hutch.sessions.host import Bounds, LocalHost
+from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
+from hutch.sessions.rewind import still_told
+from hutch.sessions.seam import Delta
+from hutch.settings import Loaded
+from hutch.store.log import SqlLog
+from hutch.store.runs import Room
+
+__all__ = ["local_host"]
+
+
+@asynccontextmanager
+async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIterator[LocalHost]:
+    """Sessions that live in this process, for as long as the block lasts."""
+    settings = loaded.settings.sessions
+    hosted: list[LocalHost] = []
+    ways = Ways(
+        prepare=lambda session: _prepare(loaded, session, hosted[0]),
+        open_desk=lambda session: open_desk(loaded, session.workspace_id, network=session.network),
+        perform=lambda live, run: _perform(loaded, live, run),
+    )
+    host = LocalHost(
+        Grounds(log, log, redactor, Channels(log), ways),
+        Bounds(
+            runs=Room(total=settings.runs, per_user=settings.runs_per_user),
+            open=settings.open,
+            idle_s=settings.idle_s,
+            lease_ms=settings.lease_s * 1000,
+        ),
+    )
+    hosted.append(host)
+    await host.start()
+    try:
+        yield host
+    finally:
+        await host.close_all()
+
+
+async def _prepare(loaded: Loaded, session: Session, host: LocalHost) -> Prepared:
+    """A workspace for a session: of its repository, of another session, or with nothing in it."""
+    if session.forked_from:
+        source, _, number = session.forked_from.partition("@")
+        async with host.desk(SessionId(source)) as desk:
+            record = await workspaces.fork_workspace(desk.workspace, int(number))
+    elif session.repository:
+        record = await workspaces.prepare_workspace(
+            loaded, session.repository, revision=session.revision or None
+        )
+    else:
+        record = await workspaces.prepare_empty(loaded)
+    return Prepared(record.id, record.source or "", record.commit or "")
+
+
+async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
+    """A prompt is worked on, or taken up again where it was; what was done goes to the repository."""
+    session = await live.sessions.get(live.id)
+    model, choice = await models.choose_model(loaded, session.model or loaded.settings.model)
+    try:
+        limits = RunLimits(
+            turns=session.limits.turns,
+            tokens=session.limits.tokens,
+            cost_usd=session.limits.cost_usd,
+            timeout_s=session.limits.timeout_s,
+        )
+        bench = runs.make_bench(
+            loaded, live.desk, live.id, live.log, model, persona=session.persona or None, limits=limits
+        )
+        bench.terms = Terms(network=session.network, limits=limits, deliver=session.deliver)
+        telling = _Telling(run.id, bench.redactor, lambda delta: live.grounds.channels.tell(live.id, delta))
+        bench.on_delta = telling.piece
+
+        def on_event(event: Event) -> None:
+            telling.event(event)
+            live.happened(event)
+
+        def on_output(shell: str, stream: StreamName, data: bytes) -> None:
+            live.serving.printed(shell, stream, data)
+
+        bench.on_event = on_event
+        bench.context.on_output = on_output
+        bench.context.ask, bench.approvals.ask = live.waits.question, live.waits.approval
+        bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
+        entries = still_told(await live.entries())
+        begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
+        if begun:
+            worked = await go_on(bench, run.id, entries)
+        else:
+            worked = await begin(bench, run.id, run.prompt, entries, reopened=len(entries) > 1)
+        opened = runs.Opened(loaded, bench, run.id, choice, live.desk.workspace, entries, session.repository)
+        return await _delivered(opened, worked, wanted=session.deliver)
+    finally:
+        await model.close()
+
+
+async def _delivered(opened: runs.Opened, worked: Worked, *, wanted: bool) -> Done:
+    ended = worked.ended
+    if not (wanted and worked.changed and opened.can_deliver and ended.outcome == "done"):
+        return Done(ended.outcome, ended.reason)
+    clean = opened.bench.redactor.clean
+    told = replace(worked, title=one_line(clean(worked.title)), summary=plain(clean(worked.summary)))
+    try:
+        await opened.deliver(told)
+    except HutchError as error:  # the work is kept, and can be delivered later
+        return Done(ended.outcome, f"It is done, but not delivered: {error}")
+    return Done(ended.outcome, ended.reason)
+
+
+@dataclass(slots=True)
+class _Telling:
+    """The pieces of a model's replies, without secrets, for those who follow."""
+
+    run_id: str
+    redactor: Redactor
+    tell: Callable[[Delta], None]
+    turn: int = 1
+    _streams: dict[tuple[str, str], CleanStream] = field(default_factory=dict)
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, ModelReplied):
+            self.turn = event.turn + 1
+            self._streams.clear()
+
+    def piece(self, piece: llm.Delta) -> None:
+        match piece:
+            case llm.Text(text):
+                self._add("text", text)
+            case llm.Thinking(text):
+                self._add("thinking", text)
+            case llm.CallStarted(id, tool):
+                self.tell(Delta(self.run_id, self.turn, "call", "", id, tool))
+            case llm.CallArguments(id, text):
+                self._add("arguments", text, id)
+            case llm.Again(reason=reason):
+                self._streams.clear()
+                self.tell(Delta(self.run_id, self.turn, "again", self.redactor.clean(reason)))
+            case llm.Finish():
+                for (kind, id), stream in self._streams.items():
+                    self._send(kind, stream.end(), id)
+
+    def _add(self, kind: str, text: str, id: str = "") -> None:
+        stream = self._streams.get((kind, id))
+        if stream is None:
+            stream = self._streams[kind, id] = CleanStream(self.redactor)
+        self._send(kind, stream.add(text), id)
+
+    def _send(self, kind: str, text: str, id: str) -> None:
+        if not text:
+            return
+        match kind:
+            case "text" | "thinking" | "arguments":
+                self.tell(Delta(self.run_id, self.turn, kind, text, id))

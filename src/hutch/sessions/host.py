@@ -1,0 +1,259 @@
+"""The session host of one process: sessions live here."""
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+
+from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached
+from hutch.domain.events import SessionParked
+from hutch.domain.ids import SessionId
+from hutch.sessions.desk import Desk
+from hutch.sessions.live import Grounds, Live
+from hutch.sessions.requests import Request
+from hutch.sessions.seam import Stream, Update, Viewer
+from hutch.sessions.taking import recover, take_all
+from hutch.sessions.worker import Worker
+from hutch.store.inputs import Inputs
+from hutch.store.runs import Room, Runs
+from hutch.store.sessions import Sessions
+
+T = TypeVar("T")
+PATIENCE_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow
+LOOK_S = 2.0  # at sessions that nobody uses
+logger = structlog.get_logger()
+
+
+ROOM = Room(total=8, per_user=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a host does at one time."""
+
+    runs: Room = ROOM
+    open: int = 200  # jails
+    idle_s: float = 900.0  # after which a session is parked
+    lease_ms: int = 30_000
+
+
+USUAL = Bounds()
+
+
+class LocalHost:
+    """`SessionHost` in this process; the only one on its database, or one of several."""
+
+    def __init__(self, grounds: Grounds, bounds: Bounds = USUAL) -> None:
+        self._grounds = grounds
+        self._bounds = bounds
+        self._lives: dict[SessionId, Live] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self.worker = Worker(
+            f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+            Runs(grounds.rows),
+            self._live,
+            self._freed,
+            room=bounds.runs,
+            lease_ms=bounds.lease_ms,
+        )
+
+    async def start(self, *, alone: bool = True) -> None:
+        """Take up what a crash or a shutdown left; `alone` when no other host is on this database."""
+        rows = self._grounds.rows
+        left = await Runs(rows).reclaim(everything=alone)
+        if alone:
+            await self._recover({run.session_id for run in left})
+        for session_id in await Inputs(rows).waiting():
+            live = self._live(session_id)
+            await recover(live)
+            self._take_soon(live)
+        self.worker.start()
+        self._watching = asyncio.ensure_future(self._watch())
+
+    async def close_all(self, *, reason: str = "the server ends") -> None:
+        """Leave every run open, close every jail."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+        await self.worker.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        results = await asyncio.gather(
+            *(live.park(reason=reason) for live in self._lives.values()), return_exceptions=True
+        )
+        for error in results:
+            if isinstance(error, BaseException):
+                logger.error("session.not_parked", error=repr(error))
+        self._lives.clear()
+
+    # --- the seam ---
+
+    async def open(self, session_id: SessionId) -> None:
+        async with self._live(session_id).used():
+            pass
+
+    async def input(self, session_id: SessionId) -> None:
+        live = self._live(session_id)
+        taking = self._take_soon(live)
+        await asyncio.wait([taking], timeout=PATIENCE_S)
+
+    async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
+        live = await self._usable(session_id, changes=request.changes)
+        answer: T = await live.call(request, by=by)
+        return answer
+
+    @asynccontextmanager
+    async def terminal(
+        self, session_id: SessionId, terminal: str, *, resume: int | None = None
+    ) -> AsyncIterator[Viewer]:
+        live = await self._usable(session_id, changes=False)
+        async with live.terminal(terminal, resume) as viewer:
+            yield viewer
+
+    async def connect(self, session_id: SessionId, port: int) -> Stream:
+        if not 0 < port < 65536:
+            raise BadRequest(f"{port} is no port. There are 1 to 65535.")
+        live = await self._usable(session_id, changes=True)
+        async with live.used() as desk:
+            return SocketStream(await desk.jail.connect(port))
+
+    def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Update]:
+        return self._grounds.channels.follow(session_id, after=after)
+
+    async def close(self, session_id: SessionId, *, reason: str) -> None:
+        live = self._lives.get(session_id)
+        if live is not None and live.run is None:
+            await live.park(reason=reason)
+
+    # --- for those who watch over it ---
+
+    @asynccontextmanager
+    async def desk(self, session_id: SessionId) -> AsyncIterator[Desk]:
+        """The desk of a session, for what is done in this process."""
+        live = await self._usable(session_id, changes=False)
+        async with live.used() as desk:
+            yield desk
+
+    @property
+    def jails(self) -> int:
+        """How many are open."""
+        return sum(live.is_open for live in self._lives.values())
+
+    @property
+    def followers(self) -> int:
+        return self._grounds.channels.followers
+
+    # --- inside ---
+
+    def _live(self, session_id: SessionId) -> Live:
+        live = self._lives.get(session_id)
+        if live is None:
+            live = self._lives[session_id] = Live(session_id, self._grounds)
+        return live
+
+    async def _usable(self, session_id: SessionId, *, changes: bool) -> Live:
+        session = await Sessions(self._grounds.rows).get(session_id)
+        if session.state == "ended" and changes:
+            raise Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
+        if not session.workspace_id:
+            raise Conflict(f"The session {session_id} is not ready yet: it is {session.state}. Wait for it.")
+        live = self._live(session_id)
+        if not live.is_open:
+            await self._make_room()
+        return live
+
+    async def _make_room(self) -> None:
+        """Park whoever was not used for longest, when there are as many jails as there may be."""
+        while self.jails >= self._bounds.open:
+            idle = [live for live in self._lives.values() if live.is_open and not live.busy]
+            if not idle:
+                raise LimitReached(
+                    f"All {self._bounds.open} jails are in use. End a session, or raise sessions.open.",
+                    limit="sessions.open",
+                )
+            await min(idle, key=lambda live: live.used_at).park(reason="others needed the room")
+
+    def _freed(self, live: Live) -> None:
+        """A run is over: what was said too late for it is a prompt now."""
+        live.inbox.clear()
+        live.handed.clear()
+        if not self.worker.closing:
+            self._take_soon(live)
+
+    def _take_soon(self, live: Live) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(self._take(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _take(self, live: Live) -> None:
+        try:
+            await take_all(live)
+        except HutchError as error:  # it stays in the list, and is taken with the next one
+            logger.warning("session.input_not_taken", session_id=live.id, error=str(error))
+        except Exception:
+            logger.exception("session.input_failed", session_id=live.id)
+        self.worker.ring()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(min(LOOK_S, self._bounds.idle_s / 2))
+            for live in list(self._lives.values()):
+                if live.busy or time.monotonic() - live.used_at < self._bounds.idle_s:
+                    continue
+                try:
+                    await live.park(reason=f"nobody used it for {self._bounds.idle_s:g} seconds")
+                except HutchError as error:
+                    logger.warning("session.not_parked", session_id=live.id, error=str(error))
+                if not live.busy and not live.is_open and not live.handed and not live.taking.locked():
+                    self._lives.pop(live.id, None)
+
+    async def _recover(self, interrupted: set[SessionId]) -> None:
+        """Nothing lives any more of what lived here before."""
+        rows, log = self._grounds.rows, self._grounds.log
+        sessions = Sessions(rows)
+        for session_id in await sessions.settle(("starting", "idle", "running", "waiting"), "parked"):
+            if (await log.head(session_id)).ended:
+                await sessions.set(session_id, state="ended")
+                continue
+            await log.append(session_id, [SessionParked(reason="the server was stopped")])
+            if session_id in interrupted:
+                await sessions.set(session_id, state="queued")
+
+
+class SocketStream:
+    """`Stream` over a socket of the jail."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self._socket = connected
+        self._loop = asyncio.get_running_loop()
+
+    async def read(self, most: int = 65536) -> bytes:
+        try:
+            return await self._loop.sock_recv(self._socket, most)
+        except ConnectionError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        try:
+            await self._loop.sock_sendall(self._socket, data)
+        except ConnectionError as error:
+            raise Conflict(f"The program in the jail has closed the connection: {error.strerror}.") from None
+
+    async def end(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            return  # closed by the other side already
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,349 @@
+"""A session that lives in this process: its desk, while it has one, and what goes on at it.
+
+It comes into being when somebody wants something of it, opens a jail only when
+that needs one, and can be dropped at any moment: all that counts is in the log.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from hutch.agent.loop import Heard
+from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.events import (
+    ApprovalGiven,
+    Entry,
+    Event,
+    InputTaken,
+    MessageSent,
+    SessionParked,
+    SessionPrepared,
+    SessionWoken,
+)
+from hutch.domain.ids import SessionId
+from hutch.domain.redaction import Redactor
+from hutch.domain.session import GivenInput, QueuedRun, Session, SessionState
+from hutch.sessions.channel import Channels
+from hutch.sessions.desk import Desk
+from hutch.sessions.printing import Printing
+from hutch.sessions.requests import Request
+from hutch.sessions.serving import Serving
+from hutch.sessions.terminals import Terminals
+from hutch.sessions.waits import Waits
+from hutch.store.inputs import Inputs
+from hutch.store.rows import Rows
+from hutch.store.runs import Runs
+from hutch.store.seam import EventLog
+from hutch.store.sessions import Sessions
+
+TELL_S = 0.02  # what the jail tells goes into the log so soon, unless something else takes it along
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A workspace that was made ready."""
+
+    workspace_id: str
+    source: str = ""
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a run."""
+
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How things are done here; the wiring knows."""
+
+    prepare: Callable[[Session], Awaitable[Prepared]]
+    open_desk: Callable[[Session], AbstractAsyncContextManager[Desk]]
+    perform: Callable[["Live", QueuedRun], Awaitable[Done]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What every live session stands on."""
+
+    log: EventLog
+    rows: Rows
+    redactor: Redactor
+    channels: Channels
+    ways: Ways
+
+
+class Live:
+    """One session."""
+
+    def __init__(self, session_id: SessionId, grounds: Grounds) -> None:
+        self.id = session_id
+        self.grounds = grounds
+        self.log = grounds.log
+        self.sessions = Sessions(grounds.rows)
+        self.runs = Runs(grounds.rows)
+        self.inputs = Inputs(grounds.rows)
+        self.inbox: list[Heard] = []
+        self.handed: dict[int, GivenInput] = {}  # messages that the run has yet to hear
+        self.waits = Waits(self.append, self.tell_state, self.taken)
+        self.run: QueuedRun | None = None
+        self.working: asyncio.Task[None] | None = None
+        self.leaves_open = False  # a run that is cancelled now goes on later
+        self.used_at = time.monotonic()
+        self.taking = asyncio.Lock()
+        self._users = 0
+        self._noting: set[asyncio.Future[None]] = set()
+        self._opening = asyncio.Lock()
+        self._open: _Open | None = None
+
+    # --- the log ---
+
+    async def append(self, events: Sequence[Event]) -> int:
+        """Write events, with what the jail has told meanwhile."""
+        told = self._told()
+        if not told and not events:
+            return 0
+        return (await self.log.append(self.id, [*told, *events])).seq
+
+    async def taken(self, given: GivenInput, kind: str = "") -> None:
+        """What was to come of an input is in the log."""
+        kind = kind or _kind(given)
+        self.handed.pop(given.seq, None)
+        await self.append([InputTaken(input=given.seq, kind=kind, by=given.by)])
+        await self.inputs.take(self.id, given.seq)
+
+    def happened(self, event: Event) -> None:
+        """An event of the run was written: inputs that it came of are done with."""
+        match event:
+            case MessageSent(input=number) if number in self.handed:
+                self._later(self.taken(self.handed[number]))
+            case ApprovalGiven(call_id=call_id):
+                self._later(self.waits.settled(call_id))
+
+    async def settle(self) -> None:
+        """Wait until what happened is noted."""
+        if self._noting:
+            await asyncio.wait(self._noting)
+
+    async def entries(self) -> list[Entry]:
+        """The whole log."""
+        found: list[Entry] = []
+        while page := await self.log.read(self.id, after=found[-1].seq if found else 0):
+            found += page
+        return found
+
+    async def set_state(self, state: SessionState, reason: str = "") -> None:
+        await self.sessions.set(self.id, state=state, reason=reason)
+
+    async def tell_state(self) -> None:
+        """Say what the session is doing, as far as this process knows."""
+        await self.set_state(self.state)
+
+    @property
+    def state(self) -> SessionState:
+        if self.run is not None and self.run.kind == "prompt":
+            return "waiting" if self.waits else "running"
+        if self.run is not None:
+            return "starting"
+        return "idle" if self._open else "parked"
+
+    # --- the desk ---
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    @property
+    def desk(self) -> Desk:
+        if self._open is None:
+            raise Conflict(f"The session {self.id} has no jail at the moment. Try again.")
+        return self._open.desk
+
+    @property
+    def serving(self) -> Serving:
+        assert self._open is not None
+        return self._open.serving
+
+    async def open(self) -> Desk:
+        """Have a workspace and a jail on it."""
+        async with self._opening:
+            if self._open is not None and self._open.lost:
+                await self._shut(reason="its jail was lost")
+            if self._open is None:
+                session = await self.sessions.get(self.id)
+                if not session.workspace_id:
+                    session = await self._prepare(session)
+                    woken: list[Event] = []
+                else:
+                    woken = [SessionWoken()]
+                self._open = await _open(self, session)
+                head = await self.log.head(self.id)
+                if woken and not head.ended:
+                    await self.append(woken)
+                if self.run is None and session.state in ("parked", "queued", "starting"):
+                    await self.set_state("idle")
+            return self._open.desk
+
+    async def park(self, *, reason: str) -> None:
+        """Close the jail; the workspace is kept with a snapshot of now."""
+        async with self._opening:
+            await self._shut(reason=reason)
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[Desk]:
+        """Keep the desk open for a while."""
+        self._users += 1
+        try:
+            yield await self.open()
+        finally:
+            self._users -= 1
+            self.used_at = time.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it would be missed."""
+        if self._users or self.run is not None or self.working is not None:
+            return True
+        opened = self._open
+        return opened is not None and (
+            opened.terminals.watched
+            or any(command.running for command in opened.desk.shells.background.list())
+        )
+
+    async def call(self, request: Request[Any], *, by: str) -> Any:
+        async with self.used():
+            assert self._open is not None
+            return await self._open.serving.answer(request, by=by)
+
+    @asynccontextmanager
+    async def terminal(self, id: str, resume: int | None) -> AsyncIterator[Any]:
+        async with self.used():
+            assert self._open is not None
+            async with self._open.terminals.watch(id, resume) as viewer:
+                yield viewer
+
+    async def _prepare(self, session: Session) -> Session:
+        began = time.monotonic()
+        await self.set_state("starting")
+        made = await self.grounds.ways.prepare(session)
+        await self.sessions.set(self.id, workspace_id=made.workspace_id)
+        event = SessionPrepared(
+            workspace=made.workspace_id,
+            source=self.grounds.redactor.clean(made.source),
+            commit=made.commit,
+            duration_s=round(time.monotonic() - began, 3),
+        )
+        await self.append([event])
+        return await self.sessions.get(self.id)
+
+    async def _shut(self, *, reason: str) -> None:
+        opened, self._open = self._open, None
+        if opened is None:
+            return
+        snapshot = await opened.close(keep=not opened.lost)
+        head = await self.log.head(self.id)
+        if not head.ended:
+            await self.append([*opened.told(), SessionParked(snapshot=snapshot, reason=reason)])
+        session = await self.sessions.get(self.id)
+        if session.state in ("idle", "running", "waiting", "starting") and self.run is None:
+            await self.set_state("parked", reason)
+
+    def _later(self, noting: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(noting)
+        self._noting.add(task)
+        task.add_done_callback(self._noted)
+
+    def _noted(self, task: asyncio.Future[None]) -> None:
+        self._noting.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            # The input stays untaken: it is seen in the log, and not done twice.
+            logger.warning("session.input_not_noted", session_id=self.id, error=str(error))
+
+    def _told(self) -> list[Event]:
+        return self._open.told() if self._open is not None else []
+
+
+class _Open:
+    """A desk, and what was opened with it."""
+
+    def __init__(self, live: Live, desk: Desk, stack: AsyncExitStack) -> None:
+        self.desk = desk
+        self.lost = False
+        self._live = live
+        self._stack = stack
+        redactor = live.grounds.redactor
+        self._clean = redactor.clean
+        self.printing = Printing(live.append, redactor)
+        self.terminals = Terminals(desk.jail, live.append, self.printing)
+        self.serving = Serving(desk, live.append, self.printing, self.terminals, redactor)
+        self._loop = asyncio.get_running_loop()
+        self._telling: asyncio.Task[None] | None = None
+        self._pidfd = desk.jail.warden_pidfd
+        self._loop.add_reader(self._pidfd, self._lose)
+        desk.shells.listeners.append(lambda event: self._tell_soon())
+
+    def told(self) -> list[Event]:
+        """What the jail has told since, without secrets."""
+        told, self.desk.told[:] = list(self.desk.told), []
+        return [_cleaned(event, self._clean) for event in told]
+
+    async def close(self, *, keep: bool) -> int:
+        """End everything in it; the number of the last snapshot, 0 when there is none."""
+        self._loop.remove_reader(self._pidfd)
+        if self._telling is not None:
+            await asyncio.wait([self._telling])
+        snapshot = 0
+        try:
+            await self.terminals.close_all()
+            await self.printing.close()
+            if keep:
+                snapshot = (await self.desk.workspace.snapshot("before it is parked")).id
+        except HutchError as error:
+            logger.warning("session.parked_without_snapshot", session_id=self._live.id, error=str(error))
+        finally:
+            await self._stack.aclose()
+        return snapshot
+
+    def _lose(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        self.lost = True
+        logger.warning("session.jail_lost", session_id=self._live.id)
+
+    def _tell_soon(self) -> None:
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.ensure_future(self._tell())
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(TELL_S)
+        try:
+            await self._live.append([])
+        except HutchError as error:
+            logger.warning("session.audit_lost", session_id=self._live.id, error=str(error))
+
+
+async def _open(live: Live, session: Session) -> _Open:
+    stack = AsyncExitStack()
+    try:
+        desk = await stack.enter_async_context(live.grounds.ways.open_desk(session))
+    except BaseException:
+        await stack.aclose()
+        raise
+    return _Open(live, desk, stack)
+
+
+def _cleaned(event: Event, clean: Callable[[str], str]) -> Event:
+    texts = {name: clean(value) for name, value in event.__dict__.items() if isinstance(value, str)}
+    return event.model_copy(update={name: text for name, text in texts.items() if name != "type"})
+
+
+def _kind(given: GivenInput) -> str:
+    return given.body.partition('"type":"')[2].partition('"')[0]

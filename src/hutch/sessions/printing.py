@@ -1,0 +1,133 @@
+"""What commands and terminals print, on its way into the log.
+
+Pieces are gathered for a moment and written together, without secrets. Who prints
+without end does not fill the disk: beyond a steady rate what is printed is counted
+and left out. Nobody who prints waits for the log.
+"""
+
+import asyncio
+import codecs
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from hutch.domain.errors import HutchError
+from hutch.domain.events import Event
+from hutch.domain.redaction import CleanStream, Redactor
+
+GATHER_S = 0.01
+QUIET_S = 0.25  # after so long, what was held back as the beginning of a secret is shown
+PIECE_LETTERS = 32 * 1024
+BURST_BYTES = 1 << 20
+STEADY_BYTES_S = 128 * 1024
+logger = structlog.get_logger()
+
+Make = Callable[[str, int], Event]  # of a text, and of how many bytes were left out before it
+
+
+@dataclass(slots=True)
+class Source:
+    """One stream of text."""
+
+    make: Make
+    clean: CleanStream
+    decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")(errors="replace")
+    )
+    text: list[str] = field(default_factory=list)
+    skipped: int = 0
+    held: bool = False  # something may be held back by `clean`
+
+
+class Printing:
+    """All that is printed in one session."""
+
+    def __init__(self, append: Callable[[Sequence[Event]], Awaitable[object]], redactor: Redactor) -> None:
+        self._append = append
+        self._redactor = redactor
+        self._sources: dict[object, Source] = {}
+        self._room = float(BURST_BYTES)
+        self._counted_at = time.monotonic()
+        self._writing: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+        self._closed = False
+
+    def add(self, key: object, data: bytes, make: Make) -> None:
+        """The next bytes of a stream."""
+        source = self._sources.get(key)
+        if source is None:
+            source = self._sources[key] = Source(make, CleanStream(self._redactor))
+        if len(data) > self._room_now():
+            source.skipped += len(data)
+        else:
+            self._room -= len(data)
+            source.text.append(source.decoder.decode(data))
+        self._soon()
+
+    def end(self, key: object) -> None:
+        """Nothing more will come of a stream; what was held back of it is shown."""
+        source = self._sources.get(key)
+        if source is not None:
+            source.text.append(source.decoder.decode(b"", final=True))
+            self._soon()
+
+    async def flush(self) -> None:
+        """Write all there is, whole."""
+        await self._write(last=True)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+        await self.flush()
+
+    def _room_now(self) -> float:
+        now = time.monotonic()
+        self._room = min(BURST_BYTES, self._room + (now - self._counted_at) * STEADY_BYTES_S)
+        self._counted_at = now
+        return self._room
+
+    def _soon(self) -> None:
+        self._wanted.set()
+        if self._writing is None and not self._closed:
+            self._writing = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                held = any(source.held for source in self._sources.values())
+                async with asyncio.timeout(QUIET_S if held else None):
+                    await self._wanted.wait()
+                last = False
+            except TimeoutError:
+                last = True
+            await asyncio.sleep(GATHER_S)
+            self._wanted.clear()
+            try:
+                await self._write(last=last)
+            except HutchError as error:  # a full disk, say: what was printed is lost, and nothing else
+                logger.warning("session.output_lost", error=str(error))
+
+    async def _write(self, *, last: bool) -> None:
+        events = [event for source in self._sources.values() for event in self._events(source, last=last)]
+        if last:
+            self._sources.clear()
+        if events:
+            await self._append(events)
+
+    def _events(self, source: Source, *, last: bool) -> list[Event]:
+        text = "".join(source.text)
+        source.text.clear()
+        shown = source.clean.add(text) if text else ""
+        source.held = source.held or bool(text)
+        if last:
+            shown += source.clean.end()
+            source.held = False
+        skipped, source.skipped = source.skipped, 0
+        if not shown and not skipped:
+            return []
+        pieces = [shown[at : at + PIECE_LETTERS] for at in range(0, len(shown), PIECE_LETTERS)] or [""]
+        return [source.make(piece, skipped if place == 0 else 0) for place, piece in enumerate(pieces)]

@@ -1,0 +1,34 @@
+"""Where a session was before its last run."""
+
+from collections.abc import Sequence
+
+from hutch.domain.events import Entry, RunStarted, SessionRewound, SnapshotTaken
+
+
+def before_last_run(entries: Sequence[Entry]) -> tuple[int, int] | None:
+    """The number of the last event before it, and the snapshot that was taken of the files then.
+
+    None when there is no run, or all of them were undone already.
+    """
+    snapshot, found = 0, None
+    last_snapshot_seq = 0
+    for entry in still_told(entries):
+        if isinstance(entry.event, SnapshotTaken):
+            snapshot, last_snapshot_seq = entry.event.snapshot, entry.seq
+        elif isinstance(entry.event, RunStarted):
+            # The run's own first snapshot stands just before it.
+            upto = last_snapshot_seq if last_snapshot_seq == entry.seq - 1 else entry.seq
+            found = (upto - 1, snapshot)
+    return found
+
+
+def still_told(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries that count, without those that were undone."""
+    kept: list[Entry] = []
+    for entry in entries:
+        if isinstance(entry.event, SessionRewound):
+            to_seq = entry.event.to_seq
+            kept = [each for each in kept if each.seq <= to_seq]
+        else:
+            kept.append(entry)
+    return kept

@@ -1,0 +1,179 @@
+"""Answers to requests about a session's files, snapshots, commands and terminals.
+
+What a request changes is in the log when it is answered, with who wanted it.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from hutch.domain.errors import NotFound
+from hutch.domain.events import Event, FileChanged, ShellPrinted, SnapshotTaken
+from hutch.domain.redaction import Redactor
+from hutch.jail.seam import StreamName
+from hutch.jail.shell_result import Result
+from hutch.sessions import requests
+from hutch.sessions.desk import Desk
+from hutch.sessions.printing import Printing
+from hutch.sessions.terminals import Terminals
+from hutch.workspace.snapshots.storage import Snapshot
+from hutch.workspace.values import FileChange
+
+Append = Callable[[Sequence[Event]], Awaitable[object]]
+ANSWER_BYTES = 256 * 1024  # of a background command's output
+
+
+class Serving:
+    """Requests at one desk."""
+
+    def __init__(
+        self, desk: Desk, append: Append, printing: Printing, terminals: Terminals, redactor: Redactor
+    ) -> None:
+        self._desk = desk
+        self._append = append
+        self._printing = printing
+        self._terminals = terminals
+        self._redactor = redactor
+
+    async def answer(self, request: requests.Request[Any], *, by: str) -> Any:
+        workspace, jail = self._desk.workspace, self._desk.jail
+        match request:
+            case requests.ListFiles(path, recursive, ignores, cursor, limit):
+                return await workspace.entries(
+                    path, recursive=recursive, ignores=ignores, cursor=cursor, limit=limit
+                )
+            case requests.StatFile(path, hashed):
+                return await workspace.stat(path, hashed=hashed)
+            case requests.ReadFile(path, start, length):
+                return await workspace.read_range(path, start, length)
+            case requests.WriteFile(path, data, if_hash, create):
+                made = (
+                    workspace.create(path, data) if create else workspace.write(path, data, if_hash=if_hash)
+                )
+                change = await made
+                await self._tell([change], by)
+                return change
+            case requests.MakeDirectory(path):
+                return await self._tell(await workspace.make_directory(path), by)
+            case requests.MoveFile(path, to, replace):
+                return await self._tell(await workspace.move(path, to, replace=replace), by)
+            case requests.DeleteFile(path):
+                return await self._tell(await workspace.delete(path), by)
+            case requests.EditFile(path, edits):
+                edited = await workspace.edit(path, edits)
+                await self._tell(edited.changes, by)
+                return edited
+            case requests.ApplyPatch(patch):
+                edited = await workspace.apply_patch(patch)
+                await self._tell(edited.changes, by)
+                return edited
+            case requests.SearchFiles(wanted):
+                return await workspace.grep(jail, wanted)
+            case requests.FindFiles(pattern, path, limit):
+                return await workspace.glob(jail, pattern, path=path, limit=limit)
+            case requests.RunCommand():
+                return await self._run(request)
+            case requests.ListCommands():
+                return self._desk.shells.background.list()
+            case requests.ReadCommand(id, offset):
+                return self._read(id, offset)
+            case requests.SignalCommand(id, signal):
+                return await self._desk.shells.background.get(id).signal(signal)
+            case requests.OpenTerminal(columns, rows):
+                return await self._terminals.open(columns, rows, by=by)
+            case requests.ListTerminals():
+                return self._terminals.list()
+            case requests.CloseTerminal(id):
+                return await self._terminals.close(id)
+        return await self._snapshots(request)
+
+    async def _snapshots(self, request: requests.Request[Any]) -> Any:
+        workspace = self._desk.workspace
+        match request:
+            case requests.ListSnapshots():
+                return await workspace.list_snapshots()
+            case requests.TakeSnapshot(reason):
+                return await self._kept(await workspace.snapshot(reason))
+            case requests.RestoreSnapshot(number, path):
+                before = await self._kept(await workspace.snapshot(f"before going back to {number}"))
+                await workspace.restore(number, path)
+                await self._kept(await workspace.snapshot(f"back to {number}"))
+                return before
+            case requests.Diff(old, new, path):
+                return await self._diff(old, new, path)
+        raise NotFound(f"There is no request '{type(request).__name__}'.")
+
+    async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
+        await self._append(
+            [
+                FileChanged(
+                    path=change.path,
+                    kind=change.kind,
+                    before=change.before,
+                    after=change.after,
+                    moved_from=change.moved_from,
+                    by=by,
+                )
+                for change in changes
+            ]
+        )
+        return changes
+
+    async def _kept(self, taken: Snapshot) -> Snapshot:
+        event = SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)
+        await self._append([event])
+        return taken
+
+    async def _diff(self, old: int | None, new: int | None, path: str) -> requests.Difference:
+        workspace = self._desk.workspace
+        if new is None:
+            new = (await workspace.snapshot("to be compared")).id
+        if old is None:
+            old = min(each.id for each in await workspace.list_snapshots())
+        patch, cut = await workspace.patch(old, new, path=path)
+        files = await workspace.changes(old, new, path=path)
+        return requests.Difference(old, new, files, patch, cut)
+
+    async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
+        shell = self._desk.shells.shell(wanted.shell)
+
+        def on_output(stream: StreamName, data: bytes) -> None:
+            self.printed(wanted.shell, stream, data)
+
+        result = await shell.run(
+            wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=on_output
+        )
+        for stream in ("stdout", "stderr"):
+            self._printing.end((wanted.shell, stream))
+        return self._result(result)
+
+    def printed(self, shell: str, stream: StreamName, data: bytes) -> None:
+        """A command has printed something."""
+
+        def make(text: str, skipped: int) -> Event:
+            return ShellPrinted(shell=shell, stream=stream, text=text, skipped_bytes=skipped)
+
+        self._printing.add((shell, stream), data, make)
+
+    def _result(self, result: Result) -> requests.CommandResult:
+        clean = self._redactor.clean
+        return requests.CommandResult(
+            exit_code=result.exit_code,
+            signal=result.signal,
+            stdout=clean(result.stdout),
+            stderr=clean(result.stderr),
+            timed_out=result.timed_out,
+            running=result.running,
+            id=result.id,
+            cwd=result.cwd,
+            truncated=result.truncated,
+            duration_s=round(result.duration_s, 6),
+            note=result.note,
+        )
+
+    def _read(self, id: str, offset: int) -> requests.CommandOutput:
+        command = self._desk.shells.background.get(id)
+        tape = command.read(offset)
+        data = tape.data[:ANSWER_BYTES]
+        text = self._redactor.clean(data.decode(errors="replace"))
+        exit_code = None if command.running else command.result().exit_code
+        return requests.CommandOutput(text, tape.start, tape.start + len(data), tape.running, exit_code)

@@ -1,0 +1,187 @@
+"""What becomes of an input.
+
+The effect comes first and is marked as done after: who is killed between the two
+does it again, and every effect here can be done twice. What was heard by a run is
+seen in the log by its number.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, update
+
+from hutch.agent.loop import Heard
+from hutch.domain import inputs
+from hutch.domain.errors import Conflict
+from hutch.domain.events import (
+    Event,
+    InputTaken,
+    MessageSent,
+    RunEnded,
+    RunQueued,
+    SessionEnded,
+    SessionPaused,
+    SessionResumed,
+    SessionRewound,
+)
+from hutch.domain.ids import new_run_id
+from hutch.domain.inputs import parse_input
+from hutch.domain.session import GivenInput, QueuedRun
+from hutch.sessions.live import Live
+from hutch.sessions.rewind import before_last_run
+from hutch.store import schema
+from hutch.store.runs import add_run
+from hutch.store.sessions import now_ms
+
+
+async def take_all(live: Live) -> None:
+    """Take every input of a session that waits, in order."""
+    async with live.taking:
+        for given in await live.inputs.page(live.id, untaken=True):
+            if given.seq not in live.handed:
+                await _take(live, given)
+
+
+async def recover(live: Live) -> None:
+    """After a crash: inputs whose effect is in the log already are done with."""
+    waiting = {given.seq: given for given in await live.inputs.page(live.id, untaken=True)}
+    if not waiting:
+        return
+    done: set[int] = set()
+    after = 0
+    while page := await live.log.read(live.id, after=after):
+        after = page[-1].seq
+        for entry in page:
+            if isinstance(entry.event, InputTaken | MessageSent):
+                done.add(entry.event.input)
+    for seq in done & set(waiting):
+        await live.inputs.take(live.id, seq)
+
+
+async def _take(live: Live, given: GivenInput) -> None:
+    try:
+        asked = parse_input.validate_json(given.body)
+    except ValidationError:  # of a newer version; it stays in the list
+        await live.taken(given, "unknown")
+        return
+    match asked:
+        case inputs.Prompt():
+            await _queue(live, given, asked.text)
+        case inputs.Message() if live.run is not None and live.run.kind == "prompt":
+            live.handed[given.seq] = given
+            live.inbox.append(Heard(asked.text, by=given.by, input=given.seq))
+        case inputs.Message():
+            await _queue(live, given, asked.text)
+        case inputs.Approve() | inputs.Deny() | inputs.Answer():
+            live.handed[given.seq] = given
+            live.waits.offer(given, asked)
+            if live.run is None and not await live.runs.unfinished(live.id):
+                await live.waits.forget()
+        case inputs.Cancel():
+            await _cancel(live)
+            await live.taken(given)
+        case inputs.Pause():
+            await _pause(live, given)
+            await live.taken(given)
+        case inputs.Resume():
+            await _resume(live, given)
+            await live.taken(given)
+        case inputs.Undo():
+            await _undo(live, given)
+            await live.taken(given)
+        case inputs.End():
+            await _end(live, given, asked.reason)
+
+
+async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
+    """A prompt waits for a worker. The queue and the list of inputs agree at every moment."""
+    session = await live.sessions.get(live.id)
+    run = QueuedRun(
+        id=new_run_id(),
+        session_id=live.id,
+        owner=session.owner,
+        prompt=live.grounds.redactor.clean(prompt),
+        input=given.seq,
+        queued_ms=now_ms(),
+    )
+
+    def add(connection: Connection) -> None:
+        add_run(connection, run)
+        table = schema.inputs
+        here = (table.c.session_id == live.id, table.c.seq == given.seq)
+        connection.execute(update(table).where(*here).values(taken=True))
+
+    await live.grounds.rows.change(add)
+    taken = InputTaken(input=given.seq, kind="prompt", by=given.by)
+    await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=given.by)])
+
+
+async def _cancel(live: Live) -> None:
+    """Stop the run that works, or else the one that would be next."""
+    if live.working is not None:
+        live.working.cancel()
+        await asyncio.wait([live.working])
+        return
+    for run in (await live.runs.unfinished(live.id))[:1]:
+        if run.kind == "prompt":
+            await _give_up(live, run)
+
+
+async def _give_up(live: Live, run: QueuedRun) -> None:
+    """A run that never began, or was held, is over."""
+    await live.append([RunEnded(run_id=run.id, outcome="cancelled", reason="It was cancelled.")])
+    await live.runs.end(run.id, "cancelled", "It was cancelled.")
+
+
+async def _pause(live: Live, given: GivenInput) -> None:
+    if (await live.sessions.get(live.id)).state == "paused":
+        return
+    await live.append([SessionPaused(by=given.by)])
+    await live.sessions.set(live.id, state="paused", reason="")
+    if live.working is not None:
+        live.leaves_open = True
+        live.working.cancel()
+        await asyncio.wait([live.working])
+    await live.sessions.set(live.id, state="paused", reason="")
+
+
+async def _resume(live: Live, given: GivenInput) -> None:
+    if (await live.sessions.get(live.id)).state != "paused":
+        return
+    await live.append([SessionResumed(by=given.by)])
+    waiting = await live.runs.unfinished(live.id)
+    await live.sessions.set(live.id, state="queued" if waiting else live.state, reason="")
+    await live.runs.requeue(live.id)
+
+
+async def _undo(live: Live, given: GivenInput) -> None:
+    found = before_last_run(await live.entries())
+    if found is None or live.run is not None:
+        return  # nothing to undo, or not now
+    to_seq, snapshot = found
+    async with live.used() as desk:
+        if snapshot:
+            await desk.workspace.restore(snapshot)
+        await live.append([SessionRewound(to_seq=to_seq, snapshot=snapshot, by=given.by)])
+
+
+async def _end(live: Live, given: GivenInput, reason: str) -> None:
+    if live.working is not None:
+        live.working.cancel()
+        await asyncio.wait([live.working])
+    for run in await live.runs.unfinished(live.id):
+        if run.kind == "prompt":
+            await _give_up(live, run)
+        else:
+            await live.runs.end(run.id, "cancelled", "The session was ended.")
+    await live.park(reason="the session ends")
+    reason = live.grounds.redactor.clean(reason)
+    ended: list[Event] = [
+        InputTaken(input=given.seq, kind="end", by=given.by),
+        SessionEnded(outcome="done", reason=reason),
+    ]
+    with suppress(Conflict):  # it had ended already, before a crash
+        await live.append(ended)
+    await live.inputs.take(live.id, given.seq)
+    await live.sessions.set(live.id, state="ended", reason=reason)

@@ -1,0 +1,192 @@
+"""The terminals of a session: opened, watched by many, written into the log, and ended with their jail."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
+from hutch.domain.events import (
+    Event,
+    TerminalEnded,
+    TerminalOpened,
+    TerminalPrinted,
+    TerminalResized,
+)
+from hutch.jail.jailed import Jailed
+from hutch.jail.seam import Size
+from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
+from hutch.sessions.printing import Printing
+from hutch.sessions.requests import TerminalState
+
+MOST_TERMINALS = 16
+MOST_SIDE = 1000  # rows or columns
+UNWATCHED_S = 0.02  # between two looks at a terminal that nobody watches
+Append = Callable[[Sequence[Event]], Awaitable[object]]
+
+
+class Held:
+    """A terminal, and what is known of it."""
+
+    def __init__(self, id: str, terminal: Terminal, size: Size) -> None:
+        self.id = id
+        self.terminal = terminal
+        self.size = size
+        self.viewers = 0
+        self.exit_code: int | None = None
+        self.recording: asyncio.Task[None] | None = None
+
+    def state(self) -> TerminalState:
+        return TerminalState(
+            self.id,
+            self.size.columns,
+            self.size.rows,
+            self.viewers,
+            self.terminal.seq,
+            self.terminal.ended,
+            self.exit_code,
+        )
+
+
+class TerminalViewer:
+    """One who watches; see `Viewer` in the seam."""
+
+    def __init__(self, held: Held, reader: TerminalReader, resized: Callable[[Held, Size], None]) -> None:
+        self._held = held
+        self._reader = reader
+        self._resized = resized
+        self.missed_bytes = reader.missed_bytes
+
+    @property
+    def seq(self) -> int:
+        return self._reader.seq
+
+    def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]:
+        return self._reader
+
+    def acknowledge(self, count: int) -> None:
+        self._reader.acknowledge(count)
+
+    async def write(self, data: bytes) -> None:
+        await self._held.terminal.write(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._resized(self._held, _size(columns, rows))
+
+    @property
+    def held_up_s(self) -> float:
+        return self._reader.held_up_s
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._held.exit_code
+
+
+class Terminals:
+    """All terminals of one jail."""
+
+    def __init__(self, jail: Jailed, append: Append, printing: Printing) -> None:
+        self._jail = jail
+        self._append = append
+        self._printing = printing
+        self._held: dict[str, Held] = {}
+        self._count = 0
+        self._telling: set[asyncio.Future[object]] = set()
+
+    @property
+    def watched(self) -> bool:
+        return any(held.viewers for held in self._held.values())
+
+    def list(self) -> "list[TerminalState]":
+        return [held.state() for held in self._held.values()]
+
+    async def open(self, columns: int, rows: int, *, by: str) -> TerminalState:
+        size = _size(columns, rows)
+        if len(self._held) >= MOST_TERMINALS:
+            raise LimitReached(
+                f"The session has {MOST_TERMINALS} terminals already. Close one.", limit="terminals"
+            )
+        self._count += 1
+        id = str(self._count)
+        terminal = await start_terminal(self._jail, size=size, env={"TERM": "xterm-256color"})
+        held = self._held[id] = Held(id, terminal, size)
+        await self._append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
+        held.recording = asyncio.ensure_future(self._record(held))
+        return held.state()
+
+    @asynccontextmanager
+    async def watch(self, id: str, resume: int | None) -> AsyncIterator[TerminalViewer]:
+        held = self._get(id)
+        reader = held.terminal.attach(resume)
+        held.viewers += 1
+        try:
+            yield TerminalViewer(held, reader, self._resize)
+        finally:
+            held.viewers -= 1
+            reader.detach()
+
+    async def close(self, id: str) -> None:
+        await self._end(self._get(id))
+
+    async def close_all(self) -> None:
+        for held in list(self._held.values()):
+            await self._end(held)
+        if self._telling:
+            await asyncio.wait(self._telling)
+
+    def _get(self, id: str) -> Held:
+        held = self._held.get(id)
+        if held is None:
+            raise NotFound(f"There is no terminal {id[:40]!r} in this session.")
+        return held
+
+    def _resize(self, held: Held, size: Size) -> None:
+        if held.terminal.ended:
+            raise Conflict(f"The program of terminal {held.id} has ended.")
+        held.terminal.resize(size)
+        held.size = size
+        event = TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows)
+        telling: asyncio.Future[object] = asyncio.ensure_future(self._tell(event))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _tell(self, event: Event) -> object:
+        with suppress(HutchError):  # the session may be over by now
+            return await self._append([event])
+        return None
+
+    async def _record(self, held: Held) -> None:
+        """Watch a terminal for the log, until its program ends."""
+        reader = held.terminal.attach(0)
+        key = ("terminal", held.id)
+
+        def make(text: str, skipped: int) -> Event:
+            return TerminalPrinted(terminal=held.id, text=text, skipped_bytes=skipped)
+
+        try:
+            async for _, data in reader:
+                self._printing.add(key, data, make)
+                if not held.viewers:
+                    await asyncio.sleep(UNWATCHED_S)  # a flood that nobody sees shall not keep the host busy
+                reader.acknowledge(len(data))
+        finally:
+            reader.detach()
+            self._printing.end(key)
+        with suppress(HutchError):
+            held.exit_code = (await held.terminal.wait()).code
+        await self._printing.flush()
+        await self._tell(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
+        if self._held.get(held.id) is held and not held.viewers:
+            del self._held[held.id]
+            await held.terminal.close()
+
+    async def _end(self, held: Held) -> None:
+        await held.terminal.close()
+        if held.recording is not None:
+            await asyncio.wait([held.recording])
+        self._held.pop(held.id, None)
+
+
+def _size(columns: int, rows: int) -> Size:
+    if not (0 < columns <= MOST_SIDE and 0 < rows <= MOST_SIDE):
+        raise BadRequest(f"{columns}x{rows} is no terminal's size. Give 1 to {MOST_SIDE} columns and rows.")
+    return Size(rows=rows, columns=columns)

@@ -1,0 +1,174 @@
+"""Takes runs from the queue when there is room, and sees each to its end.
+
+A run is held under a lease that is renewed while it is worked on. Whatever
+happens, it ends in the log and in the queue in one way; or it is left open, for
+whoever takes it up again after a pause, a shutdown or a crash.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from hutch.domain.errors import HutchError
+from hutch.domain.events import RunEnded, SessionEnded
+from hutch.domain.ids import SessionId
+from hutch.domain.session import QueuedRun
+from hutch.sessions.live import Done, Live
+from hutch.store.runs import Room, Runs
+
+LOOK_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too
+RECENT = 100  # entries in which the end of a run is looked for
+FAULT = "Hutch itself failed. This is a fault of it; its log has the details."
+logger = structlog.get_logger()
+
+
+class Worker:
+    """One that works for a host."""
+
+    def __init__(
+        self,
+        name: str,
+        runs: Runs,
+        live: Callable[[SessionId], Live],
+        freed: Callable[[Live], None],
+        *,
+        room: Room,
+        lease_ms: int,
+    ) -> None:
+        self.name = name
+        self.runs = runs
+        self.closing = False
+        self.beat_at = time.monotonic()  # of the last look at the queue
+        self._live = live
+        self._freed = freed  # a session has nothing to do any more
+        self._room = room
+        self._lease_ms = lease_ms
+        self._bell = asyncio.Event()
+        self._working: dict[str, Live] = {}
+        self._claiming: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._claiming = asyncio.ensure_future(self._claim())
+        self._renewing = asyncio.ensure_future(self._renew())
+
+    def ring(self) -> None:
+        """There may be something to do."""
+        self._bell.set()
+
+    async def close(self) -> None:
+        """Take nothing more; what is worked on is left open and goes back into the queue."""
+        self.closing = True
+        for task in (self._claiming, self._renewing):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+        working = [live for live in self._working.values() if live.working is not None]
+        for live in working:
+            live.leaves_open = True
+            assert live.working is not None
+            live.working.cancel()
+        if working:
+            await asyncio.wait([live.working for live in working if live.working is not None])
+
+    async def _claim(self) -> None:
+        while not self.closing:
+            self._bell.clear()
+            try:
+                run = await self.runs.claim(self.name, lease_ms=self._lease_ms, room=self._room)
+            except HutchError as error:
+                logger.warning("worker.cannot_claim", error=str(error))
+                run = None
+            self.beat_at = time.monotonic()
+            if run is not None:
+                live = self._live(run.session_id)
+                live.run = run
+                live.working = asyncio.ensure_future(self._work(live, run))
+                self._working[run.id] = live
+                continue
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._bell.wait()
+            except TimeoutError:
+                pass
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_ms / 3000)
+            held = dict(self._working)
+            try:
+                kept = await self.runs.renew(self.name, list(held), lease_ms=self._lease_ms)
+                await self.runs.reclaim()
+            except HutchError as error:
+                logger.warning("worker.cannot_renew", error=str(error))
+                continue
+            for run_id in set(held) - set(kept):
+                live = held[run_id]
+                if live.working is not None and live.run is not None and live.run.id == run_id:
+                    logger.warning("worker.lost_run", run_id=run_id)
+                    live.leaves_open = True
+                    live.working.cancel()
+
+    async def _work(self, live: Live, run: QueuedRun) -> None:
+        log = logger.bind(session_id=live.id, run_id=run.id)
+        done: Done | None
+        try:
+            done = await self._perform(live, run)
+        except asyncio.CancelledError:
+            done = None if live.leaves_open else Done("cancelled", "It was cancelled.")
+        except HutchError as error:
+            done = Done("failed", str(error))
+        except Exception:
+            log.exception("run.failed")
+            done = Done("failed", FAULT)
+        try:
+            await asyncio.shield(asyncio.ensure_future(self._finish(live, run, done)))
+        except HutchError as error:
+            log.error("run.not_ended", error=str(error))
+        finally:
+            live.run = live.working = None
+            live.leaves_open = False
+            self._working.pop(run.id, None)
+            self._freed(live)
+            self.ring()
+
+    async def _perform(self, live: Live, run: QueuedRun) -> Done:
+        async with live.used():
+            await live.tell_state()
+            if run.kind == "prepare":
+                return Done("done")
+            return await live.grounds.ways.perform(live, run)
+
+    async def _finish(self, live: Live, run: QueuedRun, done: Done | None) -> None:
+        await live.settle()
+        await live.waits.forget()
+        session = await live.sessions.get(live.id)
+        if done is None:
+            live.run = None
+            if session.state == "paused":
+                await self.runs.hold(run.id)
+            else:
+                await self.runs.release(run.id, self.name)
+                await live.set_state("queued")
+            return
+        reason = live.grounds.redactor.clean(done.reason)
+        if run.kind == "prompt" and not await self._ended(live, run.id):
+            outcome = done.outcome if done.outcome in ("cancelled", "failed") else "failed"
+            await live.append([RunEnded(run_id=run.id, outcome=outcome, reason=reason)])
+        await self.runs.end(run.id, done.outcome, reason)
+        live.run = None
+        if not session.workspace_id:  # it never got ready, and never will
+            outcome = "cancelled" if done.outcome == "cancelled" else "failed"
+            await live.append([SessionEnded(outcome=outcome, reason=reason)])
+            await live.set_state("ended", reason)
+            return
+        if session.state not in ("paused", "ended"):
+            waiting = await self.runs.unfinished(live.id)
+            await live.set_state("queued" if waiting else live.state)
+
+    async def _ended(self, live: Live, run_id: str) -> bool:
+        head = await live.log.head(live.id)
+        recent = await live.log.read(live.id, after=max(0, head.seq - RECENT))
+        return any(isinstance(each.event, RunEnded) and each.event.run_id == run_id for each in recent)

@@ -1,0 +1,297 @@
+"""Sessions that live: from the queue to the end, and back again after anything."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from hutch.domain import inputs
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.events import (
+    ApprovalAsked,
+    MessageSent,
+    RunEnded,
+    RunQueued,
+    SessionEnded,
+    SessionParked,
+    SessionRewound,
+    ShellPrinted,
+    TerminalPrinted,
+)
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from hutch.sessions import requests
+from hutch.sessions.seam import Delta
+from tests.sessions.hosting import call, cassette, nobody, owner, repository, serving, state, until
+
+pytestmark = pytest.mark.anyio
+
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+FINISH = call("finish", title="Slugs are lower case", summary="So.")
+
+
+async def test_a_prompt_is_worked_on_and_the_next_one_follows_it(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [FIX, FINISH, {"text": "It is done already."}])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(
+            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+        )
+        events = await until(server, session.id, "run.ended")
+        assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
+        assert await state(server, who, session.id, "idle") == "idle"
+        content = await server.host.call(session.id, requests.ReadFile("slug.py"))
+        assert b"lower()" in content.data
+        given = await sessions.give(server.site, who, session.id, inputs.Prompt(text="Are you sure?"))
+        head = (await sessions.show(server.site, who, session.id)).head
+        more = await until(server, session.id, "run.ended", after=len(events))
+        assert given.seq == 1 and head.seq > len(events)
+        assert [event.prompt for event in more if isinstance(event, RunQueued)] == ["Are you sure?"]
+        assert await state(server, who, session.id, "idle")
+        runs = await sessions.runs(server.site, who, session.id)
+        assert [(run.prompt, run.outcome) for run in runs] == [
+            ("Are you sure?", "done"),
+            ("Mend slugs.", "done"),
+        ]
+        assert [each.taken for each in await sessions.inputs(server.site, who, session.id)] == [True]
+
+
+async def test_others_do_not_see_it(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who, bob = await owner(server), await owner(server, "bob", "member")
+        session = await sessions.create(server.site, who, NewSession(purpose="mine"))
+        for stranger in (bob, nobody()):
+            with pytest.raises(NotFound):
+                await sessions.show(server.site, stranger, session.id)
+            assert await sessions.page(server.site, stranger) == []
+
+
+async def test_an_approval_is_waited_for_and_given(tmp_path: Path) -> None:
+    (tmp_path / "home/config/personas").mkdir(parents=True)
+    model = cassette(tmp_path / "c.json", [call("bash", command="touch asked-for"), FINISH])
+    async with serving(tmp_path / "home") as server:
+        folder = Path(server.loaded.paths.config_file).parent / "personas"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "careful.md").write_text("---\npolicy:\n  - ask: bash\n---\nBe careful.\n")
+        who = await owner(server)
+        new = NewSession(model=model, persona="careful", prompt="Touch it.")
+        session = await sessions.create(server.site, who, new)
+        with pytest.raises(Conflict, match="waits for an answer"):
+            await sessions.give(server.site, who, session.id, inputs.Approve(call_id="x"))
+        events = await until(server, session.id, "approval.asked")
+        asked = events[-1]
+        assert isinstance(asked, ApprovalAsked)
+        assert await state(server, who, session.id, "waiting")
+        await sessions.give(server.site, who, session.id, inputs.Approve(call_id=asked.call_id))
+        rest = await until(server, session.id, "run.ended", after=len(events))
+        assert [event.by for event in rest if event.type == "approval.given"] == [who.user.id]  # type: ignore[attr-defined]
+        assert await server.host.call(session.id, requests.StatFile("asked-for"))
+        assert await state(server, who, session.id, "idle")
+        assert [each.taken for each in await sessions.inputs(server.site, who, session.id)] == [True]
+
+
+async def test_cancel_ends_a_run_and_leaves_the_session(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="sleep 600", timeout_s=600), FINISH])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Sleep."))
+        await until(server, session.id, "command.started")
+        await sessions.give(server.site, who, session.id, inputs.Cancel())
+        events = await until(server, session.id, "run.ended")
+        assert isinstance(events[-1], RunEnded) and events[-1].outcome == "cancelled"
+        assert await state(server, who, session.id, "idle")
+        ran = await server.host.call(session.id, requests.RunCommand("pgrep -x sleep || echo none"))
+        assert ran.stdout == "none\n"
+
+
+async def test_a_pause_holds_a_run_until_it_may_go_on(tmp_path: Path) -> None:
+    slow = call("bash", command="sleep 30", timeout_s=60)
+    model = cassette(tmp_path / "c.json", [slow, FINISH])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Sleep."))
+        await until(server, session.id, "command.started")
+        await sessions.give(server.site, who, session.id, inputs.Pause())
+        assert await state(server, who, session.id, "paused")
+        await asyncio.sleep(0.2)
+        head = (await sessions.show(server.site, who, session.id)).head
+        types = [event.type for event in await until(server, session.id, "session.paused")]
+        assert "run.ended" not in types
+        await sessions.give(server.site, who, session.id, inputs.Resume())
+        events = await until(server, session.id, "run.ended", after=head.seq)
+        assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
+        assert [run.outcome for run in await sessions.runs(server.site, who, session.id)] == ["done"]
+
+
+async def test_what_is_said_meanwhile_is_heard_by_the_run(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="sleep 1"), FINISH, {"text": "Tabs it is."}])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Work."))
+        await until(server, session.id, "command.started")
+        await sessions.give(server.site, who, session.id, inputs.Message(text="Use tabs."))
+        events = await until(server, session.id, "run.ended")
+        said = [event for event in events if isinstance(event, MessageSent) and event.author == "user"]
+        assert [(event.text, event.by, event.input) for event in said] == [("Use tabs.", who.user.id, 1)]
+        await state(server, who, session.id, "idle")
+        assert [each.taken for each in await sessions.inputs(server.site, who, session.id)] == [True]
+
+
+async def test_undo_takes_back_files_and_conversation(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [FIX, FINISH])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(
+            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+        )
+        events = await until(server, session.id, "run.ended")
+        await state(server, who, session.id, "idle")
+        await sessions.give(server.site, who, session.id, inputs.Undo())
+        rest = await until(server, session.id, "session.rewound", after=len(events))
+        assert isinstance(rest[-1], SessionRewound)
+        content = await server.host.call(session.id, requests.ReadFile("slug.py"))
+        assert content.data == b"def slug(text):\n    return text\n"
+        await sessions.give(server.site, who, session.id, inputs.Prompt(text="Once more."))
+        await until(server, session.id, "run.ended", after=len(events) + len(rest))
+        content = await server.host.call(session.id, requests.ReadFile("slug.py"))
+        assert b"lower()" in content.data  # the model was asked from the beginning again
+
+
+async def test_a_session_that_ends_is_over(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(purpose="short"))
+        await state(server, who, session.id, "idle")
+        await server.host.call(session.id, requests.WriteFile("a", b"1"), by=who.user.id)
+        await sessions.give(server.site, who, session.id, inputs.End(reason="enough"))
+        events = await until(server, session.id, "session.ended")
+        assert events[-1] == SessionEnded(outcome="done", reason="enough")
+        assert await state(server, who, session.id, "ended")
+        assert (await server.host.call(session.id, requests.ReadFile("a"))).data == b"1"
+        for wish in (requests.WriteFile("a", b"2"), requests.RunCommand("true")):
+            with pytest.raises(Conflict, match="has ended"):
+                await server.host.call(session.id, wish)  # type: ignore[arg-type]
+        with pytest.raises(Conflict, match="has ended"):
+            await sessions.give(server.site, who, session.id, inputs.Prompt(text="More."))
+
+
+async def test_who_is_not_used_is_parked_and_woken_by_the_next_use(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", sessions__idle_s=1) as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await server.host.call(session.id, requests.WriteFile("kept", b"yes"), by=who.user.id)
+        events = await until(server, session.id, "session.parked")
+        parked = events[-1]
+        assert isinstance(parked, SessionParked) and parked.snapshot > 0
+        assert server.host.jails == 0  # type: ignore[attr-defined]
+        assert (await server.host.call(session.id, requests.ReadFile("kept"))).data == b"yes"
+        await until(server, session.id, "session.woken", after=len(events))
+
+
+async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="sleep 1"), FINISH])
+    async with serving(tmp_path / "home", sessions__runs=1) as server:
+        who = await owner(server)
+        made = [
+            await sessions.create(server.site, who, NewSession(model=model, prompt=f"{number}"))
+            for number in range(3)
+        ]
+        await until(server, made[0].id, "run.started")
+        places = [(await sessions.show(server.site, who, each.id)).place for each in made]
+        assert places == [None, 1, 2]
+        for each in made:
+            events = await until(server, each.id, "run.ended")
+            assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
+
+
+async def test_a_repository_that_is_not_there_ends_the_session_with_the_reason(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        new = NewSession(repository=str(tmp_path / "nothing"), prompt="Mend it.")
+        session = await sessions.create(server.site, who, new)
+        events = await until(server, session.id, "session.ended")
+        assert isinstance(events[-1], SessionEnded) and events[-1].outcome == "failed"
+        assert "nothing" in events[-1].reason
+        assert await state(server, who, session.id, "ended")
+
+
+async def test_a_fork_begins_with_the_files_of_a_snapshot(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await server.host.call(session.id, requests.WriteFile("a", b"1"))
+        first = await server.host.call(session.id, requests.TakeSnapshot("one"))
+        await server.host.call(session.id, requests.WriteFile("a", b"2"))
+        old = await sessions.fork(server.site, who, session.id, snapshot=first.id)
+        new = await sessions.fork(server.site, who, session.id)
+        for forked, content in ((old, b"1"), (new, b"2")):
+            await state(server, who, forked.id, "idle")
+            assert (await server.host.call(forked.id, requests.ReadFile("a"))).data == content
+
+
+async def test_commands_and_terminals_are_in_the_log(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        ran = await server.host.call(session.id, requests.RunCommand("echo out; echo err >&2; exit 3"))
+        assert (ran.exit_code, ran.stdout, ran.stderr) == (3, "out\n", "err\n")
+        opened = await server.host.call(session.id, requests.OpenTerminal(100, 30), by=who.user.id)
+        async with server.host.terminal(session.id, opened.id) as viewer:
+            await viewer.write(b"echo $((6 * 7)); exit 5\n")
+            shown = b"".join([data async for _, data in viewer])
+            assert b"42" in shown
+        events = await until(server, session.id, "terminal.ended")
+        printed = [event for event in events if isinstance(event, ShellPrinted)]
+        assert {(event.stream, event.text) for event in printed} == {("stdout", "out\n"), ("stderr", "err\n")}
+        assert "42" in "".join(event.text for event in events if isinstance(event, TerminalPrinted))
+        assert events[-1].exit_code == 5  # type: ignore[attr-defined]
+        assert "command.ended" in [event.type for event in events]
+
+
+async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [{"text": "One two three four five six."}])
+    async with serving(tmp_path / "home", sessions__runs=1) as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await server.rows.change(lambda db: None)
+        told: list[str] = []
+        await sessions_model(server, session.id, model)
+        async with asyncio.timeout(30), aclosing(server.host.follow(session.id)) as updates:
+            await sessions.give(server.site, who, session.id, inputs.Prompt(text="Count."))
+            async for update in updates:
+                if isinstance(update, Delta):
+                    told.append(update.text)
+                elif update.event.type == "run.ended":
+                    break
+        assert "".join(told) == "One two three four five six."
+
+
+async def sessions_model(server, session_id, model) -> None:  # type: ignore[no-untyped-def]
+    from hutch.store.sessions import Sessions
+
+    await Sessions(server.rows).set(session_id, model=model)
+
+
+async def test_after_an_orderly_end_runs_go_on(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="sleep 2"), FIX, FINISH])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(
+            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+        )
+        await until(server, session.id, "command.started")
+    async with serving(tmp_path / "home") as server:
+        events = await until(server, session.id, "run.ended")
+        ended = [event for event in events if isinstance(event, RunEnded)]
+        assert [event.outcome for event in ended] == ["done"]
+        assert [event.type for event in events].count("run.started") == 1
+        content = await server.host.call(session.id, requests.ReadFile("slug.py"))
+        assert b"lower()" in content.data
