@@ -32,6 +32,8 @@ V1 = "/api/v1"
 class Api(httpx.AsyncClient):
     """A client of a server, as one of its users."""
 
+    app: Any = None  # the application behind the first of them
+
     def __init__(self, url: str, server: Server, token: str, stack: AsyncExitStack) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         super().__init__(base_url=url, headers=headers, timeout=PATIENCE_S)
@@ -126,9 +128,10 @@ async def serving(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with open_server(loaded) as server, AsyncExitStack() as stack:
             await Accounts(server.rows).ensure_owner("owner")
+            app = make_app(server)
             uvicorn_server = _Uvicorn(
                 uvicorn.Config(
-                    make_app(server),
+                    app,
                     **{**wire.options(), "http": Protocol},
                     lifespan="on",
                     log_config=None,
@@ -139,7 +142,9 @@ async def serving(
             )
             running = asyncio.ensure_future(uvicorn_server.serve(sockets=[listener]))
             try:
-                yield await Api(url, server, "", stack).as_user("owner", "owner")
+                api = await Api(url, server, "", stack).as_user("owner", "owner")
+                api.app = app
+                yield api
             finally:
                 await stack.aclose()
                 server.closing = uvicorn_server.should_exit = True

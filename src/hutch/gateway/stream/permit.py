@@ -13,7 +13,6 @@ from hutch.app.server import Server
 from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
 from hutch.domain.user import Who
-from hutch.flows.access import Action
 from hutch.flows.sessions import allowed
 from hutch.gateway.auth.buckets import address_key
 from hutch.gateway.auth.guard import Guard, client_of
@@ -28,18 +27,13 @@ class Permit:
     scope: Any
     who: Who
     session: Session
+    writes: bool  # whether they may work in it, or only watch
 
     async def renew(self) -> "Permit":
         """The same as of now; refused when it no longer holds."""
         who = await self._recognise()
-        return replace(self, who=who, session=await allowed(self.server.site, who, self.session.id))
-
-    async def may(self, action: Action) -> bool:
-        try:
-            await allowed(self.server.site, self.who, self.session.id, action)
-        except Denied:
-            return False
-        return True
+        session, writes = await _what(self.server, who, self.session.id)
+        return replace(self, who=who, session=session, writes=writes)
 
     def count(self) -> None:
         """One more request of this caller, by a stream that is open already."""
@@ -70,4 +64,12 @@ async def permit(scope: Any, session_id: str) -> Permit:
     guard = cast(Guard, connection.app.state.guard)
     who = await guard.recognise(scope)
     who.need("read")
-    return Permit(server, guard, scope, who, await allowed(server.site, who, session_id))
+    session, writes = await _what(server, who, session_id)
+    return Permit(server, guard, scope, who, session, writes)
+
+
+async def _what(server: Server, who: Who, session_id: str) -> tuple[Session, bool]:
+    try:
+        return await allowed(server.site, who, session_id, "input"), True
+    except Denied:
+        return await allowed(server.site, who, session_id), False

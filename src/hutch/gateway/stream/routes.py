@@ -4,6 +4,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from hutch.gateway.stream.socket import EventSocket
 from hutch.gateway.stream.sse import EventStream
+from hutch.gateway.stream.terminal import TerminalSocket
 
 SESSION = "/api/v1/sessions/{session_id}"
 
@@ -12,4 +13,5 @@ def routes() -> list[BaseRoute]:
     return [
         Route(f"{SESSION}/events/stream", EventStream(), methods=["GET"]),
         WebSocketRoute(f"{SESSION}/events/socket", EventSocket()),
+        WebSocketRoute(f"{SESSION}/terminals/{{terminal_id}}/socket", TerminalSocket()),
     ]

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import structlog
 
@@ -47,13 +47,15 @@ FAILED = Ending("failed", 1011, "something went wrong in the server")
 class Stream:
     """One client, from when it was let in until it is gone."""
 
-    def __init__(self, permit: Permit, send: Send, patience_s: float) -> None:
+    def __init__(self, permit: Permit, send: Send, patience_s: float, beat_s: float) -> None:
         self.permit = permit
         self.patience_s = patience_s  # with a client who does not read
         self.beat: Callable[[], Awaitable[None]] | None = None
         self.held_up_s: Callable[[], float] = lambda: 0.0  # for how long others have been waiting for it
+        self.renewed: Callable[[], None] = lambda: None  # the permit is a new one
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._send = send
+        self._beat_s = beat_s
         self._since: float | None = None
         self._beaten = self._renewed = time.monotonic()
         self._at_work: asyncio.Task[None] | None = None
@@ -108,13 +110,14 @@ class Stream:
             if now - self._renewed >= RENEW_S:
                 self._renewed = now
                 self._at_work = asyncio.ensure_future(self._renew())
-            elif self.beat and self._since is None and now - self._beaten >= BEAT_S:
+            elif self.beat and self._since is None and now - self._beaten >= self._beat_s:
                 self._beaten = now
                 self._at_work = asyncio.ensure_future(self._beat())
 
     async def _renew(self) -> None:
         try:
             self.permit = await self.permit.renew()
+            self.renewed()
         except HutchError:
             self.end(REFUSED)
         except Exception:
@@ -134,7 +137,8 @@ class Stream:
 class Streams:
     """Those that are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tick_s: float = TICK_S, beat_s: float = BEAT_S) -> None:
+        self._tick_s, self._beat_s = tick_s, beat_s
         self._open: set[Stream] = set()
         self._ticking: asyncio.Task[None] | None = None
 
@@ -143,7 +147,8 @@ class Streams:
 
     @asynccontextmanager
     async def open(self, permit: Permit, send: Send) -> AsyncIterator[Stream]:
-        stream = Stream(permit, send, float(permit.server.loaded.settings.server.slow_client_s))
+        patience_s = float(permit.server.loaded.settings.server.slow_client_s)
+        stream = Stream(permit, send, patience_s, self._beat_s)
         self._open.add(stream)
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
@@ -158,7 +163,7 @@ class Streams:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(self._tick_s)
             now = time.monotonic()
             for stream in list(self._open):
                 stream.tick(now)
@@ -166,10 +171,7 @@ class Streams:
 
 def streams_of(app: Any) -> Streams:
     """The streams of an application."""
-    found = getattr(app.state, "streams", None)
-    if not isinstance(found, Streams):
-        found = app.state.streams = Streams()
-    return found
+    return cast(Streams, app.state.streams)
 
 
 def _is_parting(error: BaseException) -> bool:

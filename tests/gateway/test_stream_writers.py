@@ -1,0 +1,76 @@
+"""Who may type into a terminal."""
+
+import pytest
+
+from hutch.domain.errors import Denied
+from hutch.gateway.stream.writers import Seat, Writers
+
+
+def seat(name: str, writes: bool = True) -> Seat:
+    return Seat(name, writes, lambda: None)
+
+
+def writing(writers: Writers) -> list[str]:
+    return [each.name for each in writers.seats if writers.may_write(each)]
+
+
+def test_all_who_may_work_in_the_session_write() -> None:
+    writers = Writers()
+    for each in (seat("ada"), seat("bob"), seat("eve", writes=False)):
+        writers.join(each, "many")
+    assert writing(writers) == ["ada", "bob"]
+    with pytest.raises(Denied, match="may watch"):
+        writers.check(writers.seats[2])
+
+
+def test_where_one_writes_the_first_does_until_another_takes_over_or_it_leaves() -> None:
+    writers = Writers()
+    eve, ada, bob, carl = seat("eve", writes=False), seat("ada"), seat("bob"), seat("carl")
+    for each in (eve, ada, bob, carl):
+        writers.join(each, "one")
+    assert writing(writers) == ["ada"]
+    with pytest.raises(Denied, match="Only ada types here"):
+        writers.check(bob)
+    writers.take(carl)
+    assert writing(writers) == ["carl"]
+    writers.leave(carl)
+    assert writing(writers) == ["ada"]
+    writers.allow(ada, False)
+    assert writing(writers) == ["bob"]
+    with pytest.raises(Denied):
+        writers.take(eve)
+    with pytest.raises(Denied):
+        writers.share(ada)
+    writers.share(bob)
+    writers.allow(ada, True)
+    assert writing(writers) == ["ada", "bob"]
+
+
+def test_who_only_watches_cannot_lock_the_others_out() -> None:
+    writers = Writers()
+    ada, eve = seat("ada"), seat("eve", writes=False)
+    writers.join(ada, "many")
+    writers.join(eve, "one")
+    assert (writers.mode, writing(writers)) == ("many", ["ada"])
+
+
+def test_when_all_have_left_it_is_open_again() -> None:
+    writers, ada = Writers(), seat("ada")
+    writers.join(ada, "one")
+    writers.leave(ada)
+    bob, carl = seat("bob"), seat("carl")
+    writers.join(bob, "many")
+    writers.join(carl, "many")
+    assert writing(writers) == ["bob", "carl"]
+
+
+def test_everybody_is_told_when_it_changes() -> None:
+    told: list[str] = []
+    writers = Writers()
+    ada = Seat("ada", True, lambda: told.append("ada"))
+    bob = Seat("bob", True, lambda: told.append("bob"))
+    writers.join(ada, "one")
+    writers.join(bob, "one")
+    told.clear()
+    writers.take(bob)
+    assert told == ["ada", "bob"]
