@@ -9,45 +9,67 @@ from fastapi.routing import APIRoute
 from hutch.app.server import Server
 from hutch.flows.users import Accounts
 from hutch.gateway import health, openapi
+from hutch.gateway.auth import link_page
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.idempotency import Answered
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.rest import (
+    changes,
     commands,
     content,
     edits,
     events,
     files,
     inputs,
+    login,
+    models,
+    personas,
+    record,
     runs,
+    search,
     sessions,
+    settings,
+    shares,
     snapshots,
     terminals,
+    tokens,
+    users,
 )
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_id import Traced
 
 REST = (
-    sessions.routes,
-    inputs.routes,
-    events.routes,
-    runs.routes,
-    files.routes,
-    content.routes,
-    edits.routes,
-    snapshots.routes,
-    commands.routes,
-    terminals.routes,
-    health.routes,
+    sessions,
+    search,
+    inputs,
+    events,
+    runs,
+    files,
+    content,
+    edits,
+    snapshots,
+    commands,
+    terminals,
+    changes,
+    record,
+    personas,
+    models,
+    settings,
+    shares,
+    login,
+    users,
+    tokens,
+    link_page,
+    health,
 )
 
 
 def make_app(server: Server) -> FastAPI:
     """What a server answers with."""
-    settings = server.loaded.settings.server
-    guard = Guard(Accounts(server.rows), settings)
+    serving = server.loaded.settings.server
+    guard = Guard(Accounts(server.rows), serving)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -66,12 +88,12 @@ def make_app(server: Server) -> FastAPI:
     app.state.guard = guard
     app.state.answered = Answered(server.rows)
     app.state.streams = Streams()
-    for routes in REST:
-        app.include_router(routes)
+    for module in REST:
+        app.include_router(module.routes)
     app.router.routes.extend(stream_routes())
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
-    app.add_middleware(Doors, server=settings, buckets=guard.buckets)
+    app.add_middleware(Doors, server=serving, buckets=guard.buckets)
     app.add_middleware(Traced)  # the last one added is the outermost
     return app
 

@@ -6,14 +6,43 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, or_, select, update
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.store.database import open_database, plain_errors
-from hutch.store.schema import changes
+from hutch.store.schema import changes, sessions, shares
 
 T = TypeVar("T")
+
+
+def page_of_changes(
+    connection: Connection,
+    *,
+    user_id: str | None,
+    session_id: str = "",
+    state: ChangeState | None = None,
+    before: str = "",
+    limit: int = 50,
+) -> list[Change]:
+    """The newest first: those of sessions that a user owns or was let into; all with None."""
+    wanted = select(changes).order_by(changes.c.id.desc()).limit(limit)
+    if user_id is not None:
+        shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
+        own = select(sessions.c.id).where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+        wanted = wanted.where(changes.c.session_id.in_(own))
+    if session_id:
+        wanted = wanted.where(changes.c.session_id == session_id)
+    if state is not None:
+        wanted = wanted.where(changes.c.state == state)
+    if before:
+        wanted = wanted.where(changes.c.id < before)
+    return [Change(**row) for row in connection.execute(wanted).mappings()]
+
+
+def find_change(connection: Connection, change_id: str) -> Change | None:
+    row = connection.execute(select(changes).where(changes.c.id == change_id)).mappings().first()
+    return Change(**row) if row else None
 
 
 class Changes:

@@ -4,16 +4,19 @@ from typing import Annotated
 
 import orjson
 from fastapi import Query, Request, Response
+from starlette.types import Receive, Scope, Send
 
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import LARGEST, Out, page
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.entries import EntryOut, entry_json
 from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.stream.sse import EventStream
 
 routes = router("events")
 
 MOST_EVENTS = 1000
+SSE = "text/event-stream"
 
 
 class EventPage(Out):
@@ -21,6 +24,13 @@ class EventPage(Out):
 
     items: list[EntryOut]
     next: int | None
+
+
+class _Streamed(Response):
+    """An answer that does not end while the session goes on."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await EventStream()(scope, receive, send)
 
 
 @routes.get("/sessions/{session_id}/events", operation_id="list_events", response_model=EventPage)
@@ -31,7 +41,12 @@ async def listed(
     after: Annotated[int, Query(ge=0, le=LARGEST, description="The last number that is known.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="How many at most.")] = 500,
 ) -> Response:
-    """What happened in a session, as it is in its log."""
+    """What happened in a session, as it is in its log.
+
+    With `Accept: text/event-stream` it goes on with what comes, as `…/events/stream` does.
+    """
+    if SSE in request.headers.get("accept", ""):
+        return _Streamed()
     server = server_of(request)
     session = await flow.allowed(server.site, who, session_id)
     entries = await server.log.read(session.id, after=after, limit=limit)

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
 
+from hutch.app import workspaces
 from hutch.domain.session import Bounds, Session, SessionState
+from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.sessions import NewSession, Shown
 from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
@@ -156,6 +158,14 @@ async def listed(
 async def show(request: Request, who: Reader, session_id: str) -> Response:
     """One session, with its place in the queue and the head of its log."""
     return answer(shown(await flow.show(server_of(request).site, who, session_id)))
+
+
+@routes.delete("/sessions/{session_id}", status_code=204, operation_id="remove_session")
+async def remove(request: Request, who: Writer, session_id: str) -> Response:
+    """End a session, delete its workspace, and take it out of all lists. Its log stays."""
+    server = server_of(request)
+    await removal.remove(server.site, who, session_id, lambda id: workspaces.remove(server.loaded, id))
+    return Response(status_code=204)
 
 
 @routes.post(

@@ -1,0 +1,46 @@
+"""Changes as their users know them: whoever may see a session may see what it proposed."""
+
+from hutch.domain.change import Change, ChangeState
+from hutch.domain.errors import NotFound
+from hutch.domain.user import Who
+from hutch.flows.access import Action
+from hutch.flows.sessions import allowed
+from hutch.flows.site import Site
+from hutch.store.changes import find_change, page_of_changes
+
+
+async def page(
+    site: Site,
+    who: Who,
+    *,
+    session_id: str = "",
+    state: ChangeState | None = None,
+    before: str = "",
+    limit: int = 50,
+) -> list[Change]:
+    """The newest first. An owner sees all, also those of runs on the command line."""
+    user_id = None if who.is_owner else who.user.id
+    return await site.rows.fetch(
+        lambda connection: page_of_changes(
+            connection, user_id=user_id, session_id=session_id, state=state, before=before, limit=limit
+        )
+    )
+
+
+async def find(site: Site, who: Who, change_id: str, action: Action = "read") -> Change:
+    """A change, if somebody may do this with its session; merging and closing is managing."""
+    change = await site.rows.fetch(lambda connection: find_change(connection, change_id))
+    if change is None:
+        raise _no_change(change_id)
+    if who.is_owner:  # also one of the command line, whose session has no row
+        who.need("read" if action == "read" else "write")
+        return change
+    try:
+        await allowed(site, who, change.session_id, action)
+    except NotFound:
+        raise _no_change(change_id) from None
+    return change
+
+
+def _no_change(change_id: str) -> NotFound:
+    return NotFound(f"There is no change {change_id[:80]!r}.")

@@ -1,0 +1,140 @@
+"""Changes: what runs have proposed, to be read, merged or closed."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from pydantic import Field
+
+from hutch.app import runs as running
+from hutch.domain.change import Change, ChangeState
+from hutch.domain.errors import Conflict
+from hutch.flows import changes as flow
+from hutch.flows import review
+from hutch.flows.repository_git import OpenJail
+from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKey
+from hutch.gateway.rest.route import router, server_of
+from hutch.settings import Loaded
+
+routes = router("changes")
+
+DIFF = "text/x-diff"
+
+
+class ChangeOut(Out):
+    """A branch with a commit that somebody can review and merge."""
+
+    id: str = Field(examples=["chg_01jd2m4c9k7w6t0q8n5x3vbaeh"])
+    session_id: str
+    run_id: str
+    repository: str
+    branch: str
+    base: str = Field(description="The branch that it is for.")
+    base_commit: str
+    commit: str
+    title: str
+    body: str
+    tests: str = Field(description="What the tests said, in a line; empty when there are none.")
+    state: ChangeState
+    created_ms: int
+    merged_commit: str
+
+
+class MergeIn(In):
+    """How to merge."""
+
+    squash: bool = Field(False, description="As one new commit.")
+
+
+class MergedOut(Out):
+    """A change that is in its base branch."""
+
+    id: str
+    base: str
+    commit: str = Field(description="What the base branch is at now.")
+    branch_stays: str = Field(description="Why the change's own branch was not deleted; empty when it was.")
+
+
+def told(change: Change) -> dict[str, Any]:
+    return {name: getattr(change, name) for name in ChangeOut.model_fields}
+
+
+@routes.get("/changes", operation_id="list_changes", response_model=Page[ChangeOut])
+async def listed(
+    request: Request,
+    who: Reader,
+    state: ChangeState | None = None,
+    session: Annotated[str, Query(max_length=80, description="Only of this session.")] = "",
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> Response:
+    """The changes of sessions that you may see, the newest first."""
+    found = await flow.page(
+        server_of(request).site, who, session_id=session, state=state, before=cursor, limit=limit + 1
+    )
+    more = found[limit - 1].id if len(found) > limit else None
+    return page(request, [told(each) for each in found[:limit]], more)
+
+
+@routes.get("/changes/{change_id}", operation_id="get_change", response_model=ChangeOut)
+async def show(request: Request, who: Reader, change_id: str) -> Response:
+    """One change."""
+    return answer(told(await flow.find(server_of(request).site, who, change_id)))
+
+
+@routes.get(
+    "/changes/{change_id}/diff",
+    operation_id="get_change_diff",
+    response_class=Response,
+    responses={200: {"description": "A patch.", "content": {DIFF: {"schema": {"type": "string"}}}}},
+)
+async def diff(request: Request, who: Reader, change_id: str) -> Response:
+    """A change as a patch."""
+    server = server_of(request)
+    change = await flow.find(server.site, who, change_id)
+    patch = await review.diff(change, _open_jail(server.loaded))
+    return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
+
+
+@routes.post("/changes/{change_id}/merge", operation_id="merge_change", response_model=MergedOut)
+async def merge(
+    request: Request, who: Writer, once: ByKey, change_id: str, wanted: MergeIn | None = None
+) -> Response:
+    """Bring a change into its base branch."""
+    server = server_of(request)
+    change = _open(await flow.find(server.site, who, change_id, "manage"))
+    merged = await review.merge(
+        change,
+        _open_jail(server.loaded),
+        squash=wanted.squash if wanted else False,
+        author=server.loaded.settings.delivery.author or running.AUTHOR,
+    )
+    await running.changes_of(server.loaded).end(change, "merged", merged_commit=merged.commit)
+    return answer(
+        {"id": change.id, "base": change.base, "commit": merged.commit, "branch_stays": merged.branch_stays}
+    )
+
+
+@routes.post("/changes/{change_id}/close", status_code=204, operation_id="close_change")
+async def close(request: Request, who: Writer, once: ByKey, change_id: str) -> Response:
+    """Close a change and delete its branch."""
+    server = server_of(request)
+    change = _open(await flow.find(server.site, who, change_id, "manage"))
+    await review.delete_branch(change, _open_jail(server.loaded))
+    await running.changes_of(server.loaded).end(change, "closed")
+    return Response(status_code=204)
+
+
+def _open_jail(loaded: Loaded) -> OpenJail:
+    def open_jail(path: Path) -> Any:
+        return running.repository_jail(loaded, path)
+
+    return open_jail
+
+
+def _open(change: Change) -> Change:
+    if change.state != "open":
+        raise Conflict(f"The change {change.id} is {change.state} already.")
+    return change

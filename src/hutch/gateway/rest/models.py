@@ -1,0 +1,37 @@
+"""Models: which can be used here, and which one is when nobody names one."""
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from hutch.app.model_list import model_states
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("models")
+
+
+class ProviderOut(Out):
+    """Who gives models."""
+
+    name: str
+    usable: bool
+    reason: str = Field(description="Why it can be used, or what is missing.")
+    default_model: str | None = Field(description="`provider:name`, when one is known.")
+
+
+class ModelsOut(Out):
+    """What can be used here. Keys are never told."""
+
+    default: str = Field(description="What a session without a model of its own uses.")
+    reason: str = Field(description="Why it is that one.")
+    providers: list[ProviderOut]
+
+
+@routes.get("/models", operation_id="list_models", response_model=ModelsOut)
+async def listed(request: Request, who: Reader) -> Response:
+    """The providers that can be used here, and the model that is used when nobody names one."""
+    loaded = server_of(request).loaded
+    choice, providers = await model_states(loaded)
+    name = choice.name if who.is_owner or not choice.name.startswith("scripted:") else "scripted"
+    return answer({"default": name, "reason": choice.reason, "providers": providers})

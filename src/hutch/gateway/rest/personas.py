@@ -1,0 +1,61 @@
+"""Personas: who can work in a session."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import Path, Request, Response
+from pydantic import Field
+
+from hutch.app.personas import Persona, every_persona, find_persona
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("personas")
+
+
+class PersonaOut(Out):
+    """Who works: the tools that they may use, and the rules."""
+
+    name: str
+    description: str
+    tools: list[str]
+    default: str = Field(description="What happens with a call that no rule is about: allow, ask or deny.")
+    model: str | None = Field(description="The model that they want, if any.")
+
+
+class WholePersonaOut(PersonaOut):
+    """A persona with its prompt."""
+
+    prompt: str
+
+
+class PersonasOut(Out):
+    """All personas."""
+
+    items: list[PersonaOut]
+    next: None = None
+
+
+def told(persona: Persona) -> dict[str, Any]:
+    return {
+        "name": persona.name,
+        "description": persona.description,
+        "tools": persona.tools,
+        "default": persona.policy.default,
+        "model": persona.model,
+    }
+
+
+@routes.get("/personas", operation_id="list_personas", response_model=PersonasOut)
+async def listed(request: Request, who: Reader) -> Response:
+    """Those who can work in a session."""
+    found = await asyncio.to_thread(every_persona, server_of(request).loaded)
+    return answer({"items": [told(each) for each in found], "next": None})
+
+
+@routes.get("/personas/{name}", operation_id="get_persona", response_model=WholePersonaOut)
+async def show(request: Request, who: Reader, name: Annotated[str, Path(max_length=100)]) -> Response:
+    """One of them, with the prompt."""
+    found = await asyncio.to_thread(find_persona, server_of(request).loaded, name)
+    return answer({**told(found), "prompt": found.prompt})

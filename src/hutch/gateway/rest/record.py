@@ -1,0 +1,66 @@
+"""The record of a session, which anybody can verify, and receipts for it."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from fastapi import Request, Response
+from fastapi.responses import FileResponse
+from pydantic import Field
+from starlette.background import BackgroundTask
+
+from hutch.app import records
+from hutch.flows.sessions import allowed
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("record")
+
+ZIP = "application/zip"
+
+
+class ReceiptOut(Out):
+    """A signed statement of a log's head, to be kept elsewhere."""
+
+    kind: str
+    session: str
+    seq: int
+    hash: str
+    at_ms: int
+    reason: str
+    key: str = Field(description="The fingerprint of the key that signed.")
+    signature: str = Field(description="Ed25519, in base 64; docs/record.md says over what.")
+
+
+@routes.get(
+    "/sessions/{session_id}/record",
+    operation_id="export_record",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A record.",
+            "content": {ZIP: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def export(request: Request, who: Reader, session_id: str) -> Response:
+    """The whole log with its signatures as one file: `hutch verify` checks it offline."""
+    server = server_of(request)
+    session = await allowed(server.site, who, session_id)
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="hutch-record-")
+    try:
+        path = Path(folder.name) / f"{session.id}.zip"
+        await records.export(server.log, session.id, path, overwrite=False)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(path, filename=path.name, media_type=ZIP, background=BackgroundTask(folder.cleanup))
+
+
+@routes.get("/sessions/{session_id}/receipt", operation_id="get_receipt", response_model=ReceiptOut)
+async def receipt(request: Request, who: Reader, session_id: str) -> Response:
+    """What the log says now, signed; a record that is cut or rewritten later does not agree with it."""
+    server = server_of(request)
+    session = await allowed(server.site, who, session_id)
+    return answer((await server.log.receipt(session.id)).to_json())

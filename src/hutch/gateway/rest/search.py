@@ -1,0 +1,27 @@
+"""Search over sessions."""
+
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+
+from hutch.flows import sessions as flow
+from hutch.gateway.answers import Cursor, Limit, Page, page
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.sessions import SessionOut, shown
+
+routes = router("sessions")
+
+
+@routes.get("/search", operation_id="search_sessions", response_model=Page[SessionOut])
+async def search(
+    request: Request,
+    who: Reader,
+    q: Annotated[str, Query(min_length=1, max_length=500, description="Words; all must be there.")],
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> Response:
+    """Sessions with these words in their purpose, prompts or repository, the newest first."""
+    found = await flow.page(server_of(request).site, who, text=q, before=cursor, limit=limit + 1)
+    more = found[limit - 1].session.id if len(found) > limit else None
+    return page(request, [shown(each) for each in found[:limit]], more)

@@ -1,0 +1,47 @@
+"""The settings in effect, for owners. Secrets are not settings, and are never told."""
+
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from hutch.domain.redaction import Redactor
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.auth.who import Admin
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("settings")
+
+
+class SettingOut(Out):
+    """One setting."""
+
+    value: Any
+    origin: str = Field(description="Who says so: a file, a variable, a flag, or the default.")
+
+
+class SettingsOut(Out):
+    """All settings, by name."""
+
+    settings: dict[str, SettingOut]
+
+
+@routes.get("/settings", operation_id="get_settings", response_model=SettingsOut)
+async def show(request: Request, who: Admin) -> Response:
+    """Every setting with its value and its origin."""
+    server = server_of(request)
+    loaded, redactor = server.loaded, server.redactor
+    rows = {
+        name: {"value": _clean(loaded.value(name), redactor), "origin": origin}
+        for name, origin in loaded.origins.items()
+    }
+    return answer({"settings": rows})
+
+
+def _clean(value: Any, redactor: Redactor) -> Any:
+    """A value for JSON; should somebody have put a credential into a setting, without it."""
+    if isinstance(value, tuple):
+        return [_clean(part, redactor) for part in value]
+    if isinstance(value, int | float | bool | None):
+        return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return redactor.clean(str(value))
