@@ -12,6 +12,7 @@ from hutch.app.server import Server, open_server
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId
 from hutch.domain.user import User, Who, scopes_of
+from hutch.flows import sessions
 from hutch.settings import Loaded, load
 from hutch.store.users import Users
 
@@ -76,8 +77,6 @@ async def until(server: Server, session_id: SessionId, type_: str, *, after: int
 
 async def state(server: Server, who: Who, session_id: SessionId, *wanted: str) -> str:
     """Wait until a session is in one of these states."""
-    from hutch.flows import sessions
-
     async with asyncio.timeout(60):
         while True:
             now = (await sessions.show(server.site, who, session_id)).session.state

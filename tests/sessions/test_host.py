@@ -23,6 +23,7 @@ from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from hutch.sessions.seam import Delta
+from hutch.store.sessions import Sessions
 from tests.sessions.hosting import call, cassette, nobody, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +75,7 @@ async def test_an_approval_is_waited_for_and_given(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         folder = Path(server.loaded.paths.config_file).parent / "personas"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "careful.md").write_text("---\npolicy:\n  - ask: bash\n---\nBe careful.\n")
+        (folder / "careful.md").write_text("---\npolicy:\n  rules: [ask bash]\n---\nBe careful.\n")
         who = await owner(server)
         new = NewSession(model=model, persona="careful", prompt="Touch it.")
         session = await sessions.create(server.site, who, new)
@@ -122,6 +123,7 @@ async def test_a_pause_holds_a_run_until_it_may_go_on(tmp_path: Path) -> None:
         await sessions.give(server.site, who, session.id, inputs.Resume())
         events = await until(server, session.id, "run.ended", after=head.seq)
         assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
+        await state(server, who, session.id, "idle")
         assert [run.outcome for run in await sessions.runs(server.site, who, session.id)] == ["done"]
 
 
@@ -260,9 +262,8 @@ async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
         who = await owner(server)
         session = await sessions.create(server.site, who, NewSession())
         await state(server, who, session.id, "idle")
-        await server.rows.change(lambda db: None)
+        await Sessions(server.rows).set(session.id, model=model)
         told: list[str] = []
-        await sessions_model(server, session.id, model)
         async with asyncio.timeout(30), aclosing(server.host.follow(session.id)) as updates:
             await sessions.give(server.site, who, session.id, inputs.Prompt(text="Count."))
             async for update in updates:
@@ -271,12 +272,6 @@ async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
                 elif update.event.type == "run.ended":
                     break
         assert "".join(told) == "One two three four five six."
-
-
-async def sessions_model(server, session_id, model) -> None:  # type: ignore[no-untyped-def]
-    from hutch.store.sessions import Sessions
-
-    await Sessions(server.rows).set(session_id, model=model)
 
 
 async def test_after_an_orderly_end_runs_go_on(tmp_path: Path) -> None:
