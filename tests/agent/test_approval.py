@@ -190,6 +190,22 @@ async def test_other_work_goes_on_while_a_command_is_parsed() -> None:
     assert refusal and "cannot be read for sure" in refusal.text
 
 
+async def test_commands_that_wait_for_the_parser_take_no_thread_from_others() -> None:
+    given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "a|" * 50_000}))
+    assert isinstance(given, Arguments)
+    approvals = Approvals(Policy((parse_rule("deny bash git push"),)))
+    checks = [
+        asyncio.ensure_future(approvals.check(Call(f"call_{number}", "bash", ""), given, nothing))
+        for number in range(50)
+    ]
+    await asyncio.sleep(0.01)  # all have begun to wait
+    assert await asyncio.to_thread(lambda: "free") == "free"
+    assert not any(check.done() for check in checks[20:])
+    for check in checks:
+        check.cancel()
+    await asyncio.gather(*checks, return_exceptions=True)
+
+
 async def nothing(*events: events.AnyEvent) -> None:
     """Nobody reads this log."""
 

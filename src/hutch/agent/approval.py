@@ -7,7 +7,9 @@ before it is given. Where nobody can be asked, asking is denying.
 import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from hutch.agent.policy import Decision, Policy, Rule
@@ -19,6 +21,7 @@ from hutch.llm.seam import Call
 Scope = Literal["once", "session", "always"]
 Write = Callable[..., Awaitable[None]]
 SUMMARY_LETTERS = 500
+PARSING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,11 @@ class Approvals:
         self.policy = self.policy.granted(covers)
 
     async def _decide(self, tool: str, given: Arguments) -> Decision:
-        # Another process parses the command, and has some seconds for it.
-        return await asyncio.to_thread(decide, self.policy, tool, given, self.roots)
+        # Another process parses a command, one at a time, and has some seconds for it: whoever waits for it
+        # takes no thread from the others.
+        threads = PARSING if isinstance(getattr(given, "command", None), str) else None
+        work = partial(decide, self.policy, tool, given, self.roots)
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:
