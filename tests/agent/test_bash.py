@@ -1,5 +1,6 @@
 """Commands in one shell: what the model reads of them, and those that go on by themselves."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.bash import SHOWN_LETTERS
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.redaction import Redactor
+from hutch.jail.policy import AGENT
 from tests.agent.benches import open_desk
 
 pytestmark = pytest.mark.anyio
@@ -81,6 +83,18 @@ async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, s
     for told in (result, later, file):
         shown = f"{told.text} {told.data}"
         assert "K3y" not in shown and "sk-ant" not in shown and "[redacted" in shown
+
+
+async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -> None:
+    key = "sk-ant-" + "K3y" * 20
+    small = replace(AGENT, limits=replace(AGENT.limits, output_bytes=400))
+    command = f"printf 'head %0180d {key}' 1; seq -s ' ' 3000; printf '{key} %0180d tail' 2"
+    async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        result = await desk.use("bash", command=command)
+    assert result.data["truncated"] and "bytes left out" in result.text
+    shown = f"{result.text} {result.data}"
+    assert "head" in shown and "tail" in shown and "K3y" not in shown and "sk-ant" not in shown
 
 
 async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path) -> None:
