@@ -45,6 +45,7 @@ class Answering:
     guard: Guard
     app: FastAPI
     seen: list[Any] = field(default_factory=list)
+    clients: list[httpx.AsyncClient] = field(default_factory=list)  # closed with the server
 
     def client(self, **options: Any) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self.url, timeout=30, **options)
@@ -97,6 +98,8 @@ async def answering(
         try:
             yield answering
         finally:
+            for client in answering.clients:
+                await client.aclose()
             serving.should_exit = True
             await task
             await guard.close()

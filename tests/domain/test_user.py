@@ -1,0 +1,62 @@
+"""Roles, scopes and names."""
+
+import pytest
+
+from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.ids import new_user_id
+from hutch.domain.secret import LINK, TOKEN, derived, hash_of, new_secret, same, shown
+from hutch.domain.user import User, Who, parse_name, parse_role, parse_scopes, parse_share_role, scopes_of
+
+
+@pytest.mark.parametrize(
+    ("given", "scopes"),
+    [
+        (["read"], {"read"}),
+        (["write"], {"read", "write"}),
+        (["admin"], {"read", "write", "admin"}),
+        (["read,write"], {"read", "write"}),
+        ([" read , admin "], {"read", "write", "admin"}),
+    ],
+)
+def test_a_scope_holds_those_below_it(given: list[str], scopes: set[str]) -> None:
+    assert parse_scopes(given) == scopes
+
+
+@pytest.mark.parametrize("given", [[], [""], ["root"], ["read", "READ"]])
+def test_what_is_no_scope(given: list[str]) -> None:
+    with pytest.raises(BadRequest, match="read, write, admin"):
+        parse_scopes(given)
+
+
+def test_what_is_no_role() -> None:
+    for parse in (parse_role, parse_share_role):
+        with pytest.raises(BadRequest):
+            parse("root")
+    with pytest.raises(BadRequest):
+        parse_share_role("owner")
+
+
+@pytest.mark.parametrize(
+    "name", ["ada", "Ada Lovelace", "ada@example.org", "ada+ci@x.org", "Zoë", "李", "o'brien"]
+)
+def test_names(name: str) -> None:
+    assert parse_name(name) == name
+
+
+def test_a_refusal_says_who_can_change_it() -> None:
+    user = User(new_user_id(), "ada", "owner", 0)
+    with pytest.raises(Denied, match="hutch tokens create --scope admin"):
+        Who(user, frozenset({"read"}), "token", "tok_1").need("admin")
+    observer = User(new_user_id(), "bob", "observer", 0)
+    with pytest.raises(Denied, match="hutch users role bob"):
+        Who(observer, scopes_of("observer"), "cookie", "brw_1").need("write")
+
+
+def test_secrets_are_new_each_time_and_say_what_they_are() -> None:
+    made = {new_secret(TOKEN) for _ in range(100)}
+    assert len(made) == 100
+    one = made.pop()
+    assert one.startswith("hutch_") and len(shown(one)) == 12
+    assert new_secret(LINK).startswith("hutchlink_")
+    assert derived(one, "csrf") != derived(one, "other") != hash_of(one)
+    assert same(one, one) and not same(one, one[:-1])
