@@ -1,6 +1,6 @@
 """What a server sent is read by name, at any depth, and what is not there is None."""
 
-from hutch.llm.fields import Fields, fields
+from hutch.llm.fields import Fields, count, fields
 
 
 def test_objects_are_read_by_name_at_any_depth() -> None:
@@ -18,3 +18,8 @@ def test_an_object_can_be_had_as_it_was_sent() -> None:
     assert item.without_nulls() == {"id": "rs", "summary": [{"text": "hm"}]}
     assert item.as_sent("summary") == [{"text": "hm"}]
     assert item.as_sent("missing") is None
+
+
+def test_only_numbers_count_as_tokens() -> None:
+    told = [0, 7, None, "7", -1, 1.5, True, [], Fields({}), 10**30]
+    assert [count(value) for value in told] == [0, 7, *[None] * 8]

@@ -236,3 +236,12 @@ async def test_a_server_of_ones_own_by_its_address_and_without_a_key() -> None:
         assert wire.bodies[0]["model"] == "my/model"
         with pytest.raises(NotFound, match=r"look at models\.openai_compatible_base_url, which is http"):
             await pieces(open_model(name, access))
+
+
+async def test_a_server_that_counts_in_words_is_not_believed() -> None:
+    details = {"cached_tokens": 3}
+    usage = {"prompt_tokens": "many", "completion_tokens": {"a": 1}, "prompt_tokens_details": details}
+    said = [chat_chunk({"content": "Hi"}), chat_chunk({}, "stop")]
+    chunks = [*said, chat_chunk(None, usage=usage), event("[DONE]")]
+    async with playing(Act(chunks)) as wire:
+        assert (await reply(CHAT.open(wire))).usage == Usage(cached=3)

@@ -17,6 +17,11 @@ def test_an_unknown_price_is_not_zero(name: str) -> None:
     assert cost_usd(name, Usage(1000, 0, 0, 1000)) is None
 
 
+def test_a_use_that_cannot_be_has_no_price() -> None:
+    model = f"anthropic:{WITH_KEY['anthropic']}"
+    assert [cost_usd(model, use) for use in (Usage(1, 2, 2, 1), Usage(-1, 0, 0, 1))] == [None, None]
+
+
 @pytest.mark.parametrize(("provider", "model"), WITH_KEY.items())
 def test_the_models_that_are_taken_when_none_is_named_have_a_price(provider: str, model: str) -> None:
     whole = cost_usd(f"{provider}:{model}", Usage(1_000_000, 0, 0, 1000))

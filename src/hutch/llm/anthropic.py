@@ -8,7 +8,7 @@ import anthropic
 
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
-from hutch.llm.fields import map_fields
+from hutch.llm.fields import count, map_fields
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
@@ -195,12 +195,12 @@ async def _pieces(reply: "anthropic.AsyncStream[object]", ids: CallIds) -> Async
 
 def _usage(told: Any, before: Usage) -> Usage:
     """What the service tells is a total each time; the cached parts are not in its `input_tokens`."""
-    output = told.output_tokens or before.output
-    if told.input_tokens is None:
+    output, input_ = count(told.output_tokens) or before.output, count(told.input_tokens)
+    if input_ is None:
         return Usage(before.input, before.cached, before.cache_written, output)
-    cached, written = told.cache_read_input_tokens, told.cache_creation_input_tokens
+    cached, written = count(told.cache_read_input_tokens), count(told.cache_creation_input_tokens)
     cached, written = _or(cached, before.cached), _or(written, before.cache_written)
-    return Usage(told.input_tokens + cached + written, cached, written, output)
+    return Usage(input_ + cached + written, cached, written, output)
 
 
 def _or(told: int | None, before: int) -> int:

@@ -7,6 +7,8 @@ time of reading it. All that is needed of a piece is a field or two.
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
+MOST_TOKENS = 10**12  # that anybody can mean
+
 
 class Fields:
     """A JSON object; a field that is not there is None."""
@@ -31,6 +33,11 @@ def fields(value: Any) -> Any:
     if isinstance(value, dict):
         return Fields(value)
     return [fields(part) for part in value] if isinstance(value, list) else value
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens, if it is one."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 async def map_fields(stream: AsyncIterable[object]) -> AsyncGenerator[Any]:

@@ -8,7 +8,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, map_fields
+from hutch.llm.fields import Fields, count, map_fields
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
@@ -220,8 +220,8 @@ async def _pieces(reply: "openai.AsyncStream[object]", ids: CallIds) -> AsyncGen
 def _usage(told: Any) -> Usage:
     details = getattr(told, "prompt_tokens_details", None)
     return Usage(
-        input=told.prompt_tokens or 0,
-        cached=getattr(details, "cached_tokens", None) or 0,
-        cache_written=getattr(details, "cache_write_tokens", None) or 0,
-        output=told.completion_tokens or 0,
+        input=count(told.prompt_tokens) or 0,
+        cached=count(getattr(details, "cached_tokens", None)) or 0,
+        cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,
+        output=count(told.completion_tokens) or 0,
     )

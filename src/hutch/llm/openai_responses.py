@@ -11,7 +11,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, map_fields
+from hutch.llm.fields import Fields, count, map_fields
 from hutch.llm.openai_chat import openai_client
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
@@ -180,8 +180,8 @@ def _failed(account: Account, error: Any) -> Exception:
 def _usage(told: Any) -> Usage:
     details = told.input_tokens_details
     return Usage(
-        input=told.input_tokens or 0,
-        cached=getattr(details, "cached_tokens", None) or 0,
-        cache_written=getattr(details, "cache_write_tokens", None) or 0,
-        output=told.output_tokens or 0,
+        input=count(told.input_tokens) or 0,
+        cached=count(getattr(details, "cached_tokens", None)) or 0,
+        cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,
+        output=count(told.output_tokens) or 0,
     )

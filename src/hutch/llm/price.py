@@ -16,15 +16,15 @@ def cost_usd(model: str, usage: Usage) -> float | None:
     from genai_prices import Usage as Tokens  # half a second, for those who pay
     from genai_prices import calc_price
 
-    tokens = Tokens(
-        input_tokens=usage.input,
-        cache_read_tokens=usage.cached or None,
-        cache_write_tokens=usage.cache_written or None,
-        output_tokens=usage.output,
-    )
     try:
+        tokens = Tokens(
+            input_tokens=usage.input,
+            cache_read_tokens=usage.cached or None,
+            cache_write_tokens=usage.cache_written or None,
+            output_tokens=usage.output,
+        )
         found = calc_price(tokens, model_ref=name, provider_id=PROVIDERS.get(provider, provider))
-    except LookupError:
+    except (LookupError, ValueError):  # no such model, or a server that says more was cached than went in
         return None
     return float(found.total_price)
 
