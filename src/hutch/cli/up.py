@@ -1,6 +1,7 @@
 """`hutch up`: start the server, here or in the background."""
 
 import asyncio
+import gc
 import html
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -111,8 +113,12 @@ def _be_a_server(loaded: settings.Loaded, said: Path, pipe: int) -> None:
         os._exit(code)
 
 
-def _serve(loaded: settings.Loaded, tell: Any) -> None:
+def _serve(loaded: settings.Loaded, tell: Callable[[dict[str, Any]], None]) -> None:
+    gc.disable()  # what is loaded stays: to look for garbage in it only takes time
     from hutch.gateway.serve import Ready, serve
+
+    gc.freeze()
+    gc.enable()
 
     def ready(told: Ready) -> None:
         tell(

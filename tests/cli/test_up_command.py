@@ -1,0 +1,211 @@
+"""`hutch up`, `down`, `status` and `logs`: one server, found by itself, ended in good order."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hutch.app.running import birth_of
+from tests.cli.upping import HUTCH, PATIENCE_S, Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_the_first_start_makes_an_owner_and_prints_a_link_and_no_later_one_does(home: Home) -> None:
+    with home.up() as first:
+        assert first.told["owner"]
+        assert first.told["link"].startswith(f"{first.url}/link#")
+    with home.up() as second:
+        assert (second.told["owner"], second.told["link"]) == ("", "")
+
+
+def test_people_are_told_where_it_is_and_how_to_log_in(home: Home) -> None:
+    told = home.hutch("up", "--port", "0", "--detach")
+    try:
+        assert told.returncode == 0, told.stderr
+        assert "Hutch is at http://127.0.0.1:" in told.stdout
+        assert "/link#hutchlink_" in told.stdout
+    finally:
+        assert home.hutch("down").returncode == 0
+
+
+def test_a_server_in_the_background_outlives_the_command_and_ends_by_down(home: Home) -> None:
+    told = home.hutch("up", "--port", "0", "--detach", "--json")
+    assert told.returncode == 0, told.stderr
+    url, pid = (json.loads(told.stdout)[key] for key in ("url", "pid"))
+    assert httpx.get(f"{url}/healthz", trust_env=False).text == "ok\n"
+    assert os.getsid(pid) == pid
+    assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
+    down = home.hutch("down")
+    assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
+    assert birth_of(pid) == ""
+    assert home.hutch("status").returncode == 3
+
+
+def test_a_second_one_says_that_one_runs_and_where(home: Home) -> None:
+    with home.up() as up:
+        for words in (("up",), ("up", "--detach")):
+            second = home.hutch(*words)
+            assert second.returncode == 2
+            assert up.url in second.stderr and f"process {up.process.pid}" in second.stderr
+
+
+def test_status_tells_what_goes_on(home: Home) -> None:
+    with home.up() as up:
+        told = json.loads(home.hutch("status", "--json").stdout)
+        assert (told["running"], told["url"], told["pid"]) == (True, up.url, up.process.pid)
+        assert (told["sessions"], told["jails"], told["problems"]) == ({}, 0, {})
+        assert told["memory_bytes"] > 10_000_000 and told["database_bytes"] > 10_000
+        shown = home.hutch("status")
+        assert shown.returncode == 0 and "runs       0 running, 0 queued" in shown.stdout
+
+
+def test_status_and_down_without_a_server(home: Home) -> None:
+    status = home.hutch("status", "--json")
+    assert (status.returncode, json.loads(status.stdout)) == (3, {"running": False})
+    down = home.hutch("down")
+    assert (down.returncode, down.stderr) == (0, "No server runs.\n")
+
+
+def test_a_server_that_was_killed_is_not_there_and_the_next_one_starts(home: Home) -> None:
+    with home.up() as up:
+        token = home.token
+        up.process.kill()
+        up.process.wait()
+        assert home.hutch("status").returncode == 3
+    with home.up() as up:
+        assert home.token != token
+        old = up.get("/api/v1/status", headers={"Authorization": f"Bearer {token}"})
+        assert (old.status_code, up.get("/api/v1/status", headers=up.owner()).status_code) == (401, 200)
+
+
+def test_the_local_token_is_for_the_user_alone_and_ends_with_the_server(home: Home) -> None:
+    with home.up() as up:
+        file = home.data / "keys" / "local.token"
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert up.get("/api/v1/status", headers=up.owner()).status_code == 200
+        assert up.end() == 0
+        assert not file.exists() and not (home.data / "server.json").exists()
+    tokens = [
+        json.loads(line) for line in home.hutch("tokens", "list", "--all", "--json").stdout.splitlines()
+    ]
+    assert [token["name"] for token in tokens if token["revoked_ms"] is None] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_good_order(home: Home, number: signal.Signals) -> None:
+    with home.up() as up:
+        up.process.send_signal(number)
+        assert up.process.wait(timeout=PATIENCE_S) == 0
+    events = [json.loads(line)["event"] for line in home.hutch("logs", "--json").stdout.splitlines()]
+    assert events == ["server.ready", "server.ending", "server.ended"]
+
+
+def test_a_port_that_is_taken_is_told_with_who_has_it(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for words in (("up", "--port", port), ("up", "--port", port, "--detach")):
+            refused = home.hutch(*words)
+            assert refused.returncode == 6
+            assert f"127.0.0.1:{port} is taken by" in refused.stderr
+            assert f"(process {os.getpid()})" in refused.stderr
+            assert "hutch up --port " in refused.stderr
+
+
+def test_an_address_that_others_reach_is_warned_of_loudly(home: Home) -> None:
+    with home.up("--host", "0.0.0.0") as up:
+        assert "nothing that goes there is encrypted" in up.told["warning"]
+        assert up.url.startswith("http://127.0.0.1:")
+    told = home.hutch("up", "--host", "0.0.0.0", "--port", "0", "--detach")
+    assert "WARNING: Other machines can reach 0.0.0.0" in told.stderr
+    assert home.hutch("down").returncode == 0
+    with home.up() as up:
+        assert up.told["warning"] == ""
+
+
+def test_it_speaks_tls_with_a_certificate_and_its_own_commands_trust_it(home: Home) -> None:
+    cert, key = (home.place / name for name in ("cert.pem", "key.pem"))
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=hutch.example.com"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    tls = {"HUTCH_SERVER__TLS_CERT": str(cert), "HUTCH_SERVER__TLS_KEY": str(key)}
+    with home.up(**tls) as up:
+        assert up.url.startswith("https://127.0.0.1:")
+        assert up.get("/healthz", verify=False).text == "ok\n"
+        assert home.hutch("status", **tls).returncode == 0
+    half = home.hutch("up", HUTCH_SERVER__TLS_CERT=str(cert))
+    assert (half.returncode, "go together" in half.stderr) == (2, True)
+    wrong = home.hutch("up", **{**tls, "HUTCH_SERVER__TLS_KEY": str(cert)})
+    assert (wrong.returncode, "TLS cannot use" in wrong.stderr) == (2, True)
+
+
+def test_open_shows_a_page_that_leads_to_the_link_and_keeps_it_off_the_command_line(home: Home) -> None:
+    seen = home.place / "seen"
+    opener = home.place / "bin" / "xdg-open"
+    opener.parent.mkdir()
+    opener.write_text(f'#!/bin/sh\necho "$@" > {seen}\ncat "$1" >> {seen}\n')
+    opener.chmod(0o755)
+    with home.up("--open", PATH=f"{opener.parent}:{os.environ['PATH']}") as up:
+        argument, page = seen.read_text().split("\n", 1)
+        assert up.told["opened"] is True
+        assert up.told["link"] in page and "#" not in argument
+        assert Path(argument).stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_browser_the_link_is_there_all_the_same(home: Home) -> None:
+    empty = home.place / "bin"
+    empty.mkdir()
+    for tool in ("git", "bwrap"):
+        (empty / tool).symlink_to(f"/usr/bin/{tool}")
+    with home.up("--open", PATH=str(empty)) as up:
+        assert (up.told["opened"], bool(up.told["link"])) == (False, True)
+
+
+def test_logs_are_filtered_and_followed_over_a_turn(home: Home) -> None:
+    log = home.place / "home" / "state" / "server.log"
+    log.parent.mkdir(parents=True)
+
+    def line(event: str, level: str = "info") -> str:
+        return json.dumps({"time": "t", "level": level, "event": event, "trace_id": "x"}) + "\n"
+
+    log.write_text(line("one") + line("two", "error") + "half a li\n" + line("three", "warning"))
+    assert home.hutch("logs", "-n", "2", "--json").stdout.count("\n") == 2
+    assert "two" in home.hutch("logs", "--level", "warning").stdout
+    assert "one" not in home.hutch("logs", "--level", "warning").stdout
+    assert home.hutch("logs", "--level", "loud").returncode == 2
+    with subprocess.Popen(
+        [HUTCH, "logs", "-f", "-n", "1", "--json"],
+        env=home.environment(PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["event"] == "three"
+        with log.open("a") as file:
+            file.write(line("four"))
+        assert json.loads(following.stdout.readline())["event"] == "four"
+        with log.open("a") as file:
+            file.write(line("five"))
+        log.rename(log.with_name("server.log.1"))
+        log.write_text(line("six"))
+        events = [json.loads(following.stdout.readline())["event"] for _ in range(2)]
+        assert events == ["five", "six"]
+        following.terminate()
+
+
+def test_without_a_log_it_is_said_how_there_comes_one(home: Home) -> None:
+    none = home.hutch("logs")
+    assert (none.returncode, "hutch up" in none.stderr) == (2, True)

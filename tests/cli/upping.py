@@ -1,0 +1,88 @@
+"""A real `hutch up` with a home of its own, and what commands say beside it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+HUTCH = str(Path(sys.executable).with_name("hutch"))
+PATIENCE_S = 60
+
+
+@dataclass(frozen=True)
+class Home:
+    """A place for one installation."""
+
+    place: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HUTCH_HOME": str(self.place / "home"), **more}
+
+    def hutch(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [HUTCH, *words],
+            env=self.environment(**env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+
+    @property
+    def data(self) -> Path:
+        return self.place / "home" / "data"
+
+    @property
+    def token(self) -> str:
+        return (self.data / "keys" / "local.token").read_text()
+
+    @contextmanager
+    def up(self, *words: str, **env: str) -> Iterator["Up"]:
+        """A server in the foreground, for as long as the block lasts."""
+        with subprocess.Popen(
+            [HUTCH, "up", "--port", "0", "--json", *words],
+            env=self.environment(**env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert process.stdout is not None and process.stderr is not None
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
+                yield Up(process, json.loads(line), self)
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                process.communicate(timeout=PATIENCE_S)
+
+
+@dataclass(frozen=True)
+class Up:
+    """A server that answers."""
+
+    process: "subprocess.Popen[str]"
+    told: dict[str, Any]
+    home: Home
+
+    @property
+    def url(self) -> str:
+        return str(self.told["url"])
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return httpx.get(f"{self.url}{path}", timeout=PATIENCE_S, trust_env=False, **options)
+
+    def owner(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.home.token}"}
+
+    def end(self) -> int:
+        self.process.terminate()
+        return self.process.wait(timeout=PATIENCE_S)
