@@ -108,7 +108,8 @@ async def close(stream: Stream, why: Ending, seq: int) -> None:
     """Close a WebSocket, and say where to go on. Who does not read is not waited for."""
     if why is LEFT:
         return
-    reason = why.reason if why is OVER or why is REFUSED else f"resume={seq} {why.reason}".strip()
+    goes_on = why.code != OVER.code and why is not REFUSED
+    reason = f"resume={seq} {why.reason}" if goes_on else why.reason
     past = close_of(stream.permit.scope)
     if why is SLOW and past is None:
         stream.cut()
