@@ -146,6 +146,31 @@ def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
     assert "tests failing" in ran.stdout
 
 
+def test_what_fails_is_delivered_when_somebody_says_so_and_says_that_it_fails(desk: Desk) -> None:
+    ran = desk.run(replies=BREAKS)
+    command = re.search(r"deliver it all the same: hutch (changes propose run_\S+)\n", ran.stdout)
+    assert command, ran.stdout
+    # Until then it can be tried again, as with a test that fails by chance.
+    assert desk.hutch("resume").returncode == 3
+    done = desk.hutch(*command[1].split(), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    change = json.loads(done.stdout)
+    assert (change["branch"], change["tests"]) == ("hutch/nearly", "1 failed")
+    assert change["body"] == "It is not right.\n\nThe tests fail: 1 failed."
+    assert change["body"] in git(desk.work, "show", "-s", "--format=%B", "hutch/nearly")
+    assert branches(desk) == ["hutch/nearly", "main"]
+    again = desk.hutch(*command[1].split())
+    assert again.returncode == 2 and "is over" in again.stderr
+    assert desk.hutch("resume").returncode == 2
+
+
+def test_what_a_stopped_run_did_is_delivered_when_somebody_says_so(desk: Desk) -> None:
+    assert desk.run("--max-turns", "1").returncode == 5
+    done = desk.hutch("changes", "propose")
+    assert (done.returncode, branches(desk)) == (0, ["hutch/mend-add", "main"])
+    assert "The tests were not run on this." in desk.hutch("changes", "show").stdout
+
+
 def test_a_limit_is_five_and_the_rest_can_be_done(desk: Desk) -> None:
     ran = desk.run("--max-turns", "1")
     assert (ran.returncode, branches(desk)) == (5, ["main"])
@@ -315,6 +340,34 @@ def test_what_could_not_be_delivered_is_delivered_later(desk: Desk) -> None:
     assert len(branches(desk)) == 2
 
 
+def test_killed_when_the_branch_was_made_and_nobody_knew_yet(desk: Desk) -> None:
+    """The repository has the branch, Hutch has no change: going on ends in one of each."""
+    hook, reached = desk.work / ".git/hooks/reference-transaction", desk.work / ".git/reached"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(
+        "#!/bin/sh\ncat > /dev/null\n[ $1 = committed ] && touch .git/reached && sleep 600\nexit 0\n"
+    )
+    hook.chmod(0o755)
+    words = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
+    process = subprocess.Popen(words, cwd=desk.work, env=desk.environment(), stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not reached.exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    hook.unlink()
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    assert desk.hutch("changes", "list", "--json").stdout == ""
+    time.sleep(1.1)  # so that a clock in the commit would show
+    went_on = desk.hutch("resume")
+    assert (went_on.returncode, went_on.stderr) == (0, "")
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+    (change,) = map(json.loads, desk.hutch("changes", "list", "--json").stdout.splitlines())
+    assert git(desk.work, "rev-parse", change["branch"]) == change["commit"]
+    assert change["tests"] == "1 passed"
+
+
 @pytest.mark.parametrize("name", ["last", "run_nothing", "ses_nothing", "x"])
 def test_a_run_that_is_not_there(desk: Desk, name: str) -> None:
     ran = desk.hutch("resume", name)
@@ -435,6 +488,18 @@ def test_without_a_terminal_a_question_is_a_no(desk: Desk) -> None:
     refused = [each for each in results if each["type"] == "tool.returned"]
     assert [each["ok"] for each in refused] == [False]
     assert "really-42" not in json.dumps(refused)
+
+
+def test_what_was_not_committed_is_a_commit_of_its_own(desk: Desk) -> None:
+    commit(desk.work, {"notes.txt": "old\n"})
+    (desk.work / "notes.txt").write_text("mine\n")
+    (desk.work / "new.txt").write_text("new\n")
+    assert desk.run("--uncommitted").returncode == 0
+    shown = git(desk.work, "log", "--format=%s", "--name-only", "main..hutch/add-instead-of-subtracting")
+    assert shown.split("\n") == [
+        *("Add instead of subtracting", "", "adding.py"),
+        *("Uncommitted work at the start", "", "new.txt", "notes.txt"),
+    ]
 
 
 def test_what_is_not_committed_comes_when_asked_for(desk: Desk) -> None:

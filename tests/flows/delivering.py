@@ -67,7 +67,7 @@ class Delivering:
                 await workspace.write(path, text.encode())
             snapshot = await workspace.snapshot("done")
             return await delivery.propose(
-                workspace, snapshot.tree, proposal, open_jail=self.jail, address=str(source)
+                workspace, snapshot, proposal, open_jail=self.jail, address=str(source)
             )
 
     async def merge(self, change: Change, *, squash: bool = False) -> Merged:

@@ -67,12 +67,31 @@ async def test_a_workspace_from_no_repository_has_nowhere_to_deliver_to(hutch: D
         await workspace.write("a", b"2")
         snapshot = await workspace.snapshot("done")
         with pytest.raises(BadRequest, match="came from no repository"):
-            await delivery.propose(workspace, snapshot.tree, PROPOSAL, open_jail=hutch.jail)
+            await delivery.propose(workspace, snapshot, PROPOSAL, open_jail=hutch.jail)
+
+
+async def test_what_was_pushed_already_is_found_and_not_pushed_again(place: Path, hutch: Delivering) -> None:
+    """As after a crash between the branch and whoever writes it down; by a path and by an address."""
+    (place / "served").mkdir()
+    origin = bare(place, name="served/origin.git")
+    git(origin, "config", "http.receivepack", "true")
+    with serving(place / "served") as server:
+        for number, source in enumerate((str(origin), server.url("origin.git"))):
+            proposal = replace(PROPOSAL, run_id=f"run_{number}")
+            async with hutch.workspace(source) as workspace:
+                await workspace.write("new", b"1\n")
+                last = await workspace.snapshot("done")
+                one, two = [
+                    await delivery.propose(workspace, last, proposal, open_jail=hutch.jail) for _ in range(2)
+                ]
+            assert one and two
+            assert (one.branch, one.commit) == (two.branch, two.commit)
+            assert len(branches(origin)) == 2 + number
 
 
 async def test_a_name_that_is_taken_gets_a_number(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
-    before = [await made(hutch, origin) for _ in range(3)]
+    before = [await made(hutch, origin, run_id=f"run_{number}") for number in range(3)]
     assert [each.branch for each in before] == ["hutch/say-more", "hutch/say-more-2", "hutch/say-more-3"]
     assert branches(origin) == [*(each.branch for each in before), "main"]
 
@@ -132,7 +151,7 @@ async def test_an_address_gets_the_branch_by_push(place: Path, hutch: Delivering
     git(origin, "config", "http.receivepack", "true")
     with serving(place / "served", "ada:secret-word") as server:
         url = server.url("origin.git", user="ada:secret-word")
-        change, again = await made(hutch, url), await made(hutch, url)
+        change, again = await made(hutch, url), await made(hutch, url, run_id="run_2")
     assert (change.branch, again.branch) == ("hutch/say-more", "hutch/say-more-2")
     assert tip(origin, change.branch) == change.commit
     assert "secret-word" not in repr(change)

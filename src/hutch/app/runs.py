@@ -14,13 +14,13 @@ from hutch.agent.policy import Rule
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Ask, Context
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.app import jails, models, records, workspaces
+from hutch.app import changes, models, records, workspaces
+from hutch.app.changes import AUTHOR, changes_of, repository_jail
 from hutch.app.desks import Desk, open_desk
 from hutch.domain import events
 from hutch.domain.change import Change
-from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.events import (
-    ChangeProposed,
     Entry,
     RunEnded,
     RunStarted,
@@ -31,13 +31,12 @@ from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery, review
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
 from hutch.flows.commit_text import one_line, plain
+from hutch.flows.past import past
+from hutch.flows.runs import find_run
 from hutch.flows.terms import Terms
-from hutch.jail.seam import Jail
 from hutch.llm import seam as llm
 from hutch.settings import Loaded
-from hutch.store.changes import Changes
 from hutch.store.seam import EventLog
-from hutch.workspace.prepare.source import find_repository
 
 __all__ = [
     "AUTHOR",
@@ -52,6 +51,7 @@ __all__ = [
     "RunLimits",
     "Terms",
     "Worked",
+    "changes",
     "changes_of",
     "events",
     "find_run",
@@ -67,7 +67,6 @@ __all__ = [
 ApprovalRules = tuple[Rule, ...]
 Resume = tuple[SessionId, Sequence[Entry]]
 FINAL = ("done", "tests_failing")
-AUTHOR = "Hutch <hutch@localhost>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,71 +115,32 @@ class Opened:
 
     async def deliver(self, worked: Worked) -> Change | None:
         """Put what was done on a branch of the repository, once, and remember it; None if it is nothing."""
-        before = await changes_of(self.loaded).of_run(self.run_id)
-        if before:
-            return before
+        before = past(self.entries) if self.entries else None
         proposal = delivery.Proposal(
             session_id=self.bench.session_id,
             run_id=self.run_id,
             title=worked.title,
             summary=worked.summary,
-            tests=_told(self.bench.tests),
+            tests=changes.told_tests(self.bench.tests),
             author=self.bench.terms.author or AUTHOR,
         )
-        change = await delivery.propose(
+        return await changes.deliver(
+            self.loaded,
             self.workspace,
-            worked.last.tree,
             proposal,
-            open_jail=lambda path: repository_jail(self.loaded, path),
+            append=self.bench.append,
+            start=self.workspace.snapshots.get(before.start) if before else worked.first,
+            last=worked.last,
+            told=before.proposed if before else (),
             address=self.address,
         )
-        if change is None:
-            return None
-        await changes_of(self.loaded).add(change)
-        event = ChangeProposed(
-            change_id=change.id,
-            branch=change.branch,
-            base=change.base,
-            commit=change.commit,
-            title=change.title,
-            url=change.url,
-        )
-        await self.bench.append([event])
-        return change
 
     async def finish(self, worked: Worked) -> None:
-        """End the session of a run that is over; one that was stopped can still go on."""
-        if worked.ended.outcome in FINAL:
+        """End the session of a run that is over; one that was stopped can still go on, and work whose tests
+        fail can still be proposed."""
+        undecided = worked.ended.outcome == "tests_failing" and worked.changed and self.can_deliver
+        if worked.ended.outcome in FINAL and not undecided:
             await self.bench.append([SessionEnded(outcome="done", reason=worked.ended.reason)])
-
-
-def _told(tests: events.RanTests | None) -> str:
-    """What the tests said last, in a line."""
-    if tests is None:
-        return ""
-    counts = {"failed": tests.failed, "passed": tests.passed, "skipped": tests.skipped}
-    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none were found"
-
-
-def changes_of(loaded: Loaded) -> Changes:
-    return Changes(loaded.paths.database)
-
-
-@asynccontextmanager
-async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
-    """A jail on a repository of this machine, for git to work in; it reaches no network.
-
-    A linked worktree has its branches in the main repository, so the jail is there.
-    """
-    root = await asyncio.to_thread(path.resolve)
-    layout = await asyncio.to_thread(find_repository, root)
-    if layout is None:
-        raise NotFound(f"There is no repository at '{path}' any more.")
-    for common in layout.elsewhere:
-        root = common.parent if common.name == ".git" else common
-    policy = replace(jails.jail_policy(loaded.settings), network=())
-    async with jails.open_jail(root, policy) as jail:
-        yield jail
 
 
 @asynccontextmanager
@@ -272,22 +232,6 @@ def make_bench(
     )
 
 
-async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:
-    """The log of a run by the run's id, its session's, or `last`; it must not be done already."""
-    before = None
-    while heads := await log.heads(before=before):
-        before = heads[-1].session_id
-        for head in heads:
-            if name not in ("last", head.session_id) and not name.startswith("run_"):
-                continue
-            entries = await _read(log, head.session_id)
-            runs = [each.event.run_id for each in entries if isinstance(each.event, RunStarted)]
-            if not runs or (name.startswith("run_") and runs[-1] != name):
-                continue
-            return head.session_id, entries
-    raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.")
-
-
 def started(entries: Sequence[Entry]) -> RunStarted:
     """What a log says that was asked for."""
     return [each.event for each in entries if isinstance(each.event, RunStarted)][-1]
@@ -298,13 +242,6 @@ def is_done(entries: Sequence[Entry]) -> RunEnded | None:
     ended = [each.event for each in entries if isinstance(each.event, RunEnded)]
     over = any(isinstance(each.event, SessionEnded) for each in entries)
     return ended[-1] if ended and over and ended[-1].outcome in FINAL else None
-
-
-async def _read(log: EventLog, session_id: SessionId) -> list[Entry]:
-    found: list[Entry] = []
-    while page := await log.read(session_id, after=found[-1].seq if found else 0):
-        found += page
-    return found
 
 
 def _small(workspace: workspaces.Workspace, path: str) -> bytes | None:

@@ -65,6 +65,22 @@ def show(name: Name = "last", as_json: Json = False) -> None:
 
 
 @app.command()
+def propose(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
+    as_json: Json = False,
+) -> None:
+    """Deliver what a run did, though its tests fail or it was stopped; the change says so."""
+    loaded = _load()
+    by = signature(loaded.settings.delivery.author) or runs.AUTHOR
+    change = asyncio.run(runs.changes.propose(loaded, run, author=by))
+    if as_json:
+        typer.echo(json.dumps(asdict(change)))
+        return
+    typer.echo(f"{change.id}  {change.branch}  {change.title}")
+    typer.echo(f"look at it: hutch changes show {change.id}")
+
+
+@app.command()
 def diff(name: Name = "last") -> None:
     """Print a change as a patch."""
     loaded = _load()

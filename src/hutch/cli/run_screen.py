@@ -104,6 +104,8 @@ class Screen:
             why = " since the tests fail" if ended.outcome == "tests_failing" else ""
             self._line(f"No branch was made{why}. What was done is in the workspace {workspace}:")
             self._line(f"look at it: hutch workspace diff {workspace} {worked.first.id} {worked.last.id}")
+            if ended.outcome == "tests_failing" and opened.can_deliver:
+                self._line(f"deliver it all the same: hutch changes propose {opened.run_id}")
         if change:
             self._line(self._bold(f"pull request {change.id}: {change.title}"))
             self._line(f"branch {change.branch} of {change.repository}")

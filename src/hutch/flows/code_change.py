@@ -29,12 +29,12 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
+from hutch.flows.past import first_line, past
 from hutch.flows.terms import Terms
 from hutch.llm.seam import Model
 from hutch.store.seam import EventLog
 from hutch.workspace.snapshots.storage import Snapshot
 
-FIRST_LINE_LETTERS = 72
 OnEvent = Callable[[Event], None]
 
 
@@ -117,18 +117,15 @@ async def begin(
 
 
 async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
-    """Take a run up again where its log ends."""
-    first, started = 0, None
-    for entry in entries:
-        if isinstance(entry.event, SnapshotTaken) and started is None:
-            first = entry.event.snapshot
-        if isinstance(entry.event, RunStarted) and entry.event.run_id == run_id:
-            started = entry.event
-    if started is None:
-        raise NotFound(f"There is no run '{run_id}' in this log.")
-    snapshot = bench.context.workspace.snapshots.get(first)
+    """Take a run up again where its log ends. One that was done stays as it is, to be delivered."""
+    before = past(entries, run_id)
+    snapshots = bench.context.workspace.snapshots
+    first = snapshots.get(before.first)
+    if before.ended and before.ended.outcome == "done":
+        bench.tests = before.tests
+        return Worked(before.ended, *before.said, first, snapshots.get(before.last))
     spent = spent_before(entries)
-    return await _work(bench, started, Conversation.of(entries), spent, snapshot, resumed=True)
+    return await _work(bench, before.started, before.conversation, spent, first, resumed=True)
 
 
 def _notes(entries: Sequence[Entry]) -> str | None:
@@ -184,7 +181,7 @@ async def _work(
     conclusion = run.using.conclusion
     data = conclusion.data if conclusion else {}
     text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
-    title = str(data.get("title") or _first_line(conversation.task))
+    title = str(data.get("title") or first_line(conversation.task))
     return Worked(ended, title, text, first, last, run.verdict)
 
 
@@ -199,8 +196,3 @@ async def _verified(bench: Bench, run_id: str, first: Snapshot) -> Report | None
         return None  # there are none
     await bench.append([RanTests(run_id=run_id, **report.data())])
     return report
-
-
-def _first_line(prompt: str) -> str:
-    line = prompt.strip().splitlines()[0] if prompt.strip() else "A change"
-    return line if len(line) <= FIRST_LINE_LETTERS else f"{line[: FIRST_LINE_LETTERS - 1]}…"

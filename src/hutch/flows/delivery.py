@@ -7,7 +7,7 @@ be trusted as its code.
 """
 
 import time
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,11 +20,13 @@ from hutch.flows.repository_git import OpenJail
 from hutch.forge.git import Git
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.jail.seam import Jail
+from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
 BRANCHES = "hutch/"
 TRIES = 20
 NOWHERE = "0" * 40
+UNCOMMITTED = "Uncommitted work at the start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,20 @@ class Proposal:
 
 
 async def propose(
-    workspace: Workspace, tree: str, proposal: Proposal, *, open_jail: OpenJail, address: str = ""
+    workspace: Workspace,
+    last: Snapshot,
+    proposal: Proposal,
+    *,
+    open_jail: OpenJail,
+    start: Snapshot | None = None,
+    address: str = "",
 ) -> Change | None:
-    """Commit a snapshot's tree and push it as a new branch; None when it is what the branch began with.
+    """Commit a snapshot and push it as a new branch; None when it is what was there before.
 
-    `address` is the repository as it was named, with the credentials that no record keeps.
+    The same snapshot and words make the same commit, so what was pushed by somebody who was killed
+    right then is found, and not pushed again. `start` is what the agent began with: where it holds
+    more than the commit that the workspace began with, that is a commit of its own. `address` is the
+    repository as it was named, with the credentials that no record keeps.
     """
     record = workspace.record
     if record.commit is None or not record.source:
@@ -55,10 +66,14 @@ async def propose(
         remote = parse_repo_url(address)
     git_dir = workspace.snapshots.storage.git_dir
     began = await workspace.git.run("rev-parse", "--verify", f"{record.commit}^{{tree}}", git_dir=git_dir)
-    if began.decode().strip() == tree:
+    came_with = began.decode().strip()
+    if last.tree in (came_with, start and start.tree):
         return None
     proposal = replace(proposal, title=one_line(proposal.title), summary=plain(proposal.summary))
-    commit = await _commit(workspace, tree, record.commit, proposal)
+    below = record.commit
+    if start is not None and start.tree != came_with:
+        below = await _commit(workspace, start, below, replace(proposal, title=UNCOMMITTED, summary=""))
+    commit = await _commit(workspace, last, below, proposal)
     wanted = proposal.branch or BRANCHES + slug(proposal.title)
     if remote.path is not None:
         pack = await _pack(workspace.git, git_dir, commit, record.commit)
@@ -82,14 +97,16 @@ async def propose(
     )
 
 
-async def _commit(workspace: Workspace, tree: str, parent: str, proposal: Proposal) -> str:
+async def _commit(workspace: Workspace, snapshot: Snapshot, parent: str, proposal: Proposal) -> str:
+    """A commit of a snapshot, as of when that was taken: written by hand, so that no clock is in it."""
     name, address = parse_author(proposal.author)
+    by = f"{name} <{address}> {int(snapshot.taken_at.timestamp())} +0000"
     said = message(proposal.title, proposal.summary, proposal.session_id, proposal.run_id)
+    text = f"tree {snapshot.tree}\nparent {parent}\nauthor {by}\ncommitter {by}\n\n{said}"
     printed = await workspace.git.run(
-        *("commit-tree", tree, "-p", parent, "-F", "-"),
+        *("hash-object", "-t", "commit", "-w", "--stdin"),
         git_dir=workspace.snapshots.storage.git_dir,
-        settings={"user.name": name, "user.email": address, "i18n.commitEncoding": "UTF-8"},
-        stdin=said.encode(errors="replace"),
+        stdin=text.encode(errors="replace"),
     )
     return printed.decode().strip()
 
@@ -103,30 +120,50 @@ async def _pack(git: Git, git_dir: Path, commit: str, base: str) -> bytes:
 
 
 async def _receive(jail: Jail, pack: bytes, commit: str, wanted: str) -> str:
-    """Put a commit into the repository that a jail is on, under the first name that is free."""
+    """Put a commit into the repository that a jail is on, under the first name that is free; one that is
+    there already keeps its name."""
     await repository_git.run(jail, "index-pack", "--stdin", "--strict", stdin=pack)
-    listed = await repository_git.run(jail, "for-each-ref", "--format=%(refname)", "refs/heads/")
-    taken = {line.removeprefix("refs/heads/") for line in listed.stdout.decode(errors="replace").split("\n")}
-    while branch := _free(wanted, taken):
+    listed = await repository_git.run(
+        jail, "for-each-ref", "--format=%(objectname)\t%(refname)", "refs/heads/"
+    )
+    taken = _heads(listed.stdout)
+    if there := _there(taken, commit, wanted):
+        return there
+    while branch := _free(wanted, taken.keys()):
         made = await repository_git.attempt(jail, "update-ref", f"refs/heads/{branch}", commit, NOWHERE)
         if made.exit_code == 0:
             return branch
         if b"already exists" not in made.stderr and b"cannot create" not in made.stderr:
             raise repository_git.failed("update-ref", made)
-        taken.add(branch)  # somebody was faster
+        taken[branch] = ""  # somebody was faster
     raise _too_many(wanted)
 
 
 async def _push(git: Git, git_dir: Path, commit: str, wanted: str, remote: RepoUrl) -> str:
     listed = await git.run("ls-remote", "--heads", "--", remote.shown, remote=remote)
-    lines = listed.decode(errors="replace").splitlines()
-    branch = _free(wanted, {line.partition("\trefs/heads/")[2] for line in lines})
+    taken = _heads(listed)
+    if there := _there(taken, commit, wanted):
+        return there
+    branch = _free(wanted, taken.keys())
     if branch is None:
         raise _too_many(wanted)
     ref = f"refs/heads/{branch}"
     words = ("push", f"--force-with-lease={ref}:", "--", remote.shown, f"{commit}:{ref}")  # only if it is new
     await git.run(*words, git_dir=git_dir, remote=remote)
     return branch
+
+
+def _heads(listed: bytes) -> dict[str, str]:
+    """Branches, and the commits that they are at."""
+    lines = (line.split("\trefs/heads/") for line in listed.decode(errors="replace").splitlines())
+    return {line[1]: line[0] for line in lines if len(line) == 2}
+
+
+def _there(taken: Mapping[str, str], commit: str, wanted: str) -> str | None:
+    """The branch that is at a commit already, the one with the wanted name before others."""
+    return min(
+        (name for name in taken if taken[name] == commit), key=lambda name: name != wanted, default=None
+    )
 
 
 def _free(wanted: str, taken: Set[str]) -> str | None:

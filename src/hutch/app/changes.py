@@ -1,0 +1,138 @@
+"""What runs did becomes changes: delivered once, written down, and told in the log."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hutch.app import jails, models, records, workspaces
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.events import ChangeProposed, Event, RanTests, SessionEnded
+from hutch.flows import delivery
+from hutch.flows.commit_text import one_line, plain
+from hutch.flows.past import past
+from hutch.flows.runs import find_run
+from hutch.jail.seam import Jail
+from hutch.settings import Loaded
+from hutch.store.changes import Changes
+from hutch.workspace.prepare.source import find_repository
+
+__all__ = ["AUTHOR", "Change", "Changes", "changes_of", "deliver", "propose", "repository_jail"]
+
+AUTHOR = "Hutch <hutch@localhost>"
+Append = Callable[[Sequence[Event]], Awaitable[object]]
+
+
+def changes_of(loaded: Loaded) -> Changes:
+    return Changes(loaded.paths.database)
+
+
+@asynccontextmanager
+async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
+    """A jail on a repository of this machine, for git to work in; it reaches no network.
+
+    A linked worktree has its branches in the main repository, so the jail is there.
+    """
+    root = await asyncio.to_thread(path.resolve)
+    layout = await asyncio.to_thread(find_repository, root)
+    if layout is None:
+        raise NotFound(f"There is no repository at '{path}' any more.")
+    for common in layout.elsewhere:
+        root = common.parent if common.name == ".git" else common
+    policy = replace(jails.jail_policy(loaded.settings), network=())
+    async with jails.open_jail(root, policy) as jail:
+        yield jail
+
+
+async def deliver(
+    loaded: Loaded,
+    workspace: workspaces.Workspace,
+    proposal: delivery.Proposal,
+    *,
+    append: Append,
+    start: workspaces.Snapshot,
+    last: workspaces.Snapshot,
+    told: Sequence[str] = (),
+    address: str = "",
+) -> Change | None:
+    """Put a run's work on a branch of its repository and write that down, whatever of it was done before.
+
+    `told` are the changes that the log knows already. None if there is nothing to deliver.
+    """
+    changes = changes_of(loaded)
+    change = await changes.of_run(proposal.run_id)
+    if change is None:
+        change = await delivery.propose(
+            workspace,
+            last,
+            proposal,
+            open_jail=lambda path: repository_jail(loaded, path),
+            start=start,
+            address=address,
+        )
+        if change is None:
+            return None
+        await changes.add(change)
+    if change.id not in told:
+        event = ChangeProposed(
+            change_id=change.id,
+            branch=change.branch,
+            base=change.base,
+            commit=change.commit,
+            title=change.title,
+            url=change.url,
+        )
+        await append([event])
+    return change
+
+
+async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
+    """Deliver what a run did so far, whatever its tests say and however it ended: somebody says so."""
+    clean = models.redactor(loaded).clean
+    async with records.event_log(loaded.paths) as log:
+        session_id, entries = await find_run(log, name)
+        before = past(entries)
+        run_id = before.started.run_id
+        if before.over:
+            raise BadRequest(f"The session of {run_id} is over: what it did was delivered, or was not to be.")
+        async with workspaces.open_workspace(loaded, before.started.workspace) as workspace:
+            title, summary = before.said
+            words = [plain(clean(summary)), _warning(before.tests, before.tested)]
+            proposal = delivery.Proposal(
+                session_id=session_id,
+                run_id=run_id,
+                title=one_line(clean(title)),
+                summary="\n\n".join(filter(None, words)),
+                tests=told_tests(before.tests) if before.tested else "",
+                author=before.started.author or author,
+            )
+            get = workspace.snapshots.get
+            change = await deliver(
+                loaded,
+                workspace,
+                proposal,
+                append=lambda events: log.append(session_id, events),
+                start=get(before.start),
+                last=get(before.last),
+                told=before.proposed,
+            )
+        if change is None:
+            raise Conflict(f"The run {run_id} has changed nothing, so there is nothing to propose.")
+        await log.append(session_id, [SessionEnded(outcome="done", reason="It was proposed as it is.")])
+        return change
+
+
+def told_tests(tests: RanTests | None) -> str:
+    """What the tests said last, in a line."""
+    if tests is None:
+        return ""
+    counts = {"failed": tests.failed, "passed": tests.passed, "skipped": tests.skipped}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none were found"
+
+
+def _warning(tests: RanTests | None, tested: bool) -> str:
+    if tests is None or not tested:
+        return "The tests were not run on this."
+    return "" if tests.ok else f"The tests fail: {told_tests(tests)}."

@@ -1,0 +1,90 @@
+"""What a run came to so far, by its log."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutch.agent.conversation import Conversation
+from hutch.domain.errors import NotFound
+from hutch.domain.events import (
+    ChangeProposed,
+    Entry,
+    RanTests,
+    RunEnded,
+    RunStarted,
+    SessionEnded,
+    SnapshotTaken,
+)
+from hutch.llm.seam import Call
+
+FIRST_LINE_LETTERS = 72
+# Snapshots of what is tested last, and of what tests leave behind.
+BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
+
+
+@dataclass(slots=True)
+class Past:
+    """A run, and the little of its session that matters to it."""
+
+    started: RunStarted
+    conversation: Conversation
+    start: int = 0  # the session's first snapshot
+    first: int = 0  # the run's
+    last: int = 0  # the newest
+    ended: RunEnded | None = None  # how it ended, if it did
+    tests: RanTests | None = None  # the last run of them
+    tested: bool = False  # whether they were run since the last change
+    proposed: tuple[str, ...] = ()  # ids of changes that the session has told of
+    over: bool = False  # whether the session has ended
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """The title and the summary that it finished with, as far as it got."""
+        match self.conversation.last:
+            case Call() as call:
+                given = _given(call)
+                return given.get("title") or first_line(self.started.prompt), given.get("summary", "")
+            case text:
+                return first_line(self.started.prompt), text or ""
+
+
+def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
+    """What a log says of a run, the last one when none is named."""
+    found: Past | None = None
+    start = newest = 0
+    for entry in entries:
+        event = entry.event
+        match event:
+            case SnapshotTaken():
+                same = event.snapshot == newest
+                start, newest = start or event.snapshot, event.snapshot
+                if found and not same:
+                    found.last = newest
+                    found.tested = found.tested and event.reason in BY_TESTS
+            case RunStarted() if run_id in (None, event.run_id):
+                found = Past(event, Conversation(), start, newest, newest)
+            case RanTests() if found:
+                found.tests, found.tested = event, True
+            case RunEnded() if found and event.run_id == found.started.run_id:
+                found.ended = event
+            case ChangeProposed() if found:
+                found.proposed += (event.change_id,)
+            case SessionEnded() if found:
+                found.over = True
+    if found is None:
+        raise NotFound(f"There is no run '{run_id}' in this log.")
+    found.conversation = Conversation.of(entries)
+    return found
+
+
+def _given(call: Call) -> dict[str, str]:
+    try:
+        return {str(name): str(value) for name, value in json.loads(call.arguments).items()}
+    except (ValueError, AttributeError):  # no secret was left in it, and perhaps no JSON either
+        return {}
+
+
+def first_line(prompt: str) -> str:
+    """A prompt as a title."""
+    line = prompt.strip().splitlines()[0] if prompt.strip() else "A change"
+    return line if len(line) <= FIRST_LINE_LETTERS else f"{line[: FIRST_LINE_LETTERS - 1]}…"
