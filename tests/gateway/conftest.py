@@ -1,10 +1,24 @@
 """Servers and places for the tests of this room."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests.gateway.api import Api, serving
 from tests.gateway.serving import Listening, Place, by_http, new_place
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One loop for all tests of a module, so that they can share a server."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    """A server for all tests of a module, as its owner sees it."""
+    async with serving(tmp_path_factory.mktemp("server")) as opened:
+        yield opened
 
 
 @pytest.fixture

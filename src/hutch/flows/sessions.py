@@ -28,7 +28,7 @@ from hutch.flows.site import Site
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.egress.allow_list import parse_pattern
 from hutch.llm.names import parse_model_name
-from hutch.sessions.requests import TakeSnapshot
+from hutch.sessions.requests import ListSnapshots, TakeSnapshot
 from hutch.store.inputs import Inputs, add_input
 from hutch.store.records import read_heads
 from hutch.store.runs import Runs, add_run
@@ -199,6 +199,8 @@ async def fork(
     if snapshot is None:
         taken = await site.host.call(session.id, TakeSnapshot("before a fork"), by=who.user.id)
         snapshot = taken.id
+    elif all(each.id != snapshot for each in await site.host.call(session.id, ListSnapshots())):
+        raise NotFound(f"The session {session_id} has no snapshot {snapshot}.")
     new = NewSession(
         purpose=session.purpose,
         role=session.role,

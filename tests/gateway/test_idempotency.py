@@ -1,0 +1,168 @@
+"""A POST with a key is done once: sent again, sent at once, and over a crash."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS
+from hutch.store.schema import answered_requests
+from tests.gateway.api import V1, Api, eventually, serving
+
+pytestmark = pytest.mark.anyio
+
+
+def keyed(key: str) -> dict[str, str]:
+    return {"Idempotency-Key": key}
+
+
+async def purposes(api: Api, word: str) -> list[str]:
+    return [each["id"] for each in (await api.get(f"{V1}/sessions?q={word}")).json()["items"]]
+
+
+async def row(api: Api, key: str) -> Any:
+    wanted = select(answered_requests).where(answered_requests.c.key == key)
+    return await api.server.rows.fetch(lambda db: db.execute(wanted).mappings().first())
+
+
+async def test_the_same_request_makes_one_session(api: Api) -> None:
+    wanted = {"purpose": "once-only"}
+    first, again = [await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k1")) for _ in range(2)]
+    assert first.status_code == again.status_code == 201
+    assert (first.json(), first.headers.get("idempotency-replayed")) == (again.json(), None)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.headers["content-type"] == first.headers["content-type"]
+    assert await purposes(api, "once-only") == [first.json()["id"]]
+
+
+async def test_many_at_once_make_one_session(api: Api) -> None:
+    wanted = {"purpose": "at-once"}
+    sent = [api.post(f"{V1}/sessions", json=wanted, headers=keyed("k2")) for _ in range(20)]
+    answers = await asyncio.gather(*sent)
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
+    assert len(await purposes(api, "at-once")) == 1
+
+
+async def test_the_key_of_another_request_is_refused(api: Api) -> None:
+    await api.post(f"{V1}/sessions", json={"purpose": "first-use"}, headers=keyed("k3"))
+    refused = await api.post(f"{V1}/sessions", json={"purpose": "second-use"}, headers=keyed("k3"))
+    assert (refused.status_code, refused.json()["code"]) == (422, "key_reused")
+    assert await purposes(api, "second-use") == []
+
+
+async def test_a_key_is_the_users_own(api: Api) -> None:
+    bob = await api.as_user("bob")
+    wanted = {"purpose": "own-key"}
+    mine, his = [await each.post(f"{V1}/sessions", json=wanted, headers=keyed("k4")) for each in (api, bob)]
+    assert mine.json()["id"] != his.json()["id"]
+    assert his.json()["owner"] != mine.json()["owner"]
+
+
+async def test_what_was_refused_may_be_tried_again(api: Api) -> None:
+    session = await api.ready_session()
+    url = f"{V1}/sessions/{session}/move"
+    wanted = {"path": "a", "to": "b"}
+    assert (await api.post(url, json=wanted, headers=keyed("k5"))).status_code == 404
+    await api.put(f"{V1}/sessions/{session}/files/a", content=b"a")
+    moved = await api.post(url, json=wanted, headers=keyed("k5"))
+    assert moved.status_code == 200
+    assert (await api.post(url, json=wanted, headers=keyed("k5"))).json() == moved.json()
+    invalid = await api.post(f"{V1}/sessions", json={"purpose": 1}, headers=keyed("k6"))
+    assert invalid.status_code == 422
+    assert (await api.post(f"{V1}/sessions", json={"purpose": "1"}, headers=keyed("k6"))).status_code == 201
+
+
+async def test_an_input_is_given_once(api: Api) -> None:
+    session = await api.ready_session()
+    url = f"{V1}/sessions/{session}/inputs"
+    wanted = {"type": "prompt", "text": "Go on"}
+    answers = [await api.post(url, json=wanted, headers=keyed("k7")) for _ in range(3)]
+    assert [answer.json()["seq"] for answer in answers] == [1, 1, 1]
+    assert len((await api.get(url)).json()["items"]) == 1
+
+
+async def test_a_command_is_run_once(api: Api) -> None:
+    session = await api.ready_session()
+    url = f"{V1}/sessions/{session}/commands"
+    wanted = {"command": "echo x >> log; wc -l < log"}
+    answers = [(await api.post(url, json=wanted, headers=keyed("k8"))).json()["stdout"] for _ in range(3)]
+    assert answers == ["1\n"] * 3
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "with space", "h\xe4h"])
+async def test_a_key_is_short_and_plain(api: Api, key: str) -> None:
+    headers = {"Idempotency-Key": key.encode("latin-1")}
+    refused = await api.post(f"{V1}/sessions", json={}, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+
+
+async def test_an_answer_is_kept_for_a_day(api: Api) -> None:
+    wanted = {"purpose": "a-day"}
+    first = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
+    old = update(answered_requests).where(answered_requests.c.key == "k9")
+    at_ms = time.time_ns() // 1_000_000 - KEPT_MS - 1000
+    await api.server.rows.change(lambda db: db.execute(old.values(at_ms=at_ms)))
+    later = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
+    assert later.json()["id"] != first.json()["id"]
+
+
+async def test_an_answer_that_is_too_long_is_not_kept_and_what_was_asked_not_done_again(api: Api) -> None:
+    session = await api.ready_session()
+    deep = "/".join("d" * 200 for _ in range(6))
+    made = f"mkdir -p 'top/{deep}' && cd 'top/{deep}' && for i in $(seq 900); do : > $i; done"
+    done = await api.post(f"{V1}/sessions/{session}/commands", json={"command": made})
+    assert done.json()["exit_code"] == 0
+    wanted = {"path": "top", "to": "other"}
+    url = f"{V1}/sessions/{session}/move"
+    first = await api.post(url, json=wanted, headers=keyed("k10"))
+    assert first.status_code == 200
+    assert len(first.content) > 1024 * 1024
+    again = await api.post(url, json=wanted, headers=keyed("k10"))
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+
+
+async def test_over_a_crash_a_session_is_made_once(tmp_path: Path) -> None:
+    """The note of a request that a crash cut short stays; nothing else of it does, so it is done anew."""
+    wanted = {"purpose": "crashed"}
+    async with serving(tmp_path) as api:
+        made = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("whole"))
+        cut = await api.post(f"{V1}/sessions", json={"purpose": "cut"}, headers=keyed("cut"))
+        note = update(answered_requests).where(answered_requests.c.key == "cut")
+        await api.server.rows.change(lambda db: db.execute(note.values(status=BEING_ANSWERED, body=b"")))
+        session = await api.ready_session()
+        url = f"{V1}/sessions/{session}/commands"
+        run = await api.post(url, json={"command": "echo x >> log"}, headers=keyed("run"))
+        assert run.status_code == 200
+        note = update(answered_requests).where(answered_requests.c.key == "run")
+        await api.server.rows.change(lambda db: db.execute(note.values(status=BEING_ANSWERED, body=b"")))
+    async with serving(tmp_path) as api:
+        again = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("whole"))
+        assert again.json()["id"] == made.json()["id"]
+        anew = await api.post(f"{V1}/sessions", json={"purpose": "cut"}, headers=keyed("cut"))
+        assert (anew.status_code, anew.json()["id"] == cut.json()["id"]) == (201, False)
+        unknown = await api.post(url, json={"command": "echo x >> log"}, headers=keyed("run"))
+        assert (unknown.status_code, unknown.json()["code"]) == (409, "conflict")
+        assert (await api.get(f"{V1}/sessions/{session}/files/log")).content == b"x\n"
+
+
+async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None:
+    """Both are written in one transaction: a look at any moment finds both or neither."""
+    looks: list[tuple[bool, bool]] = []
+
+    async def look() -> bool:
+        found = await row(api, "k11")
+        ids = await purposes(api, "transaction")
+        looks.append((bool(found and found["status"] == 201), bool(ids)))
+        return looks[-1] == (True, True)
+
+    making = asyncio.ensure_future(
+        api.post(f"{V1}/sessions", json={"purpose": "transaction"}, headers=keyed("k11"))
+    )
+    await eventually(look)
+    assert (await making).status_code == 201
+    assert (True, False) not in looks

@@ -1,0 +1,199 @@
+"""Sessions over HTTP: opened, listed, looked at, forked and removed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.forge.repositories import make_repository
+from tests.gateway.api import V1, Api, eventually, serving
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_session_is_made_ready_and_does_its_prompt(api: Api) -> None:
+    made = await api.post(f"{V1}/sessions", json={"purpose": "Try it", "prompt": "Say something"})
+    assert made.status_code == 201
+    session = made.json()
+    assert made.headers["location"] == f"{V1}/sessions/{session['id']}"
+    assert (session["purpose"], session["state"], session["deliver"]) == ("Try it", "queued", False)
+    await api.until(session["id"], "idle")
+    shown = (await api.get(made.headers["location"])).json()
+    events = (await api.get(f"{V1}/sessions/{session['id']}/events")).json()
+    assert shown["head"] == {key: events["items"][-1][key] for key in ("seq", "hash", "at_ms")}
+    types = [entry["event"]["type"] for entry in events["items"]]
+    assert (types[0], types[-1]) == ("session.opened", "run.ended")
+    [run] = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
+    assert (run["prompt"], run["state"], run["outcome"]) == ("Say something", "ended", "done")
+    assert (await api.get(f"{V1}/runs/{run['id']}")).json() == run
+
+
+async def test_sessions_are_listed_in_pages_without_gap_or_repetition(api: Api) -> None:
+    made = [(await api.new_session(purpose=f"paged {number}"))["id"] for number in range(5)]
+    found, url = [], f"{V1}/sessions?q=paged&limit=2"
+    while url:
+        page = await api.get(url)
+        found += [each["id"] for each in page.json()["items"]]
+        url = page.links.get("next", {}).get("url", "")
+        assert bool(url) == (page.json()["next"] is not None)
+    assert found == made[::-1]
+
+
+async def test_sessions_are_found_by_state_and_by_words(api: Api) -> None:
+    one = await api.ready_session(purpose="Mend the frobnicator", prompt="Look for zyzzyva")
+    await api.give(one, type="end", reason="")
+    await api.until(one, "ended")
+    for query in ("q=FROBNICATOR", "q=zyzzyva+mend", f"q={one}", "state=ended&q=frobnicator"):
+        found = (await api.get(f"{V1}/sessions?{query}")).json()["items"]
+        assert [each["id"] for each in found] == [one], query
+    assert (await api.get(f"{V1}/sessions?state=idle&q=frobnicator")).json()["items"] == []
+    assert [s["id"] for s in (await api.get(f"{V1}/search?q=frobnicator")).json()["items"]] == [one]
+    assert (await api.get(f"{V1}/search?q=%25%5F")).json()["items"] == []
+    assert (await api.get(f"{V1}/sessions?state=nonsense")).status_code == 422
+
+
+async def test_a_session_of_another_is_as_if_it_were_not_there(api: Api) -> None:
+    mine = await api.ready_session(purpose="private matters", prompt="Say it")
+    run = (await api.get(f"{V1}/sessions/{mine}/runs")).json()["items"][0]["id"]
+    bob = await api.as_user("bob")
+    gone = "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"
+    asked = [
+        ("GET", ""),
+        ("DELETE", ""),
+        *(("GET", f"/{what}") for what in ("inputs", "events", "runs", "files", "snapshots", "diff")),
+        *(("GET", f"/{what}") for what in ("commands", "terminals", "record", "receipt", "glob?pattern=*")),
+        *(
+            ("GET", f"/{what}")
+            for what in ("files/a.txt", "grep?pattern=a", "commands/bg_1", "events/stream")
+        ),
+        ("PUT", "/files/a.txt"),
+        ("DELETE", "/files/a.txt"),
+        ("DELETE", "/commands/bg_1"),
+        ("DELETE", "/terminals/t1"),
+        *(("POST", f"/{what}") for what in ("inputs", "fork", "move", "directories", "edit", "patch")),
+        *(("POST", f"/{what}") for what in ("snapshots", "snapshots/1/restore", "commands", "terminals")),
+    ]
+    bodies = {
+        "/inputs": {"type": "prompt", "text": "x"},
+        "/move": {"path": "a", "to": "b"},
+        "/directories": {"path": "a"},
+        "/edit": {"path": "a", "edits": [{"old": "a", "new": "b"}]},
+        "/patch": {"patch": "x"},
+        "/commands": {"command": "true"},
+    }
+    for method, rest in asked:
+        answers = []
+        for session_id in (mine, gone):
+            body = bodies.get(rest) if method == "POST" else None
+            answered = await bob.request(method, f"{V1}/sessions/{session_id}{rest}", json=body)
+            assert answered.status_code == 404, (method, rest, answered.text)
+            said = answered.json()
+            del said["trace_id"]
+            answers.append({**said, "detail": said["detail"].replace(session_id, "ID")})
+        assert answers[0] == answers[1], (method, rest)
+    there, not_there = [await bob.get(f"{V1}/runs/{id}") for id in (run, "run_" + gone[4:])]
+    assert there.status_code == not_there.status_code == 404
+    assert there.json()["detail"].replace(run, "ID") == not_there.json()["detail"].replace(
+        "run_" + gone[4:], "ID"
+    )
+    assert (await bob.get(f"{V1}/sessions?q=private")).json()["items"] == []
+    assert (await bob.get(f"{V1}/search?q=private")).json()["items"] == []
+    assert (await api.get(f"{V1}/sessions/{mine}")).status_code == 200
+
+
+async def test_what_a_share_gives(api: Api) -> None:
+    mine = await api.ready_session(purpose="shared")
+    ada, eve = await api.as_user("ada"), await api.as_user("eve")
+    for name, role in (("ada", "member"), ("eve", "observer")):
+        user = (await api.get(f"{V1}/users")).json()
+        [id] = [each["id"] for each in user if each["name"] == name]
+        shared = await api.put(f"{V1}/sessions/{mine}/shares/{id}", json={"role": role})
+        assert shared.status_code < 300, shared.text
+    assert [each["id"] for each in (await eve.get(f"{V1}/sessions")).json()["items"]] == [mine]
+    assert (await eve.get(f"{V1}/sessions/{mine}/files")).status_code == 200
+    refused = await eve.put(f"{V1}/sessions/{mine}/files/a.txt", content=b"x")
+    assert (refused.status_code, refused.json()["code"]) == (403, "denied")
+    assert (await ada.put(f"{V1}/sessions/{mine}/files/a.txt", content=b"x")).status_code == 201
+    assert (await ada.delete(f"{V1}/sessions/{mine}")).status_code == 403
+
+
+async def test_without_a_token_nothing_is_told(api: Api) -> None:
+    mine = await api.new_session(purpose="x")
+    nobody = await api.as_nobody()
+    for path in ("/sessions", f"/sessions/{mine['id']}", "/personas", "/models", "/settings", "/changes"):
+        refused = await nobody.get(f"{V1}{path}")
+        assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
+        assert refused.headers["www-authenticate"] == "Bearer"
+
+
+async def test_who_may_only_read_changes_nothing(api: Api) -> None:
+    reader = await api.as_user("reader", "observer")
+    refused = await reader.post(f"{V1}/sessions", json={})
+    assert (refused.status_code, refused.json()["code"]) == (403, "denied")
+
+
+async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Path) -> None:
+    make_repository(tmp_path / "repo", {"a.txt": "a\n"})
+    member = await api.as_user("mallory")
+    for what in ({"repository": str(tmp_path / "repo")}, {"model": "scripted:/etc/passwd"}):
+        refused = await member.post(f"{V1}/sessions", json=what)
+        assert (refused.status_code, refused.json()["code"]) == (403, "denied")
+    for what in (
+        {"repository": "https://me:pass-word@example.com/x.git"},
+        {"repository": "ext::sh -c id"},
+        {"model": "nobody"},
+        {"network": ["http://example.com/"]},
+    ):
+        refused = await api.post(f"{V1}/sessions", json=what)
+        assert (refused.status_code, refused.json()["code"]) == (400, "bad_request")
+        assert "pass-word" not in refused.text
+
+
+async def test_a_fork_begins_with_the_files_of_a_snapshot(api: Api) -> None:
+    first = await api.ready_session(purpose="forked")
+    url = f"{V1}/sessions/{first}"
+    await api.put(f"{url}/files/a.txt", content=b"one")
+    then = (await api.post(f"{url}/snapshots", json={"reason": "one"})).json()["id"]
+    await api.put(f"{url}/files/a.txt", content=b"two")
+    for body, content in (({"snapshot": then}, b"one"), (None, b"two")):
+        made = await api.post(f"{url}/fork", json=body)
+        assert made.status_code == 201, made.text
+        assert made.json()["forked_from"].startswith(f"{first}@")
+        await api.until(made.json()["id"], "idle", "parked")
+        assert (await api.get(f"{V1}/sessions/{made.json()['id']}/files/a.txt")).content == content
+    assert (await api.post(f"{url}/fork", json={"snapshot": 9999})).status_code == 404
+
+
+async def test_a_removed_session_is_gone_with_its_workspace(api: Api) -> None:
+    mine = await api.ready_session(purpose="to be removed", prompt="Say it")
+    homes = api.server.loaded.paths.data / "workspaces"
+
+    def workspaces() -> set[str]:
+        return {each.name for each in homes.iterdir()}
+
+    prepared = [each for each in await api.events(mine) if each["type"] == "session.prepared"]
+    assert prepared[0]["workspace"] in workspaces()
+    assert (await api.delete(f"{V1}/sessions/{mine}")).status_code == 204
+    assert (await api.get(f"{V1}/sessions/{mine}")).status_code == 404
+    assert (await api.get(f"{V1}/sessions?q=removed")).json()["items"] == []
+    assert prepared[0]["workspace"] not in workspaces()
+    head = await api.server.log.head(mine)  # what happened stays
+    assert head.ended
+
+
+async def test_a_session_that_waits_has_a_place_in_the_queue(tmp_path: Path) -> None:
+    slow = [{"text": "Thinking.", "delay_s": 30, "times": 100}]
+    async with serving(tmp_path, replies=slow, sessions={"runs_per_user": 1}) as api:
+        first = await api.new_session(prompt="one")
+        waiting = [await api.new_session(prompt=f"{number}") for number in (2, 3)]
+        await api.until(first["id"], "running")
+
+        async def places() -> list[int | None]:
+            shown = [(await api.get(f"{V1}/sessions/{each['id']}")).json() for each in waiting]
+            return [each["place"] for each in shown]
+
+        async def settled() -> bool:
+            return await places() == [1, 2]
+
+        await eventually(settled)
+        for each in (first, *waiting):
+            await api.give(each["id"], type="end", reason="")
