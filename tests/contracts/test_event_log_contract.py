@@ -379,3 +379,17 @@ async def test_an_ended_session_can_be_erased_whole(log: EventLog) -> None:
     assert await log.erase(session_id, None, reason="retention") == 3
     assert all(isinstance(entry.event, ErasedEvent) for entry in await log.read(session_id))
     assert [entry.seq for entry in await take(log, session_id, 9)] == [1, 2, 3]
+
+
+async def test_those_who_listen_hear_of_what_was_appended_and_of_nothing_that_was_refused(
+    log: EventLog,
+) -> None:
+    heard: list[tuple[str, list[str]]] = []
+    log.listeners.append(
+        lambda session_id, events: heard.append((session_id, [each.type for each in events]))
+    )
+    session_id = new_session_id()
+    await log.append(session_id, [SessionOpened(purpose="x")])
+    with pytest.raises(Conflict):
+        await log.append(session_id, [SessionOpened(purpose="again")])
+    assert heard == [(session_id, ["session.opened"])]

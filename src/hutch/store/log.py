@@ -22,7 +22,7 @@ from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
 from hutch.store.records import count_payloads, no_session, read_entries, read_head, to_head
 from hutch.store.schema import logs
-from hutch.store.seam import Evidence, Head
+from hutch.store.seam import Evidence, Head, Listener
 from hutch.store.signing import Signer, Statement
 from hutch.store.transaction import Transaction
 from hutch.store.writer import Writer
@@ -58,6 +58,7 @@ class SqlLog:
     """`EventLog` over SQL: one writer thread, a few reader threads, and a free event loop."""
 
     def __init__(self, engine: Engine, path: Path, blobs: Blobs, signer: Signer) -> None:
+        self.listeners: list[Listener] = []
         self._engine = engine
         self._path = path
         self._blobs = blobs
@@ -77,7 +78,10 @@ class SqlLog:
         *,
         expected_seq: int | None = None,
     ) -> Head:
-        return await self._writer.append(session_id, events, expected_seq)
+        head = await self._writer.append(session_id, events, expected_seq)
+        for listener in self.listeners:
+            listener(session_id, events)
+        return head
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS) -> list[Entry]:
         entries, _ = await self._page(session_id, after, limit)

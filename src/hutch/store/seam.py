@@ -1,6 +1,6 @@
 """What the rest of Hutch may ask of the event log, wherever it rests."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -38,8 +38,14 @@ class Evidence:
     public_keys: dict[str, bytes]
 
 
+Listener = Callable[[SessionId, Sequence[Event | UnknownEvent]], None]
+
+
 class EventLog(Protocol):
     """One append-only, hash-chained, signed log per session."""
+
+    listeners: list[Listener]
+    """Told in this process of what it has appended, once that is durable; for those who count."""
 
     async def append(
         self,
