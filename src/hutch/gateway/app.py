@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 
 from hutch.app.server import Server
 from hutch.flows.users import Accounts
-from hutch.gateway import health, openapi
+from hutch.gateway import health, metrics, openapi
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
@@ -63,6 +63,7 @@ REST = (
     tokens,
     link_page,
     health,
+    metrics,
 )
 
 
@@ -70,10 +71,12 @@ def make_app(server: Server) -> FastAPI:
     """What a server answers with."""
     serving = server.loaded.settings.server
     guard = Guard(Accounts(server.rows), serving)
+    measured = metrics.Metrics(server)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with measured.measuring():
+            yield
         await guard.close()
 
     app = FastAPI(
@@ -88,13 +91,16 @@ def make_app(server: Server) -> FastAPI:
     app.state.guard = guard
     app.state.answered = Answered(server.rows)
     app.state.streams = Streams()
+    app.state.metrics = measured
     for module in REST:
         app.include_router(module.routes)
     app.router.routes.extend(stream_routes())
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
+    app.add_middleware(metrics.Routed)
     app.add_middleware(Doors, server=serving, buckets=guard.buckets)
-    app.add_middleware(Traced)  # the last one added is the outermost
+    app.add_middleware(Traced)
+    app.add_middleware(metrics.Measured, metrics=measured)  # the last one added is the outermost
     return app
 
 

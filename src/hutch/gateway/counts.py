@@ -1,0 +1,104 @@
+"""What happens, counted as it is written: every fact goes into the log, so one listener hears all.
+
+Names come from outside; each label has room for a few and calls the rest `other`.
+"""
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from hutch.domain.events import (
+    EVENT_TYPES,
+    Event,
+    ModelReplied,
+    RunEnded,
+    RunStarted,
+    ToolReturned,
+    UnknownEvent,
+)
+from hutch.domain.ids import SessionId
+from hutch.domain.jail_events import TerminalPrinted
+
+MOST_NAMES = 50
+MOST_RUNS = 10_000
+LONGEST_NAME = 80
+SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class Names:
+    """Values of a label: the first few, and `other` for whatever comes later."""
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self._known: set[str] = set()
+        self._most = most
+
+    def of(self, name: str) -> str:
+        if name not in self._known:
+            if len(self._known) >= self._most:
+                return "other"
+            self._known.add(name)
+        return name
+
+
+class Counts:
+    """Counters over the events of all sessions. A listener of the log."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._models, self._tools = Names(), Names()
+        self._model_of: dict[str, str] = {}  # of runs that go on
+        self.events = Counter("hutch_events_appended", "Events written to logs.", ["type"], registry=registry)
+        self.runs = Counter("hutch_runs_ended", "Runs that ended.", ["outcome"], registry=registry)
+        self.tokens = Counter(
+            "hutch_model_tokens", "Tokens that models read and wrote.", ["model", "kind"], registry=registry
+        )
+        self.cost = Counter(
+            "hutch_model_cost_usd",
+            "What models cost, as far as prices are known.",
+            ["model"],
+            registry=registry,
+        )
+        self.replies = Histogram(
+            "hutch_model_reply_seconds",
+            "Time until a model has replied.",
+            ["model"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.tools = Histogram(
+            "hutch_tool_seconds", "Time that tools take.", ["tool", "ok"], buckets=SECONDS, registry=registry
+        )
+        self.terminal_bytes = Counter(
+            "hutch_terminal_bytes", "What terminals have shown, as far as it is in logs.", registry=registry
+        )
+
+    def __call__(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
+        for event in events:
+            self.events.labels(event.type if event.type in EVENT_TYPES else "other").inc()
+            match event:
+                case ModelReplied():
+                    self._reply(event)
+                case ToolReturned():
+                    self.tools.labels(
+                        self._tools.of(event.tool[:LONGEST_NAME]), str(event.ok).lower()
+                    ).observe(event.duration_s)
+                case TerminalPrinted():
+                    self.terminal_bytes.inc(len(event.text.encode(errors="replace")) + event.skipped_bytes)
+                case RunStarted():
+                    if len(self._model_of) < MOST_RUNS:
+                        self._model_of[event.run_id] = self._models.of(model_label(event.model))
+                case RunEnded():
+                    self.runs.labels(event.outcome).inc()
+                    self._model_of.pop(event.run_id, None)
+
+    def _reply(self, event: ModelReplied) -> None:
+        model = self._model_of.get(event.run_id, "unknown")  # one that was begun before a restart
+        for kind in ("input", "cached", "output"):
+            self.tokens.labels(model, kind).inc(max(0, getattr(event, f"{kind}_tokens")))
+        self.cost.labels(model).inc(max(0.0, event.cost_usd or 0.0))
+        self.replies.labels(model).observe(event.duration_s)
+
+
+def model_label(name: str) -> str:
+    """A model by its name; a scripted one has a path, which is nobody's business."""
+    provider, _, rest = name.partition(":")
+    return provider if provider == "scripted" else f"{provider}:{rest}"[:LONGEST_NAME]

@@ -1,0 +1,214 @@
+"""Numbers for Prometheus: requests, sessions, runs, models, and the process itself.
+
+Routes are counted by their template and never by path, so that nobody can fill the
+memory of a server by asking for many addresses.
+"""
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import hutch
+from hutch.app.server import Server
+from hutch.domain.errors import Denied
+from hutch.gateway.auth.guard import client_of
+from hutch.gateway.auth.who import guard_of
+from hutch.gateway.counts import Counts
+from hutch.gateway.health import database_bytes, host_of
+from hutch.gateway.stream.streams import streams_of
+from hutch.store.runs import Runs
+from hutch.store.sessions import Sessions
+
+URL = "/metrics"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+LAG_LOOK_S = 0.25
+FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
+SEEN = "hutch.route"  # in a scope: where the route is noted for those outside the router
+
+routes = APIRouter()
+disable_created_metrics()  # one more line for each that nobody reads
+
+
+class Metrics:
+    """All that is counted of one application."""
+
+    def __init__(self, server: Server) -> None:
+        self.registry = registry = CollectorRegistry(auto_describe=True)
+        self._server = server
+        self.requests = Counter(
+            "hutch_http_requests",
+            "Requests that were answered.",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "hutch_http_request_seconds",
+            "Time until an answer began.",
+            ["method", "route"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.sockets = Gauge("hutch_websockets_open", "WebSockets.", ["route"], registry=registry)
+        self.lag = Histogram(
+            "hutch_event_loop_lag_seconds",
+            "By how much the event loop came late.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._sessions = Gauge("hutch_sessions", "Sessions.", ["state"], registry=registry)
+        self._runs = Gauge("hutch_runs", "Runs.", ["state"], registry=registry)
+        self._jails = Gauge("hutch_jails_open", "Jails that are open.", registry=registry)
+        self._followers = Gauge("hutch_followers", "Those who follow a session.", registry=registry)
+        self._streams = Gauge("hutch_streams_open", "Streams: SSE, WebSockets, terminals.", registry=registry)
+        self._database = Gauge("hutch_database_bytes", "Size of the database.", registry=registry)
+        Gauge("hutch_build_info", "The version that runs.", ["version"], registry=registry).labels(
+            hutch.__version__
+        ).set(1)
+        ProcessCollector(registry=registry)
+        self.counts = Counts(registry)
+
+    @asynccontextmanager
+    async def measuring(self) -> AsyncIterator[None]:
+        """Count what is written, and watch the event loop, while the block lasts."""
+        self._server.log.listeners.append(self.counts)
+        watching = asyncio.ensure_future(self._watch_loop())
+        try:
+            yield
+        finally:
+            self._server.log.listeners.remove(self.counts)
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+    async def text(self, streams: int) -> bytes:
+        """Everything, as Prometheus reads it."""
+        server = self._server
+        for gauge, counts in (
+            (self._sessions, await Sessions(server.rows).counts()),
+            (self._runs, await Runs(server.rows).counts()),
+        ):
+            gauge.clear()
+            for state, count in counts.items():
+                gauge.labels(state).set(count)
+        host = host_of(server)
+        self._jails.set(host.jails)
+        self._followers.set(host.followers)
+        self._streams.set(streams)
+        self._database.set(await asyncio.to_thread(database_bytes, server.loaded.paths.database))
+        return generate_latest(self.registry)
+
+    async def _watch_loop(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(LAG_LOOK_S)
+            self.lag.observe(max(0.0, time.perf_counter() - began - LAG_LOOK_S))
+
+
+class Measured:
+    """Middleware around everything: what a door has refused counts too."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, seen = time.perf_counter(), [""]
+        scope[SEEN] = seen
+        method = scope["method"] if scope["method"] in METHODS else "other"
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = seen[0] or "none"
+                self._metrics.requests.labels(method, route, str(message["status"])).inc()
+                self._metrics.seconds.labels(method, route).observe(time.perf_counter() - began)
+            await send(message)
+
+        await self._app(scope, receive, send_on)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        seen, opened = [""], []
+        scope[SEEN] = seen
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "websocket.accept":
+                gauge = self._metrics.sockets.labels(seen[0] or "none")
+                gauge.inc()
+                opened.append(gauge)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_on)
+        finally:
+            for gauge in opened:
+                gauge.dec()
+
+
+class Routed:
+    """Middleware next to the router: notes which route it was, for who is too far outside to see."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        seen = scope.get(SEEN)
+        if seen is None:
+            await self._app(scope, receive, send)
+            return
+
+        async def send_on(message: Message) -> None:
+            if not seen[0] and (route := scope.get("route")) is not None:
+                seen[0] = str(getattr(route, "path", ""))
+            await send(message)
+
+        await self._app(scope, receive, send_on)
+
+
+@routes.get(URL, include_in_schema=False)
+async def metrics(request: Request) -> Response:
+    await _admit(request)
+    found: Metrics = request.app.state.metrics
+    return Response(await found.text(len(streams_of(request.app))), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _admit(request: Request) -> None:
+    """Everybody, if it is set so; else who is on this machine, and owners."""
+    server: Server = request.app.state.server
+    if server.loaded.settings.server.metrics_open or _is_here(request.scope):
+        return
+    who = await guard_of(request).recognise(request.scope)
+    who.need("read")
+    if who.user.role != "owner":
+        raise Denied(f"Only owners may read this, and {who.user.name} is not one.")
+
+
+def _is_here(scope: Any) -> bool:
+    """Whether it was asked on this machine, and for nobody else: a proxy here speaks for strangers."""
+    if any(name in FORWARDED for name, _ in scope["headers"]):
+        return False
+    try:
+        return ipaddress.ip_address(client_of(scope)).is_loopback
+    except ValueError:
+        return False
