@@ -1,6 +1,5 @@
 """Answers in JSON: plain values, models and dataclasses, and lists a page at a time."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Generic, TypeVar
@@ -9,12 +8,13 @@ import orjson
 from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from hutch.workspace.edit.text import printable
+
 T = TypeVar("T")
 
 MOST_ITEMS = 200
 LARGEST = 2**63 - 1  # of what a database can count
 
-HALF = re.compile("[\ud800-\udfff]")
 
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
 Cursor = Annotated[str, Query(max_length=4096, description="`next` of the page before; empty for the first.")]
@@ -67,11 +67,6 @@ def page(
     return answer({"items": items, "next": next, **more}, headers=headers)
 
 
-def whole(text: str) -> str:
-    """Text without half characters, which stand for bytes of a name that are no UTF-8."""
-    return text if text.isascii() else HALF.sub("\ufffd", text)
-
-
 def _plain(value: object) -> Any:
     if isinstance(value, BaseModel):
         return {**value.__dict__, **(value.__pydantic_extra__ or {})}
@@ -82,9 +77,9 @@ def _whole(value: Any) -> Any:
     """The same in plain values, all text whole."""
     match value:
         case str():
-            return whole(value)
+            return printable(value)
         case Mapping():
-            return {whole(str(key)): _whole(inner) for key, inner in value.items()}
+            return {printable(str(key)): _whole(inner) for key, inner in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_whole(inner) for inner in value]
         case BaseModel():

@@ -15,6 +15,7 @@ from hutch.sessions import requests
 from hutch.sessions.desk import Desk
 from hutch.sessions.printing import Printing
 from hutch.sessions.terminals import Terminals
+from hutch.workspace.edit.text import printable
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
 
@@ -106,11 +107,11 @@ class Serving:
         await self._append(
             [
                 FileChanged(
-                    path=change.path,
+                    path=printable(change.path),
                     kind=change.kind,
                     before=change.before,
                     after=change.after,
-                    moved_from=change.moved_from,
+                    moved_from=None if change.moved_from is None else printable(change.moved_from),
                     by=by,
                 )
                 for change in changes

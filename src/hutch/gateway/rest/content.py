@@ -32,9 +32,9 @@ SAFE = {  # a file of a workspace is nobody's page
 Tags = Annotated[str | None, Header(max_length=4096)]
 
 
-@routes.head("/sessions/{session_id}/files/{path:path}", include_in_schema=False)
+@routes.head("/sessions/{session_id}/files/{path:file}", include_in_schema=False)
 @routes.get(
-    "/sessions/{session_id}/files/{path:path}",
+    "/sessions/{session_id}/files/{path:file}",
     operation_id="read_file",
     response_class=Response,
     responses={
@@ -91,7 +91,7 @@ async def _pieces(
 
 
 @routes.put(
-    "/sessions/{session_id}/files/{path:path}",
+    "/sessions/{session_id}/files/{path:file}",
     operation_id="write_file",
     response_model=FileChangeOut,
     responses={201: {"description": "It was made.", "model": FileChangeOut}},
@@ -138,7 +138,7 @@ async def _hash_now(host: SessionHost, session_id: SessionId, path: str, by: str
 
 
 @routes.delete(
-    "/sessions/{session_id}/files/{path:path}",
+    "/sessions/{session_id}/files/{path:file}",
     operation_id="delete_file",
     response_model=list[FileChangeOut],
 )

@@ -6,12 +6,13 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.flows.sessions import allowed
-from hutch.gateway.answers import In, Out, Page, answer, page, whole
+from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
+from hutch.workspace.edit.text import printable
 from hutch.workspace.values import Entry
 
 routes = router("files")
@@ -58,7 +59,7 @@ class DirectoryIn(In):
 
 
 def told(entry: Entry) -> dict[str, Any]:
-    name = whole(entry.path)
+    name = printable(entry.path)
     return {
         "path": name,
         "kind": entry.kind,

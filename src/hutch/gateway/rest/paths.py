@@ -6,6 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 from pydantic import Field
+from starlette.convertors import Convertor, register_url_convertor
 
 from hutch.domain.errors import BadRequest
 
@@ -40,4 +41,17 @@ def of_url(request: Request, path: str) -> str:
     return parse_path(path)
 
 
+class FileConvertor(Convertor[str]):
+    """All the rest of an address. The one that comes with the library stops at a newline."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("file", FileConvertor())
 FilePath = Annotated[str, Depends(of_url)]
