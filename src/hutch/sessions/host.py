@@ -163,7 +163,7 @@ class LocalHost:
         session = await Sessions(self._grounds.rows).get(session_id)
         if session.state == "ended" and changes:
             raise Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
-        if not session.workspace_id:
+        if not session.workspace_id and session.state in ("queued", "starting", "ended"):
             raise Conflict(f"The session {session_id} is not ready yet: it is {session.state}. Wait for it.")
         live = self._live(session_id)
         if not live.is_open:

@@ -123,9 +123,11 @@ async def _cancel(live: Live) -> None:
         live.working.cancel()
         await asyncio.wait([live.working])
         return
-    for run in (await live.runs.unfinished(live.id))[:1]:
-        if run.kind == "prompt":
-            await _give_up(live, run)
+    waiting = await live.runs.unfinished(live.id)
+    if waiting and waiting[0].kind == "prompt":
+        await _give_up(live, waiting.pop(0))
+        if not waiting and (await live.sessions.get(live.id)).state == "queued":
+            await live.tell_state()
 
 
 async def _give_up(live: Live, run: QueuedRun) -> None:

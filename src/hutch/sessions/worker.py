@@ -159,9 +159,8 @@ class Worker:
             await live.append([RunEnded(run_id=run.id, outcome=outcome, reason=reason)])
         await self.runs.end(run.id, done.outcome, reason)
         live.run = None
-        if not session.workspace_id:  # it never got ready, and never will
-            outcome = "cancelled" if done.outcome == "cancelled" else "failed"
-            await live.append([SessionEnded(outcome=outcome, reason=reason)])
+        if not session.workspace_id and done.outcome == "failed":  # it never got ready, and never will
+            await live.append([SessionEnded(outcome="failed", reason=reason)])
             await live.set_state("ended", reason)
             return
         if session.state not in ("paused", "ended"):

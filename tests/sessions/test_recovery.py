@@ -1,0 +1,122 @@
+"""A server that is killed at any moment loses nothing that it had acknowledged, and leaves nothing stuck."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.app.server import Server
+from hutch.domain import inputs
+from hutch.domain.events import InputTaken, MessageSent, RunEnded, RunQueued, RunStarted, ToolReturned
+from hutch.domain.ids import SessionId
+from hutch.domain.user import Who
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from hutch.sessions import requests
+from hutch.store.runs import Runs
+from tests.sessions.hosting import call, cassette, owner, serving, state, until
+
+pytestmark = pytest.mark.anyio
+ROUNDS = int(os.environ.get("HUTCH_TEST_KILLS", "4"))
+SETTLED = ("idle", "parked", "ended")
+
+
+async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
+    """Start a server, kill it at some moment, and answer what it had acknowledged."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.sessions.victim", str(home), model, str(seed),
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    told = [json.loads(await process.stdout.readline())]
+    waiting = asyncio.get_running_loop().call_later(
+        random.Random(seed).uniform(0.1, 2.0), os.kill, process.pid, signal.SIGKILL
+    )
+    try:
+        async for line in process.stdout:
+            if line.endswith(b"\n"):
+                told.append(json.loads(line))
+    finally:
+        waiting.cancel()
+        await process.wait()
+    return told
+
+
+async def _check(server: Server, who: Who, session_id: SessionId, acknowledged: dict[int, Any]) -> None:
+    for _ in range(20):
+        if await state(server, who, session_id, "paused", *SETTLED) != "paused":
+            break
+        await sessions.give(server.site, who, session_id, inputs.Resume())
+    assert await Runs(server.rows).unfinished(session_id) == []
+    given = {each.seq: each for each in await sessions.inputs(server.site, who, session_id)}
+    assert set(acknowledged) <= set(given)
+    assert all(each.taken for each in given.values())
+    events = []
+    while page := await server.log.read(session_id, after=len(events)):
+        events += [entry.event for entry in page]
+    seen = {event.input for event in events if isinstance(event, InputTaken | MessageSent)}
+    heard = Counter(event.input for event in events if isinstance(event, MessageSent) and event.input)
+    assert all(count == 1 for count in heard.values())
+    queued = Counter(event.run_id for event in events if isinstance(event, RunQueued))
+    started = Counter(event.run_id for event in events if isinstance(event, RunStarted))
+    ended = Counter(event.run_id for event in events if isinstance(event, RunEnded))
+    assert all(count == 1 for count in (*started.values(), *ended.values(), *queued.values()))
+    assert set(started) <= set(ended)
+    returned = Counter((event.run_id, event.call_id) for event in events if isinstance(event, ToolReturned))
+    assert all(count == 1 for count in returned.values())
+    rows = await sessions.runs(server.site, who, session_id, limit=1000)
+    texts = [each.prompt for each in rows] + [e.text for e in events if isinstance(e, MessageSent)]
+    for seq, body in acknowledged.items():
+        if "text" in body:
+            assert texts.count(body["text"]) == 1, body
+        else:
+            assert seq in seen, body
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) -> None:
+    model = cassette(
+        tmp_path / "c.json",
+        [call("bash", command="sleep 0.1; echo x >> count"), call("finish", title="Done")] * 3,
+    )
+    home = tmp_path / "home"
+    acknowledged: dict[str, dict[int, Any]] = {}
+    for round_ in range(2):
+        for fact in await _kill(home, model, seed * 100 + round_):
+            if "session" in fact:
+                acknowledged[fact["session"]] = {}
+            elif "input" in fact:
+                acknowledged.setdefault(fact["of"], {})[fact["input"]] = fact["body"]
+    async with serving(home, sessions__runs=8, sessions__runs_per_user=8) as server:
+        who = await owner(server)
+        assert {each.session.id for each in await sessions.page(server.site, who, limit=1000)} >= set(
+            acknowledged
+        )
+        for session_id, of_session in acknowledged.items():
+            await _check(server, who, SessionId(session_id), of_session)
+
+
+async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await server.host.call(session.id, requests.WriteFile("kept", b"yes"))
+        live = server.host._lives[session.id]  # type: ignore[attr-defined]
+        os.kill(live.desk.jail.warden_pid, signal.SIGKILL)
+        async with asyncio.timeout(10):
+            while not live._open.lost:  # noqa: ASYNC110  nobody rings a bell for tests
+                await asyncio.sleep(0.01)
+        ran = await server.host.call(session.id, requests.RunCommand("cat kept"))
+        assert ran.stdout == "yes"
+        events = await until(server, session.id, "session.parked")
+        assert events[-1].reason == "its jail was lost"  # type: ignore[attr-defined]

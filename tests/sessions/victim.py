@@ -1,0 +1,56 @@
+"""A server that is killed: gives itself work, and tells on its output what was acknowledged.
+
+`python -m tests.sessions.victim HOME CASSETTE SEED`
+"""
+
+import asyncio
+import json
+import random
+import sys
+from pathlib import Path
+
+from hutch.domain import inputs
+from hutch.domain.errors import Conflict
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from tests.sessions.hosting import owner, serving
+
+
+def tell(**fact: object) -> None:
+    sys.stdout.write(json.dumps(fact) + "\n")
+    sys.stdout.flush()
+
+
+async def main(home: Path, model: str, seed: int) -> None:
+    chance = random.Random(seed)
+    made: list[str] = []
+    async with serving(home, sessions__runs=4, sessions__idle_s=1) as server:
+        who = await owner(server)
+        tell(ready=True)
+        for number in range(10_000):
+            if len(made) < 6 or chance.random() < 0.2:
+                session = await sessions.create(
+                    server.site, who, NewSession(model=model, prompt=f"Prompt {number}.")
+                )
+                made.append(session.id)
+                tell(session=session.id, prompts=1)
+            id = chance.choice(made)
+            asked = chance.choice(
+                [
+                    inputs.Message(text=f"Said {seed} {number}."),
+                    inputs.Prompt(text=f"Asked {seed} {number}."),
+                    inputs.Cancel(),
+                    inputs.Pause(),
+                    inputs.Resume(),
+                ]
+            )
+            try:
+                given = await sessions.give(server.site, who, id, asked)
+            except Conflict:
+                continue
+            tell(input=given.seq, of=id, body=json.loads(given.body))
+            await asyncio.sleep(chance.random() * 0.05)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
