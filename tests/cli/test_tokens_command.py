@@ -1,0 +1,116 @@
+"""`hutch tokens` on the server's own machine, with and without a server."""
+
+import asyncio
+import json
+import os
+import pwd
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hutch.gateway.rest import login
+from tests.cli.running import HUTCH
+from tests.gateway.answering import answering, bearer
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def hutch(home: Path, *words: str, code: int = 0, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(
+        [HUTCH, *words],
+        env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(home)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_token_is_had_without_server_or_browser(home: Path) -> None:
+    told = json.loads(hutch(home, "tokens", "create", "--json").stdout)
+    assert told["token"].startswith("hutch_")
+    assert told["user"] == pwd.getpwuid(os.getuid()).pw_name
+    assert told["scopes"] == ["read", "write"]
+    assert abs(told["expires_ms"] - (time.time() + 90 * 86400) * 1000) < 600_000
+    (user,) = [json.loads(line) for line in hutch(home, "users", "list", "--json").stdout.splitlines()]
+    assert (user["role"], user["id"]) == ("owner", told["user_id"])
+
+
+def test_it_is_shown_once(home: Path) -> None:
+    made = hutch(home, "tokens", "create", "--name", "ci", "--scope", "admin", "--expires", "never")
+    token = made.stdout.strip()
+    assert "for ever" in made.stderr
+    listed = hutch(home, "tokens", "list")
+    assert token[:12] in listed.stdout
+    assert token not in listed.stdout + hutch(home, "users", "audit").stdout
+    raw = b"".join(file.read_bytes() for file in (home / "data").rglob("*") if file.is_file())
+    assert token.encode() not in raw
+    told = json.loads(hutch(home, "tokens", "list", "--json").stdout)
+    assert (told["name"], told["expires_ms"], told["scopes"]) == ("ci", None, ["admin", "read", "write"])
+
+
+def test_it_is_revoked_by_id_or_by_what_is_shown(home: Path) -> None:
+    first = json.loads(hutch(home, "tokens", "create", "--json").stdout)
+    second = json.loads(hutch(home, "tokens", "create", "--json").stdout)
+    hutch(home, "tokens", "revoke", first["id"])
+    hutch(home, "tokens", "revoke", f"{second['prefix']}…")
+    assert hutch(home, "tokens", "list").stdout == ""
+    listed = hutch(home, "tokens", "list", "--all").stdout
+    assert listed.count("revoked") == 2
+    assert "no token" in hutch(home, "tokens", "revoke", "tok_none", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--expires", "0"),
+        ("--expires", "-1"),
+        ("--expires", "soon"),
+        ("--expires", "99999"),
+        ("--scope", "root"),
+        ("--user", "nobody"),
+        ("--name", "x" * 101),
+    ],
+)
+def test_what_makes_no_sense(home: Path, words: tuple[str, str]) -> None:
+    said = hutch(home, "tokens", "create", *words, code=2).stderr
+    assert said.startswith("hutch: ")
+    assert "Traceback" not in said
+
+
+def test_a_user_gets_no_more_than_the_role_gives(home: Path) -> None:
+    hutch(home, "users", "add", "bob", "observer")
+    hutch(home, "tokens", "create", "--user", "bob", "--scope", "write", code=4)
+    told = json.loads(hutch(home, "tokens", "create", "--user", "bob", "--json").stdout)
+    assert (told["user"], told["scopes"]) == ("bob", ["read"])
+
+
+@pytest.mark.anyio
+async def test_a_server_that_runs_knows_it_at_once_and_its_end_within_seconds(home: Path) -> None:
+    data = home / "data"
+    async with answering(data, login.routes) as served, served.client() as http:
+        told = json.loads(await _apart(home, "tokens", "create", "--json"))
+
+        async def asked() -> httpx.Response:
+            return await http.get("/api/v1/me", headers=bearer(told["token"]))
+
+        assert (await asked()).json()["user"]["name"] == told["user"]
+        await _apart(home, "tokens", "revoke", told["id"])
+        until = time.monotonic() + 60
+        while (await asked()).status_code == 200:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.1)
+        assert (await asked()).status_code == 401
+
+
+async def _apart(home: Path, *words: str) -> str:
+    """In a thread, so that the server goes on meanwhile."""
+    return (await asyncio.to_thread(hutch, home, *words)).stdout
