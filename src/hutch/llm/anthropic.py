@@ -8,7 +8,7 @@ import anthropic
 
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
-from hutch.llm.fields import count, map_fields
+from hutch.llm.fields import as_json, count, map_fields
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
@@ -60,7 +60,7 @@ class AnthropicModel:
         async with translated(self._account, anthropic.AnthropicError, names=self._names):
             reply = await self._client.post(
                 "/v1/messages",
-                body=body,
+                content=as_json(body),
                 cast_to=object,
                 stream=True,
                 stream_cls=anthropic.AsyncStream[object],

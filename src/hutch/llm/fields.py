@@ -1,11 +1,15 @@
-"""What a server sent, read by name.
+"""What a server is sent, and what it sent, read by name.
 
 Client libraries make objects of their own classes of every piece of a reply, which takes most of the
-time of reading it. All that is needed of a piece is a field or two.
+time of reading it. All that is needed of a piece is a field or two. A request they copy and check piece
+by piece before they write it; it is plain JSON already.
 """
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
+
+import orjson
 
 MOST_TOKENS = 10**12  # that anybody can mean
 
@@ -33,6 +37,16 @@ def fields(value: Any) -> Any:
     if isinstance(value, dict):
         return Fields(value)
     return [fields(part) for part in value] if isinstance(value, list) else value
+
+
+def as_json(body: dict[str, Any]) -> bytes:
+    """What is sent. A long conversation is written many times as fast as by the client libraries."""
+    try:
+        return orjson.dumps(body)
+    except (
+        orjson.JSONEncodeError
+    ):  # half of a letter, or a number beyond all bounds: told, or sent, as always
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def count(value: Any) -> int | None:

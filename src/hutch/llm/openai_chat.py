@@ -8,7 +8,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, count, map_fields
+from hutch.llm.fields import Fields, as_json, count, map_fields
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
@@ -66,7 +66,7 @@ class OpenAIChatModel:
         async with translated(self._account, openai.OpenAIError, names=self._names):
             reply = await self._client.post(
                 "/chat/completions",
-                body=body,
+                content=as_json(body),
                 cast_to=object,
                 stream=True,
                 stream_cls=openai.AsyncStream[object],

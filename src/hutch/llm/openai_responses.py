@@ -11,7 +11,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, count, map_fields
+from hutch.llm.fields import Fields, as_json, count, map_fields
 from hutch.llm.openai_chat import openai_client
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
@@ -50,7 +50,11 @@ class OpenAIResponsesModel:
         body = self._body(request)
         async with translated(self._account, openai.OpenAIError, names=self._names):
             reply = await self._client.post(
-                "/responses", body=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
+                "/responses",
+                content=as_json(body),
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
             )
             async with reply:
                 async for piece in plain(_pieces(reply, CallIds(request), self._account)):
