@@ -175,3 +175,25 @@ def test_a_second_server_on_one_data_directory_is_refused(tmp_path: Path) -> Non
         refused = subprocess.run(command, capture_output=True, text=True)
         assert "Conflict: Another Hutch server" in refused.stderr
     assert subprocess.run(command, capture_output=True, text=True).returncode == 0
+
+
+def test_opening_it_again_leaves_the_locks_of_this_process_alone(tmp_path: Path) -> None:
+    """Closing a descriptor of the file would drop them all, and others would believe that nobody writes."""
+    path = tmp_path / "hutch.db"
+    first = open_database(path)
+    held = first.raw_connection()
+    held.cursor().execute("BEGIN IMMEDIATE")
+    open_database(path).dispose()
+    script = (
+        "import sqlite3, sys\n"
+        "db = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)\n"
+        "try:\n    db.execute('BEGIN IMMEDIATE')\n"
+        "except sqlite3.OperationalError as error:\n    print(error)\n"
+        "print(db.execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    held.close()
+    first.dispose()
+    assert "locked" in ran.stdout

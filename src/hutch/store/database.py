@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def open_database(
     """Connect to the database at `path`, made or migrated to the newest schema."""
     with plain_errors(path):
         _make_directory(path.parent)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # for its owner's eyes only
+        _make_file(path)
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
         return _connect(path, busy_timeout_s)
@@ -103,6 +103,16 @@ def _make_directory(directory: Path) -> None:
         directory.chmod(0o700)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(f"no write permission on {directory}")
+
+
+def _make_file(path: Path) -> None:
+    """Make the database's file, for its owner's eyes only.
+
+    One that is there is never opened but by SQLite: closing any descriptor of a file gives up every lock
+    that this process holds on it, and another process would take the log from under a writer.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _connect(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
