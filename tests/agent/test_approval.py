@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.approval import Answer, Approvals, decide
+from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.seam import Arguments
@@ -110,6 +111,40 @@ async def test_always_is_kept(tmp_path: Path) -> None:
         _, returned = await worked(bench)
     assert kept == [Rule("allow", "write_file", "uv.lock")] and len(person.asked) == 1
     assert [event.ok for event in returned] == [True, True, True]
+
+
+async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_against_a_deny(
+    tmp_path: Path,
+) -> None:
+    person = Person(Answer(True, "always", "ada"), Answer(False))
+    kept = KeptApprovals(tmp_path / "approvals.json")
+
+    async def run(place: str, *rules: str) -> tuple[bool, str, str]:
+        home = tmp_path / place
+        home.mkdir()
+        folder = own_persona(home, *rules)
+        wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
+        async with open_bench(home, wishes) as bench:
+            bench.approvals.policy = bench.approvals.policy.granted(kept.rules())
+            bench.approvals.keep = kept.keep
+            log, returned = await worked(bench)
+        scopes = [event.scope for event in log if isinstance(event, ApprovalGiven)]
+        return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
+
+    assert await run("one", "ask bash git push") == (False, "always", "1")
+    assert await run("two", "ask bash git push") == (False, "", "1")
+    assert await run("three", "ask bash git push", "deny bash git") == (True, "", "1")
+    kept.withdraw(kept.rules())
+    assert await run("four", "ask bash git push") == (False, "once", "2")
+
+
+async def test_where_nobody_keeps_it_always_is_the_session(tmp_path: Path) -> None:
+    person = Person(Answer(True, "always"))
+    folder = own_persona(tmp_path, "ask bash git push")
+    wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
+    async with open_bench(tmp_path, wishes) as bench:
+        log, _ = await worked(bench)
+    assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["session"]
 
 
 async def test_questions_come_one_by_one_and_an_answer_holds_for_the_next(tmp_path: Path) -> None:

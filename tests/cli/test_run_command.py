@@ -449,6 +449,28 @@ def test_a_yes_for_the_session_is_asked_for_once(desk: Desk) -> None:
         assert len(re.findall(r"\n\S*  really-42", somebody.shown)) == 2
 
 
+def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
+    def asked(answer: str) -> bool:
+        with person(desk, *BASH) as somebody:
+            somebody.see(r"may it\?.* > |really-42")
+            first = "may it?" in somebody.shown
+            if first:
+                assert "for this [s]ession, or [a]lways and in every repository: bash echo" in somebody.shown
+                somebody.type(f"{answer}\n")
+            assert somebody.leave() == 0
+            assert "really-42" in somebody.shown
+            return first
+
+    assert (asked("a"), asked("a")) == (True, False)
+    assert (desk.place / "home/approvals.json").stat().st_mode & 0o777 == 0o600
+    (kept,) = desk.hutch("approvals", "list").stdout.splitlines()
+    assert desk.hutch("approvals", "rm", *kept.split()).returncode == 0
+    assert desk.hutch("approvals", "list").stdout == ""
+    assert desk.hutch("approvals", "rm", *kept.split()).returncode == 2
+    assert desk.hutch("approvals", "rm").returncode == 2
+    assert asked("y")
+
+
 def test_ctrl_c_at_a_question_ends_it_at_once(desk: Desk) -> None:
     with person(desk, *BASH) as somebody:
         somebody.see(r"may it\?.* > ")

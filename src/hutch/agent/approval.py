@@ -1,7 +1,8 @@
 """Whether a call may be made: by the rules, and where these say so, by a person.
 
-An answer holds once, for the session, or always, and what it covers is shown
-before it is given. Where nobody can be asked, asking is denying.
+An answer holds once, for the session, or always: then for this user in every
+repository, until it is withdrawn. What it covers is shown before it is given. Where
+nobody can be asked, asking is denying.
 """
 
 import asyncio
@@ -86,6 +87,8 @@ class Approvals:
         answer = await self.ask(asked, decision.covers)
         # What an answer cannot cover, it covers once.
         scope = answer.scope if decision.covers else "once"
+        if scope == "always" and self.keep is None:
+            scope = "session"  # nobody keeps it for longer
         event: Event = ApprovalGiven(call_id=call.id, allowed=answer.allowed, scope=scope, by=answer.by)
         await write(event)
         if not answer.allowed:
@@ -94,7 +97,7 @@ class Approvals:
         if scope != "once":
             self.policy = self.policy.granted(decision.covers)
         if scope == "always" and self.keep is not None:
-            self.keep(decision.covers)
+            await asyncio.to_thread(self.keep, decision.covers)
         return None
 
 

@@ -32,7 +32,7 @@ class Conversation:
     files: dict[str, str] = field(default_factory=dict)  # changed ones, and how
     waiting: dict[str, Call] = field(default_factory=dict)  # calls without a result, in order
     begun: set[str] = field(default_factory=set)  # those of them that had started
-    granted: list[Call] = field(default_factory=list)  # that people have allowed for more than once
+    granted: list[Call] = field(default_factory=list)  # that people have allowed for the session
     last: Call | str | None = None  # the call to finish that was made, or what was said in place of one
     input_tokens: int = 0  # of the last request, as its provider counts them
     summary: str = ""  # what stands for all that was said before, if that was made short
@@ -80,7 +80,8 @@ class Conversation:
                 self.begun.discard(event.call_id)  # it waits for a person, and has done nothing yet
             case events.ApprovalGiven():
                 self.begun.add(event.call_id)
-                if event.allowed and event.scope != "once" and event.call_id in self._calls:
+                # What is allowed always is kept elsewhere, and may have been withdrawn since.
+                if event.allowed and event.scope == "session" and event.call_id in self._calls:
                     self.granted.append(self._calls[event.call_id])
             case events.ToolReturned():
                 call = self.waiting.pop(event.call_id, None)

@@ -15,6 +15,7 @@ from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Ask, Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import changes, models, records, workspaces
+from hutch.app.approvals import kept_approvals
 from hutch.app.changes import AUTHOR, changes_of, repository_jail
 from hutch.app.desks import Desk, open_desk
 from hutch.domain import events
@@ -184,6 +185,9 @@ async def open_run(
         stack.push_async_callback(model.close)
         bench = make_bench(loaded, desk, session_id, log, model, persona=job.persona, limits=job.terms.limits)
         bench.terms = job.terms
+        kept = kept_approvals(loaded.paths)
+        bench.approvals.policy = bench.approvals.policy.granted(await asyncio.to_thread(kept.rules))
+        bench.approvals.keep = kept.keep
         bench.on_delta, bench.on_event = on_delta, on_event
         bench.approvals.ask, bench.context.ask = approve, ask
         if not entries:

@@ -23,6 +23,9 @@ COMMANDS = (
     Command(
         "Work", "resume", "hutch.cli.run:resume_command", "Go on with a run that was stopped.", "SESSION"
     ),
+    Command(
+        "Work", "approvals", "hutch.cli.approvals:app", "List and withdraw what you have allowed always."
+    ),
     Command("Work", "changes", "hutch.cli.changes:app", "Review and merge what runs have proposed."),
     Command("Work", "eval", "hutch.cli.eval:eval_command", "Run a set of tasks and grade what came of them."),
     Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),

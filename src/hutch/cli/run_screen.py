@@ -127,7 +127,7 @@ class Screen:
     async def approve(self, asked: events.ApprovalAsked, covers: runs.ApprovalRules) -> runs.Answer:
         covered = "; ".join(f"{rule.tool} {rule.pattern}".strip() for rule in covers)
         self._line(f"{self._bold('may it?')} {asked.tool}: {_visible(asked.summary)}  ({asked.rule})")
-        wider = f", [s]ession or [a]lways: {covered}" if covers else ""
+        wider = f", for this [s]ession, or [a]lways and in every repository: {covered}" if covers else ""
         answer = (await _read_line(f"[y]es, [n]o{wider} > ")).strip().lower()
         scope = {"s": "session", "a": "always"}.get(answer[:1], "once")
         return runs.Answer(answer[:1] in ("y", "s", "a"), scope, by="terminal")  # type: ignore[arg-type]

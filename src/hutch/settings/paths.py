@@ -59,6 +59,11 @@ class Paths:
         return self.keys / "signing.pem"
 
     @property
+    def approvals(self) -> Path:
+        """What the user has allowed always, in every repository."""
+        return self.config_file.with_name("approvals.json")
+
+    @property
     def vault(self) -> Path:
         return self.data / "vault.json"
 

@@ -1,0 +1,46 @@
+"""`hutch approvals`: what you have allowed always, and how to withdraw it."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from hutch import settings
+from hutch.app.approvals import kept_approvals, parse, told
+from hutch.domain.errors import BadRequest
+
+app = typer.Typer(
+    help="List and withdraw what you have allowed always.", no_args_is_help=True, add_completion=False
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List what agents may do without asking you, in every repository."""
+    rules = kept_approvals(settings.find_paths()).rules()
+    if as_json:
+        typer.echo(json.dumps([{"tool": rule.tool, "pattern": rule.pattern} for rule in rules]))
+        return
+    for rule in rules:
+        typer.echo(ascii(told(rule))[1:-1] if not told(rule).isprintable() else told(rule))
+    if not rules:
+        typer.echo("Nothing is allowed always. Answer a question of a run with 'a' for that.", err=True)
+
+
+@app.command()
+def rm(
+    rule: Annotated[
+        list[str] | None, typer.Argument(metavar="RULE", help="As the list has it: bash git push.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> None:
+    """Withdraw what was allowed: it is asked about again."""
+    if bool(rule) == everything:
+        raise BadRequest("Name a rule, or give --all. `hutch approvals list` shows those there are.")
+    kept = kept_approvals(settings.find_paths())
+    gone = kept.rules() if everything else (parse(" ".join(rule or ())),)
+    kept.withdraw(gone)
+    for each in gone:
+        typer.echo(f"'{told(each)}' is asked about again.", err=True)
