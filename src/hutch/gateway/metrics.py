@@ -42,7 +42,7 @@ FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
 SEEN = "hutch.route"  # in a scope: where the route is noted for those outside the router
 
 routes = APIRouter()
-disable_created_metrics()  # one more line for each that nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each that nobody reads
 
 
 class Metrics:

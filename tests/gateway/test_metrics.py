@@ -1,0 +1,138 @@
+"""Numbers: counted where facts are, read by who may, and never more of them than there are routes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from hutch.domain.events import ModelReplied, RunEnded, RunStarted, ToolReturned
+from hutch.domain.ids import SessionId
+from hutch.gateway.counts import MOST_NAMES, Counts
+from tests.gateway.api import V1, Api, eventually, serving
+
+pytestmark = pytest.mark.anyio
+SESSION = SessionId("ses_1")
+
+
+async def read(api: Api) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    answered = await api.get("/metrics")
+    assert answered.status_code == 200
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answered.text)
+        for sample in family.samples
+    }
+
+
+def value(found: dict[tuple[str, frozenset[tuple[str, str]]], float], name: str, **labels: str) -> float:
+    return found.get((name, frozenset(labels.items())), 0.0)
+
+
+async def test_requests_are_counted_by_route_and_not_by_path(api: Api) -> None:
+    for number in range(5):
+        await api.get(f"{V1}/sessions/ses_{number}")
+        await api.get(f"/made/up/{number}")
+    await api.request("BREW", "/healthz")
+    found = await read(api)
+    route = f"{V1}/sessions/{{session_id}}"
+    assert value(found, "hutch_http_requests_total", method="GET", route=route, status="404") == 5
+    assert value(found, "hutch_http_requests_total", method="GET", route="none", status="404") == 5
+    assert value(found, "hutch_http_request_seconds_count", method="GET", route=route) == 5
+    assert value(found, "hutch_http_requests_total", method="other", route="/healthz", status="405") == 1
+    routes = {dict(labels)["route"] for name, labels in found if name == "hutch_http_requests_total"}
+    assert not [each for each in routes if re.search(r"ses_\d|made|up/", each)]
+
+
+async def test_what_a_door_refuses_is_counted_too(api: Api) -> None:
+    await api.get("/healthz", headers={"Host": "evil.example"})
+    found = await read(api)
+    assert value(found, "hutch_http_requests_total", method="GET", route="none", status="421") == 1
+
+
+async def test_sessions_runs_jails_events_and_models_are_counted(tmp_path: Path) -> None:
+    async with serving(tmp_path, replies=[{"text": "Hello.", "times": 10}]) as api:
+        session_id = await api.ready_session(purpose="to be counted")
+        await api.give(session_id, type="prompt", text="Say hello")
+
+        async def ended() -> bool:
+            return any(event["type"] == "run.ended" for event in await api.events(session_id))
+
+        await eventually(ended)
+        await api.until(session_id, "idle")
+        found = await read(api)
+        assert value(found, "hutch_sessions", state="idle") == 1
+        assert value(found, "hutch_jails_open") == 1
+        assert value(found, "hutch_runs", state="ended") == 2
+        assert value(found, "hutch_runs_ended_total", outcome="done") == 1
+        events = await api.events(session_id)
+        counted = sum(count for (name, _), count in found.items() if name == "hutch_events_appended_total")
+        assert counted == len(events)
+        assert value(found, "hutch_model_reply_seconds_count", model="scripted") == 1
+        assert value(found, "process_open_fds") > 5
+        assert value(found, "process_resident_memory_bytes") > 10_000_000
+        assert value(found, "hutch_event_loop_lag_seconds_count") >= 1
+        assert "model.json" not in (await api.get("/metrics")).text
+
+
+async def test_others_than_this_machine_and_owners_may_not_read_them(api: Api) -> None:
+    stranger, member = await api.as_nobody(), await api.as_user("mem")
+    observer = await api.as_user("obs", "owner", scopes="read")
+    through_a_proxy = {"X-Forwarded-For": "203.0.113.9"}
+    assert (await stranger.get("/metrics")).status_code == 200
+    assert (await stranger.get("/metrics", headers=through_a_proxy)).status_code == 401
+    assert (await member.get("/metrics", headers=through_a_proxy)).status_code == 403
+    assert (await observer.get("/metrics", headers=through_a_proxy)).status_code == 200
+
+
+async def test_anybody_may_read_them_when_it_is_set_so(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"metrics_open": True}) as api:
+        stranger = await api.as_nobody()
+        answered = await stranger.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
+        assert answered.status_code == 200
+
+
+def test_tokens_and_cost_are_counted_by_model_and_tools_by_name() -> None:
+    registry = CollectorRegistry()
+    counts = Counts(registry)
+    counts(SESSION, [RunStarted(run_id="r", prompt="", persona="p", model="anthropic:claude")])
+    counts(
+        SESSION,
+        [
+            ModelReplied(run_id="r", turn=1, input_tokens=10, cached_tokens=4, output_tokens=3, cost_usd=0.5),
+            ToolReturned(run_id="r", call_id="c", tool="bash", ok=True, text="", duration_s=0.2),
+            RunEnded(run_id="r", outcome="done"),
+        ],
+    )
+
+    def sample(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, labels)
+
+    model = {"model": "anthropic:claude"}
+    assert [
+        sample("hutch_model_tokens_total", **model, kind=kind) for kind in ("input", "cached", "output")
+    ] == [
+        10,
+        4,
+        3,
+    ]
+    assert sample("hutch_model_cost_usd_total", **model) == 0.5
+    assert sample("hutch_tool_seconds_count", tool="bash", ok="true") == 1
+    assert sample("hutch_runs_ended_total", outcome="done") == 1
+    assert counts._model_of == {}
+
+
+def test_made_up_names_do_not_fill_the_memory() -> None:
+    registry = CollectorRegistry()
+    counts = Counts(registry)
+    for number in range(MOST_NAMES * 4):
+        counts(SESSION, [RunStarted(run_id=str(number), prompt="", persona="p", model=f"openai:{number}")])
+        counts(SESSION, [ModelReplied(run_id=str(number), turn=1, input_tokens=1)])
+    labels = {
+        sample.labels["model"]
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "hutch_model_tokens_total"
+    }
+    assert len(labels) == MOST_NAMES + 1 and "other" in labels
