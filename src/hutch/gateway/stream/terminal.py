@@ -23,6 +23,7 @@ from hutch.sessions.requests import ListTerminals
 from hutch.sessions.seam import Viewer
 
 INPUT_BYTES = 64 * 1024  # in one frame
+WINDOW_BYTES = 512 * 1024  # on their way to a client: with less, a far one would get little in a second
 WAITING_BYTES = 1 << 20  # typed, and not yet read by the program
 MOST_SIDE = 1000
 RESIZE_S = 0.1  # every one is an event in the log, and a window that is dragged sends sixty a second
@@ -74,7 +75,7 @@ class _Watching:
         self._stream, self._viewer, self._receive, self._writers = stream, viewer, receive, writers
         self._told = asyncio.Event()
         self._seat = Seat(stream.permit.who.user.name, stream.permit.writes, self._told.set)
-        self._sent = viewer.seq
+        self._sent = self._shown = self._granted = viewer.seq
         self._typed: deque[bytes] = deque()
         self._typed_bytes = 0
         self._typing = asyncio.Event()
@@ -102,7 +103,22 @@ class _Watching:
         async for seq, data in self._viewer:
             await put({"type": "websocket.send", "bytes": data})
             self._sent = seq + len(data)
+            self._grant()
         return ENDED
+
+    def _grant(self) -> None:
+        """Let the program go on as far as the client has shown what it printed, and a window beyond."""
+        until = min(self._sent, self._shown + WINDOW_BYTES)
+        if until > self._granted:
+            self._viewer.acknowledge(until - self._granted)
+            self._granted = until
+
+    def _acknowledge(self, count: int) -> None:
+        if count > self._sent - self._shown:
+            waiting = self._sent - self._shown
+            raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
+        self._shown += count
+        self._grant()
 
     async def _hear(self) -> Ending:
         """Never waits for the program: acknowledgements of what it prints must come through."""
@@ -138,7 +154,7 @@ class _Watching:
     async def _obey(self, said: dict[str, Any]) -> None:
         match said["type"]:
             case "ack":
-                self._viewer.acknowledge(number(said, "bytes", 0, MOST_ACK))
+                self._acknowledge(number(said, "bytes", 0, MOST_ACK))
             case "resize":
                 size = number(said, "columns", 1, MOST_SIDE), number(said, "rows", 1, MOST_SIDE)
                 self._writers.check(self._seat)
