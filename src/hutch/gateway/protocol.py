@@ -15,6 +15,7 @@ HEAD_BYTES = 64 * 1024
 class Protocol(Http):
     """A connection on which the next head of a request must be whole in time."""
 
+    head_s = HEAD_S
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
 
@@ -42,7 +43,7 @@ class Protocol(Http):
         return self.cycle is None or self.cycle.response_complete
 
     def _wait_for_head(self) -> None:
-        self._timer = self.loop.call_later(HEAD_S, self._give_up)
+        self._timer = self.loop.call_later(self.head_s, self._give_up)
 
     def _stop_waiting(self) -> None:
         self._head_bytes = 0

@@ -1,0 +1,192 @@
+"""A server ends in good order: who follows is told, work is put down, nothing is left behind."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from hutch.gateway.protocol import Protocol
+from tests.cli.upping import PATIENCE_S, Home, Up
+from tests.gateway.serving import eventually
+
+SLEEPS = [
+    {"calls": [{"tool": "bash", "args": {"command": "sleep 600.5"}}]},
+    {"text": "Done.", "times": 100},
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def model(home: Home, replies: list[dict[str, Any]]) -> str:
+    path = home.place / "model.json"
+    path.write_text(json.dumps({"replies": replies}))
+    return f"scripted:{path}"
+
+
+def ask(up: Up, method: str, path: str, **options: Any) -> Any:
+    with httpx.Client(base_url=up.url, headers=up.owner(), timeout=PATIENCE_S, trust_env=False) as client:
+        answered = client.request(method, f"/api/v1{path}", **options)
+    assert answered.status_code < 300, answered.text
+    return answered.json()
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes below one."""
+    parents: dict[int, int] = {}
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit():
+            try:
+                told = (directory / "stat").read_text().rpartition(") ")[2].split()
+            except OSError:
+                continue
+            if told[0] != "Z":
+                parents[int(directory.name)] = int(told[1])
+    found, more = set(), {pid}
+    while more:
+        more = {child for child, parent in parents.items() if parent in more} - found
+        found |= more
+    return found
+
+
+def still_there(pids: set[int]) -> set[int]:
+    there = set()
+    for pid in pids:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z":
+                there.add(pid)
+        except OSError:
+            continue
+    return there
+
+
+def working(up: Up, home: Home) -> str:
+    """The id of a session in whose jail a command sleeps."""
+    session = ask(up, "POST", "/sessions", json={"prompt": "Sleep", "model": model(home, SLEEPS)})
+    eventually(lambda: b"sleep 600.5" in b"".join(_commands(descendants(up.process.pid))))
+    return str(session["id"])
+
+
+def _commands(pids: set[int]) -> Iterator[bytes]:
+    for pid in pids:
+        try:
+            yield Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue
+
+
+def test_a_run_is_put_down_who_follows_is_told_and_no_jail_is_left(home: Home) -> None:
+    with home.up() as up:
+        session_id = working(up, home)
+        below = descendants(up.process.pid)
+        heard: list[str] = []
+        following = threading.Event()
+
+        def follow() -> None:
+            url = f"{up.url}/api/v1/sessions/{session_id}/events/stream"
+            with httpx.stream("GET", url, headers=headers, timeout=PATIENCE_S, trust_env=False) as stream:
+                for line in stream.iter_lines():
+                    if line.startswith("event: "):
+                        heard.append(line.removeprefix("event: "))
+                        following.set()
+
+        headers = up.owner()
+        follower = threading.Thread(target=follow)
+        follower.start()
+        assert following.wait(PATIENCE_S)
+        assert up.end() == 0
+        follower.join(PATIENCE_S)
+        assert heard[-1] == "closing"
+        eventually(lambda: not still_there(below))
+    shown = [json.loads(line) for line in home.hutch("logs", "--json").stdout.splitlines()]
+    assert [line["event"] for line in shown if line["level"] in ("error", "critical")] == []
+    with home.up() as up:
+        events = ask(up, "GET", f"/sessions/{session_id}/events?limit=1000")["items"]
+        types = [entry["event"]["type"] for entry in events]
+        assert "session.parked" in types and "run.ended" not in types[: types.index("session.parked")]
+
+        def goes_on() -> bool:
+            runs = ask(up, "GET", f"/sessions/{session_id}/runs")["items"]
+            return bool(runs[0]["state"] == "ended")
+
+        eventually(goes_on)
+        (run,) = ask(up, "GET", f"/sessions/{session_id}/runs")["items"]
+        assert run["outcome"] == "done"
+
+
+def test_a_second_signal_ends_it_at_once_and_no_jail_is_left(home: Home) -> None:
+    with home.up(HUTCH_SERVER__SHUTDOWN_S="3600") as up:
+        working(up, home)
+        below = descendants(up.process.pid)
+        os.kill(up.process.pid, signal.SIGSTOP)  # so that both are there when it looks
+        os.kill(up.process.pid, signal.SIGTERM)
+        os.kill(up.process.pid, signal.SIGINT)
+        os.kill(up.process.pid, signal.SIGCONT)
+        assert up.process.wait(timeout=PATIENCE_S) in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+        eventually(lambda: not still_there(below))
+        assert home.hutch("status").returncode == 3
+    with home.up() as up:
+        assert up.get("/readyz").status_code == 200
+
+
+def test_a_client_that_never_ends_its_request_does_not_hold_it_up(home: Home) -> None:
+    with home.up(HUTCH_SERVER__SHUTDOWN_S="2") as up:
+        host, port = up.url.removeprefix("http://").split(":")
+        with closing(socket.create_connection((host, int(port)))) as client:
+            client.sendall(
+                b"POST /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"
+            )
+            assert up.get("/healthz").status_code == 200
+            up.process.terminate()
+            assert up.process.wait(timeout=PATIENCE_S) in (0, 1)  # in order, or cut short
+
+
+class Hasty(Protocol):
+    head_s = 0.2
+
+
+async def _answered(sent: bytes) -> bytes:
+    """What a server of this protocol says to bytes that are no whole request, until it hangs up."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, http=Hasty, log_config=None, lifespan="off"))
+    serving = asyncio.ensure_future(server._serve(sockets=[listener]))
+    try:
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(sent)
+        async with asyncio.timeout(PATIENCE_S):
+            said = await reader.read(-1)
+        writer.close()
+        return said
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HT"])
+async def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(sent: bytes) -> None:
+    assert await _answered(sent) == b""
+
+
+@pytest.mark.anyio
+async def test_nor_is_the_next_one_on_the_same_connection() -> None:
+    whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    said = await _answered(whole + b"GET / HTTP/1.1\r\n")
+    assert said.startswith(b"HTTP/1.1 204") and said.count(b"HTTP/1.1") == 1
