@@ -85,16 +85,13 @@ def make_app(server: Server) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=life,
-        generate_unique_id_function=_operation_id,
     )
     app.state.server = server
     app.state.guard = guard
     app.state.answered = Answered(server.rows)
     app.state.streams = Streams()
     app.state.metrics = measured
-    for module in REST:
-        app.include_router(module.routes)
-    app.router.routes.extend(stream_routes())
+    add_routes(app)
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
     app.add_middleware(metrics.Routed)
@@ -102,6 +99,13 @@ def make_app(server: Server) -> FastAPI:
     app.add_middleware(Traced)
     app.add_middleware(metrics.Measured, metrics=measured)  # the last one added is the outermost
     return app
+
+
+def add_routes(app: FastAPI) -> None:
+    """Everything that can be asked."""
+    for module in REST:
+        app.include_router(module.routes, generate_unique_id_function=_operation_id)
+    app.router.routes.extend(stream_routes())
 
 
 def _operation_id(route: APIRoute) -> str:

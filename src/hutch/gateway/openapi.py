@@ -1,11 +1,15 @@
 """The OpenAPI document: what clients are generated from."""
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
+import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
 from hutch import __version__
+from hutch.domain.events import json_schema
 from hutch.gateway.answers import to_json
 from hutch.gateway.problem import Problem
 
@@ -16,6 +20,8 @@ Sessions of coding agents in jails. Give inputs to a session, follow its events;
 Errors are `application/problem+json` with a stable `code`. Lists are told in pages: ask again with `next`.
 A POST with an `Idempotency-Key` is done once, however often it is sent.
 """
+SCHEMAS = "#/components/schemas/"
+_OUT = re.compile(r"^(?!LogOut$)(Page_)?(\w+?)Out_?$")
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -28,11 +34,15 @@ def describe(app: FastAPI) -> dict[str, Any]:
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas |= {**problem.pop("$defs", {}), "Problem": problem}
+    problem = Problem.model_json_schema(ref_template=f"{SCHEMAS}{{model}}")
+    schemas |= {**problem.pop("$defs", {}), "Problem": problem, "Event": _event_union()}
+    schemas["EntryOut"]["properties"]["event"]["anyOf"][0] = {"$ref": f"{SCHEMAS}Event"}
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    document["components"]["schemas"] = dict(sorted(schemas.items()))
+    document = _renamed(document, _plain_names(schemas))
+    document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
+    for operation in _operations(document):
+        _tidy(operation)
     return document
 
 
@@ -41,3 +51,48 @@ async def serve(request: Request) -> Response:
     if not request.app.openapi_schema:
         request.app.openapi_schema = describe(request.app)
     return Response(to_json(request.app.openapi_schema), media_type="application/json")
+
+
+def _event_union() -> dict[str, Any]:
+    """Every event by its type; the schemas that it points to are there for the pages of events."""
+    union = json_schema()
+    text = orjson.dumps({name: union[name] for name in ("oneOf", "discriminator")})
+    return dict(orjson.loads(text.replace(b"#/$defs/", SCHEMAS.encode())))
+
+
+def _plain_names(schemas: dict[str, Any]) -> dict[str, str]:
+    """`SessionOut` is called Session, and `Page_SessionOut_` SessionPage, unless that is taken."""
+    names: dict[str, str] = {}
+    for name in schemas:
+        if found := _OUT.fullmatch(name):
+            plain = f"{found[2]}Page" if found[1] else found[2]
+            if plain not in schemas and plain not in names.values():
+                names[name] = plain
+    return names
+
+
+def _renamed(document: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    schemas = document["components"]["schemas"]
+    document["components"]["schemas"] = {names.get(name, name): value for name, value in schemas.items()}
+    for name, plain in names.items():
+        schemas[name]["title"] = plain
+    text = orjson.dumps(document).decode()
+    pattern = re.compile(rf'"{re.escape(SCHEMAS)}(\w+)"')
+    return dict(orjson.loads(pattern.sub(lambda m: f'"{SCHEMAS}{names.get(m[1], m[1])}"', text)))
+
+
+def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in document["paths"].values():
+        yield from (operation for operation in path.values() if isinstance(operation, dict))
+
+
+def _tidy(operation: dict[str, Any]) -> None:
+    """What only repeats a name is left out; what was done is said in a word."""
+    first, _, _ = operation.get("description", "").partition("\n")
+    if first:
+        operation["summary"] = first.rstrip(".")
+    for status, answer in operation["responses"].items():
+        if answer.get("description") == "Successful Response":
+            answer["description"] = {"201": "It was made.", "202": "It is kept.", "204": "It is done."}.get(
+                status, "What was asked for."
+            )
