@@ -14,7 +14,7 @@ from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
 from hutch.jail.seam import Jail
 from hutch.workspace import search
-from hutch.workspace.search import Found, Grep, Line, Paths, glob, glob_pattern, grep
+from hutch.workspace.search import Found, Grep, Line, Paths, glob, grep
 
 pytestmark = pytest.mark.anyio
 
@@ -157,32 +157,3 @@ async def test_patterns_of_the_settings_hide_files(jail: Jail, tree: Path) -> No
     found = await glob(jail, "*.md", modified_ns=modified_ns(tree), ignore=["README.md", "!src"])
     assert found.paths == []
     assert (await grep(jail, Grep(pattern="# main"), ignore=["*.md"])).total == 0
-
-
-@pytest.mark.parametrize(
-    ("pattern", "fits", "fits_not"),
-    [
-        ("*.py", ["a.py", "x/y/a.py"], ["a.pyc", "a.py/b"]),
-        ("src/*.py", ["src/a.py"], ["src/x/a.py", "a.py", "x/src/a.py"]),
-        ("src/**/*.py", ["src/a.py", "src/x/y/a.py"], ["a.py"]),
-        ("**/test_*.{py,ts}", ["test_a.py", "x/test_b.ts"], ["x/test_c.js"]),
-        ("{src,lib}/**", ["src/a", "lib/x/y"], ["bin/a"]),
-        ("a?c", ["abc"], ["a/c", "ac"]),
-        ("[!a]b", ["cb"], ["ab", "/b"]),
-        ("[a-c]x", ["bx"], ["dx"]),
-        ("./src/a", ["src/a"], []),
-        (r"a\*b", ["a*b"], ["axb"]),
-        ("a+b(c).txt", ["a+b(c).txt"], ["aab(c).txt"]),
-    ],
-)
-def test_what_a_glob_means(pattern: str, fits: list[str], fits_not: list[str]) -> None:
-    compiled = glob_pattern(pattern)
-    assert [path for path in fits if not compiled.fullmatch(path)] == []
-    assert [path for path in fits_not if compiled.fullmatch(path)] == []
-
-
-def test_a_glob_that_makes_no_sense_is_told() -> None:
-    with pytest.raises(BadRequest, match="not closed"):
-        glob_pattern("{a,b")
-    with pytest.raises(BadRequest, match="makes no sense"):
-        glob_pattern("[z-a]")

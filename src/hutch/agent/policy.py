@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from hutch.agent.command_words import Parsed, Words, parse
 from hutch.domain.errors import BadRequest
-from hutch.workspace.search import glob_pattern
+from hutch.workspace.globs import glob_pattern
 
 Action = Literal["allow", "ask", "deny"]  # from the loosest to the strictest
 SHELL_TOOL = "bash"

@@ -9,11 +9,11 @@ count the rest, so that a cut answer still tells how much there is.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unavailable
 from hutch.jail.seam import Finished, Jail, StreamName
+from hutch.workspace.globs import glob_pattern
 
 GrepOutput = Literal["content", "files", "count"]
 
@@ -144,56 +144,6 @@ async def glob(
     found = [name for name in listed if fits.fullmatch(name, skip)]
     found.sort(key=lambda name: (-modified_ns(name), name))
     return Paths(found[:limit], len(found), len(found) > limit or printed.cut)
-
-
-@cache
-def glob_pattern(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression: `*`, `?`, `[…]`, `{a,b}`; `**` is any number of directories.
-
-    A pattern without a slash fits in every directory, as people mean it.
-    """
-    if "/" not in pattern.rstrip("/"):
-        pattern = f"**/{pattern}"
-    out, depth, at = "", 0, 0
-    pattern = pattern.lstrip("/").removeprefix("./")
-    while at < len(pattern):
-        letter = pattern[at]
-        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] in "/{,"):
-            out += "(?:[^/]+/)*"
-            at += 3
-            continue
-        if pattern.startswith("**", at):
-            out += ".*"
-            at += 2
-            continue
-        if letter == "[" and (end := pattern.find("]", at + 2)) > 0:
-            body = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            out += f"(?!/)[{'^' + body[1:] if body[0] in '!^' else body}]"
-            at = end + 1
-            continue
-        match letter:
-            case "*":
-                out += "[^/]*"
-            case "?":
-                out += "[^/]"
-            case "{":
-                out, depth = f"{out}(?:", depth + 1
-            case "}" if depth:
-                out, depth = f"{out})", depth - 1
-            case "," if depth:
-                out += "|"
-            case "\\" if at + 1 < len(pattern):
-                at += 1
-                out += re.escape(pattern[at])
-            case _:
-                out += re.escape(letter)
-        at += 1
-    if depth:
-        raise BadRequest(f"The glob '{pattern}' has a brace that is not closed. Write '{{a,b}}', or '\\{{'.")
-    try:
-        return re.compile(out, re.DOTALL)
-    except re.error as error:
-        raise BadRequest(f"The glob '{pattern}' makes no sense: {error}.") from None
 
 
 class _Printed:
