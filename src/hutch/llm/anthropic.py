@@ -8,7 +8,7 @@ import anthropic
 
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
-from hutch.llm.fields import as_json, count, map_fields
+from hutch.llm.fields import as_json, count, fields
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
@@ -151,7 +151,8 @@ async def _pieces(reply: "anthropic.AsyncStream[object]", ids: CallIds) -> Async
     thoughts: dict[int, dict[str, Any]] = {}
     order, meter = Order(), Meter()
     usage, reason, ended = Usage(), None, False
-    async for event in map_fields(reply):
+    async for piece in reply:
+        event = fields(piece)
         match event.type:
             case "message_start":
                 usage = _usage(event.message.usage, usage)

@@ -6,7 +6,6 @@ by piece before they write it; it is plain JSON already.
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
 import orjson
@@ -52,9 +51,3 @@ def as_json(body: dict[str, Any]) -> bytes:
 def count(value: Any) -> int | None:
     """A number of tokens, if it is one."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
-
-
-async def map_fields(stream: AsyncIterable[object]) -> AsyncGenerator[Any]:
-    """The pieces of a reply, read by name."""
-    async for piece in stream:
-        yield fields(piece)

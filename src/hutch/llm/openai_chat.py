@@ -8,7 +8,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, as_json, count, map_fields
+from hutch.llm.fields import Fields, as_json, count, fields
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
@@ -191,7 +191,8 @@ async def _pieces(reply: "openai.AsyncStream[object]", ids: CallIds) -> AsyncGen
     calls = _Calls(ids)
     reason: str | None = None
     refused = False
-    async for chunk in map_fields(reply):
+    async for piece in reply:
+        chunk = fields(piece)
         if chunk.usage:
             yield _usage(chunk.usage)
         for choice in (chunk.choices or ())[:1]:

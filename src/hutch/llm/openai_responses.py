@@ -11,7 +11,7 @@ import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, as_json, count, map_fields
+from hutch.llm.fields import Fields, as_json, count, fields
 from hutch.llm.openai_chat import openai_client
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
@@ -124,7 +124,8 @@ async def _pieces(
     begun: set[int] = set()  # the calls of which arguments have come
     phase: dict[str, str] = {}  # of the message that is being said
     order, refused = Order(), False
-    async for event in map_fields(reply):
+    async for piece in reply:
+        event = fields(piece)
         match event.type:
             case "response.output_item.added" if event.item.type == "function_call":
                 id_ = calls[event.output_index] = ids.take(event.item.call_id)
