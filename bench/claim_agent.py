@@ -34,7 +34,7 @@ TURNS = 60
 LONG_TURNS = 200
 SOME = 20  # turns at the beginning and at the end of a long run
 NEIGHBOURS = 7
-OUTPUT = "head -c 1500 /dev/zero | tr '\\0' x"  # of each command in a long run
+OUTPUT = "printf %1500s x"  # of each command in a long run
 LETTERS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
 MARK = re.compile(
     rb',"cache_control":\{"type":"ephemeral"\}'
@@ -221,7 +221,7 @@ def measure() -> Iterator[Row]:
     for dialect in (ANTHROPIC, CHAT, RESPONSES):
         share, tokens = asyncio.run(stable(dialect, 50))
         yield Row(f"{dialect}: requests that begin with the one before", share, None, "%", 100, at_least=True)
-        yield Row(f"{dialect}: system prompt and tools, tokens", tokens, None, "", 3000)
+        yield Row(f"{dialect}: system prompt and tools", tokens, None, "tokens", 3000)
     with a_place() as place:
         took, events = asyncio.run(resumed(place, 100))
     yield Row(f"resumed in process, {events} events: to the next request", took, None, "ms", 1000)
