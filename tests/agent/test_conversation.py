@@ -1,6 +1,7 @@
 """What the model sees is made from the log: the same now as after a crash, and never said otherwise."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,29 @@ async def test_without_a_summary_the_last_words_stand_for_it(tmp_path: Path, ans
     assert worked.ended.outcome == "done"
     summary = model.seen[-1].messages[0]
     assert isinstance(summary, FromUser) and "I decide for plan B.\nthought 1" in summary.text
+
+
+@pytest.mark.anyio
+async def test_a_script_goes_on_after_its_conversation_was_made_short(
+    tmp_path: Path,
+) -> None:
+    said = [
+        {"text": f"Turn {turn}.", "calls": [call("bash", command=f"seq {turn} 2000")]} for turn in range(4)
+    ]
+    done = {"when": {"tool": "bash", "contains": "2000"}, "text": "Done."}
+    wishes = Wishes({"f": b"0\n"}, json.dumps({"context_tokens": 9000, "replies": [*said, done]}))
+    async with open_bench(tmp_path, wishes) as bench:
+        session_id = bench.session_id
+        worked = await begin(bench, "run_1", "The task itself.")
+        log = await entries(bench.log, session_id)
+    short = [each.seq for each in log if isinstance(each.event, events.ContextCompacted)]
+    assert short
+    replies = [each.event.text for each in log if isinstance(each.event, events.ModelReplied)]
+    assert replies == ["Turn 0.", "Turn 1.", "Turn 2.", "Turn 3.", "Done."]
+    assert worked.summary == "Done."
+    async with open_bench(tmp_path, wishes, session_id) as bench:
+        again = await go_on(bench, "run_1", [each for each in log if each.seq <= short[0]])
+    assert (again.summary, again.ended.turns) == ("Done.", 5)
 
 
 @pytest.mark.anyio

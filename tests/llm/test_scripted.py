@@ -6,7 +6,8 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.llm.retry import PatientModel
-from hutch.llm.seam import Call, FromTool, Text
+from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Request, Text
+from tests.llm import dialects
 from tests.llm.dialects import said
 from tests.llm.scripts import pieces, reply, scripted
 
@@ -55,6 +56,16 @@ async def test_a_condition_looks_at_the_last_tool_result() -> None:
     assert (await reply(scripted(text), FromTool("1", "run_tests", "3 passed"))).text == "done"
     with pytest.raises(BadRequest, match="none of the 2 left fits"):
         await reply(scripted(text), FromTool("1", "bash", "1 failed"))
+
+
+async def test_a_summary_uses_up_no_reply_and_what_it_stands_for_still_counts() -> None:
+    model = scripted("[{text: one}, {when: {contains: good}, text: two}, {text: three}]")
+    first = await reply(model)
+    with pytest.raises(BadRequest, match="writes no summaries"):
+        await dialects.reply(model, Request("", (FromUser("go"), said(first)), summary=True))
+    forgotten = (FromModel("", (), first.opaque), FromTool("1", "bash", "good"))
+    short = Request("", (FromUser("in short"),), forgotten=forgotten)
+    assert (await dialects.reply(model, short)).text == "two"
 
 
 async def test_a_cancelled_reply_stops() -> None:

@@ -69,7 +69,8 @@ async def summarised(
     files: Mapping[str, str],
 ) -> Summary:
     """The summary of a conversation. The tools are told as always, so that what is cached is of use."""
-    request = Request(system, (*conversation.messages, FromUser(WANTED)), tools, most_tokens=SUMMARY_TOKENS)
+    messages = (*conversation.messages, FromUser(WANTED))
+    request = Request(system, messages, tools, most_tokens=SUMMARY_TOKENS, summary=True)
     text, usage = await _asked(model, request)
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
     if len(listed) > MOST_FILES:

@@ -5,7 +5,7 @@ crash; messages come out. What has been said is never said otherwise, so the
 beginning of each request is the end of the one before, to the byte.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hutch.domain import events
@@ -36,6 +36,7 @@ class Conversation:
     last: Call | str | None = None  # the call to finish that was made, or what was said in place of one
     input_tokens: int = 0  # of the last request, as its provider counts them
     summary: str = ""  # what stands for all that was said before, if that was made short
+    forgotten: tuple[Message, ...] = ()  # of that: that there was a reply, and the last result
     seq: int = 0  # of the last event that is in here
     _calls: dict[str, Call] = field(default_factory=dict)  # of the last reply
 
@@ -93,6 +94,7 @@ class Conversation:
                 if event.moved_from:
                     self.files[event.moved_from] = "moved away"
             case events.ContextCompacted():
+                self.forgotten = _shadows((*self.forgotten, *self.messages))
                 self.messages = [FromUser(event.summary)]
                 self.summary, self.input_tokens = event.summary, 0
 
@@ -107,3 +109,10 @@ class Conversation:
         self.waiting, self.begun = dict(self._calls), set()
         self.last = event.text if not calls and event.finish not in UNFINISHED else None
         self.input_tokens = event.input_tokens
+
+
+def _shadows(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What is left of messages that a summary stands for: no words, but whose turn it was."""
+    replies = [FromModel("", (), message.opaque) for message in messages if isinstance(message, FromModel)]
+    results = [message for message in messages if isinstance(message, FromTool)]
+    return (*replies, *results[-1:])

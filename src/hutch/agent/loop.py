@@ -141,7 +141,8 @@ class Run:
 
     async def _ask_once(self) -> Reply:
         began = time.monotonic()
-        request = Request(self.system, tuple(self.conversation.messages), self.toolbox.specs)
+        past = self.conversation
+        request = Request(self.system, tuple(past.messages), self.toolbox.specs, forgotten=past.forgotten)
         reply = await ask(self.model, request, self.redactor, self.on_delta)
         event = replied(self.run_id, self.spent.turns + 1, self.model, reply, began)
         self.spent.add(reply.usage, event.cost_usd)

@@ -28,13 +28,14 @@ class RecordingModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         if self._replies is None:
-            goes_on = any(isinstance(message, FromModel) for message in request.messages)
+            before = (*request.forgotten, *request.messages)
+            goes_on = any(isinstance(message, FromModel) for message in before)
             self._replies = await asyncio.to_thread(self._recorded) if goes_on else []
         gathering = Gathering()
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
                 gathering.add(piece)
-                if isinstance(piece, Finish):
+                if isinstance(piece, Finish) and not request.summary:
                     self._replies.append(as_scripted(gathering.reply()))
                     await asyncio.to_thread(self._write, list(self._replies))
                 yield piece

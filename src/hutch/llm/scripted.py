@@ -2,7 +2,8 @@
 
 It is as real to the rest of Hutch as any provider: it streams, takes its time,
 breaks off and is asked again. Which replies are used up is told by the
-conversation itself, so that it goes on where it was after a crash.
+conversation itself, also by what was made short of it, so that it goes on where
+it was after a crash. It writes no summaries: these would use up its turns.
 """
 
 import asyncio
@@ -48,6 +49,8 @@ class ScriptedModel:
         return cls(f"scripted:{path}", load_cassette(path))
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        if request.summary:
+            raise BadRequest(f"{self.name} writes no summaries.")
         number = self._choose(request)
         reply = self._replies[number]
         if reply.delay_s:
@@ -82,9 +85,10 @@ class ScriptedModel:
 
     def _choose(self, request: Request) -> int:
         """The first reply that is not used up and whose condition holds."""
-        said = [message for message in request.messages if isinstance(message, FromModel)]
+        messages = (*request.forgotten, *request.messages)
+        said = [message for message in messages if isinstance(message, FromModel)]
         used = Counter(message.opaque.get("scripted", {}).get("reply") for message in said)
-        last = next((found for found in reversed(request.messages) if isinstance(found, FromTool)), None)
+        last = next((found for found in reversed(messages) if isinstance(found, FromTool)), None)
         for number, reply in enumerate(self._replies):
             spent = self._faults_played[number] if reply.fault else used[number]
             if spent < reply.times and (reply.when is None or _holds(reply.when, last)):

@@ -65,6 +65,8 @@ class Request:
     tools: tuple[ToolSpec, ...] = ()
     most_tokens: int = 16_384  # of the reply
     temperature: float | None = None
+    forgotten: tuple[Message, ...] = ()  # what a summary stands for, for a model that must know its place
+    summary: bool = False  # a summary is wanted, and no turn
 
 
 @dataclass(frozen=True, slots=True)
