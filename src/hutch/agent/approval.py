@@ -81,7 +81,11 @@ class Approvals:
                 f"Find another way, or finish and say what is left to do."
             )
         asked = ApprovalAsked(
-            call_id=call.id, tool=call.tool, summary=summary(call.tool, given), rule=decision.rule
+            call_id=call.id,
+            tool=call.tool,
+            summary=summary(call.tool, given),
+            rule=decision.rule,
+            covers=tuple(f"{rule.tool} {rule.pattern}".strip() for rule in decision.covers),
         )
         await write(asked)
         answer = await self.ask(asked, decision.covers)

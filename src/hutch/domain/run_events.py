@@ -95,6 +95,7 @@ class ApprovalAsked(Event):
     tool: str
     summary: str
     rule: str
+    covers: tuple[str, ...] = ()
 
 
 class ApprovalGiven(Event):
