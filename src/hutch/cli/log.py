@@ -14,7 +14,7 @@ import orjson
 import typer
 
 from hutch import app, settings
-from hutch.cli.sessions import NONE_YET, find_session, open_sessions
+from hutch.cli.own_log import NONE_YET, find_session, open_sessions
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
 

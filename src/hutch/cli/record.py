@@ -11,7 +11,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app import records
-from hutch.cli.sessions import find_session, open_sessions
+from hutch.cli.own_log import find_session, open_sessions
 from hutch.domain.errors import BadRequest, Conflict
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]

@@ -6,13 +6,22 @@ the settings themselves waits for pydantic too.
 
 from typing import TYPE_CHECKING, Any
 
-from hutch.settings.paths import Paths, find_paths
+from hutch.settings.paths import Paths, find_paths, named_server
 
 if TYPE_CHECKING:
     from hutch.settings.layers import Loaded, load, terminal_type, user_environment
     from hutch.settings.model import Settings
 
-__all__ = ["Loaded", "Paths", "Settings", "find_paths", "load", "terminal_type", "user_environment"]
+__all__ = [
+    "Loaded",
+    "Paths",
+    "Settings",
+    "find_paths",
+    "load",
+    "named_server",
+    "terminal_type",
+    "user_environment",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,8 @@ from hutch.settings.repository import May
 
 MOST_REFUSALS = 20
 FLAG, DEFAULT = "the command line", "default"
+# Not settings: where things are, and the server that commands speak with.
+ALSO_KNOWN = frozenset({"HUTCH_HOME", "HUTCH_SERVER", "HUTCH_TOKEN"})
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _SECRETIVE = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
@@ -134,7 +136,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, Given]:
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    known = {variable(name) for name in FIELDS} | {"HUTCH_HOME"}
+    known = {variable(name) for name in FIELDS} | ALSO_KNOWN
     strange = [
         name
         for name, value in environ.items()

@@ -89,10 +89,21 @@ class Paths:
     def server_log(self) -> Path:
         return self.state / "server.log"
 
+    @property
+    def login_file(self) -> Path:
+        """The server that this user's commands speak with, when it is another than this machine's own."""
+        return self.config_file.parent / "login.json"
+
 
 def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
     """Where things are kept, without a look at any settings: it also works when these are wrong."""
     return Paths.of(os.environ if environ is None else environ)
+
+
+def named_server(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """The server that commands are to speak with, and the token for it: `HUTCH_SERVER`, `HUTCH_TOKEN`."""
+    environ = os.environ if environ is None else environ
+    return environ.get("HUTCH_SERVER", "").strip(), environ.get("HUTCH_TOKEN", "").strip()
 
 
 def _named_home(environ: Mapping[str, str]) -> Path:

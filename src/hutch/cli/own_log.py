@@ -1,4 +1,4 @@
-"""What the commands on sessions share: the log they open, and which session a person means."""
+"""What the commands on this machine's own records share: the log they open, and which session is meant."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,0 +1,102 @@
+"""Which server commands speak with, and by what they come in.
+
+The one that the environment names, else the one that `hutch login` was given, else the
+one that runs on this machine, which is found by itself.
+"""
+
+import json
+import ssl
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from hutch.app.running import find_server, local_token, write_private
+from hutch.domain.errors import BadRequest, Unavailable
+from hutch.settings import Paths, find_paths, named_server
+
+NONE_HERE = "No server runs here. Start one with `hutch up`, or name one with `hutch login URL`."
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is, and the token that it knows us by."""
+
+    url: str
+    token: str
+    kind: Literal["environment", "login", "local"]
+    certificate: str = ""  # of this machine's own server; whatever name it is for
+    user: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are this machine's."""
+        return self.kind == "local" or urlsplit(self.url).hostname in LOOPBACK
+
+    def trusted(self) -> ssl.SSLContext | bool:
+        """Whose certificates are believed."""
+        if not self.certificate:
+            return True
+        # It is the process that we know; that its certificate is for another name does not matter.
+        context = ssl.create_default_context(cafile=self.certificate)
+        context.check_hostname = False
+        return context
+
+
+def find_address(paths: Paths | None = None) -> Address:
+    """The server to speak with; refused when there is none."""
+    paths = paths or find_paths()
+    url, token = named_server()
+    stored = stored_login(paths)
+    if url:
+        url = parse_url(url)
+        if not token and stored and stored.url == url:
+            token = stored.token
+        return Address(url, token, "environment")
+    if stored:
+        return stored
+    running = find_server(paths)
+    if running is None:
+        raise Unavailable(NONE_HERE)
+    return Address(running.url, token or local_token(paths) or "", "local", running.certificate)
+
+
+def stored_login(paths: Paths) -> Address | None:
+    """What `hutch login` kept, if anything."""
+    try:
+        kept = json.loads(paths.login_file.read_bytes())
+        return Address(kept["url"], kept["token"], "login", user=kept.get("user", ""))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise BadRequest(
+            f"What `hutch login` kept in {paths.login_file} cannot be read. Log in again, or remove it."
+        ) from None
+
+
+def store_login(paths: Paths, address: Address) -> None:
+    """Keep it, in a file that its owner alone can read."""
+    kept = {"url": address.url, "token": address.token, "user": address.user}
+    write_private(paths.login_file, json.dumps(kept) + "\n")
+
+
+def parse_url(text: str) -> str:
+    """The address of a server, as somebody writes it."""
+    given = text if "://" in text else f"https://{text}"
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError:
+        raise _no_url(text) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise _no_url(text)
+    if parts.username or parts.password:
+        raise BadRequest("Leave name and password out of the address: `hutch login` asks for them.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+
+
+def _no_url(text: str) -> BadRequest:
+    return BadRequest(
+        f"{text[:80]!r} is not the address of a server. One looks like https://hutch.example.com."
+    )
