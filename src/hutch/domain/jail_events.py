@@ -45,6 +45,7 @@ class ShellPrinted(Event):
     stream: Literal["stdout", "stderr"]
     text: str
     skipped_bytes: int = 0
+    background_id: str | None = None
 
 
 class TerminalOpened(Event):

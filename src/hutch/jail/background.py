@@ -70,7 +70,7 @@ class BackgroundCommand:
         )
         self._start = self._read = 0
         self._ended = asyncio.Event()
-        job.on_output = self._take
+        self._also, job.on_output = job.on_output, self._hear
 
     @property
     def running(self) -> bool:
@@ -156,6 +156,11 @@ class BackgroundCommand:
             self._result = replace(self._result, stdout_bytes=stdout, stderr_bytes=stderr, truncated=cut)
             self._most = KEPT_BYTES
             self._take("stdout", b"")
+
+    def _hear(self, name: StreamName, data: bytes) -> None:
+        self._take(name, data)
+        if self._also is not None:
+            self._also(name, data)
 
     def _take(self, name: StreamName, data: bytes) -> None:
         self._kept += data

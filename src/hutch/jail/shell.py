@@ -73,8 +73,8 @@ class Shell:
         on_output: OnOutput | None = None,
     ) -> Result:
         """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it goes on in the
-        background, from then on without a timeout unless one was given. `stdin` is empty if not given; a
-        PIPE is written to through the background."""
+        background, from then on without a timeout unless one was given; `on_output` goes on hearing it.
+        `stdin` is empty if not given; a PIPE is written to through the background."""
         check_command(command, env)
         check_stdin(stdin)
         timeout_s = self._timeout(timeout_s, yield_s)

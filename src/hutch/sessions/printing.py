@@ -59,6 +59,7 @@ class Printing:
         source = self._sources.get(key)
         if source is None:
             source = self._sources[key] = Source(make, CleanStream(self._redactor))
+        source.make = make
         if len(data) > self._room_now():
             source.skipped += len(data)
         else:

@@ -136,24 +136,37 @@ class Serving:
 
     async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
         shell = self._desk.shells.shell(wanted.shell)
+        source = object()  # what this command prints is not mixed with what others do
+        background: str | None = None
 
         def on_output(stream: StreamName, data: bytes) -> None:
-            self.printed(wanted.shell, stream, data)
+            self.printed(wanted.shell, stream, data, source=source, background_id=background)
 
         result = await shell.run(
             wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=on_output
         )
+        background = result.id
         for stream in ("stdout", "stderr"):
-            self._printing.end((wanted.shell, stream))
+            self._printing.end((source, stream))
         return self._result(result)
 
-    def printed(self, shell: str, stream: StreamName, data: bytes) -> None:
+    def printed(
+        self,
+        shell: str,
+        stream: StreamName,
+        data: bytes,
+        *,
+        source: object = None,
+        background_id: str | None = None,
+    ) -> None:
         """A command has printed something."""
 
         def make(text: str, skipped: int) -> Event:
-            return ShellPrinted(shell=shell, stream=stream, text=text, skipped_bytes=skipped)
+            return ShellPrinted(
+                shell=shell, stream=stream, text=text, skipped_bytes=skipped, background_id=background_id
+            )
 
-        self._printing.add((shell, stream), data, make)
+        self._printing.add((source or shell, stream), data, make)
 
     def _result(self, result: Result) -> requests.CommandResult:
         clean = self._redactor.clean

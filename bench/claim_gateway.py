@@ -1,0 +1,219 @@
+"""A server under load: 200 sessions, 50 of them busy, 400 followers, and somebody who reads.
+
+The server is a process of its own, started as its users start it. Busy sessions print
+the time inside their jails; a follower's delay is what the clock says when the line has
+come over SSE. Every follower checks that numbers follow each other without gap or
+repetition, and that the hash of an event is the same for all.
+
+`HUTCH_BENCH_DELIVERIES=1000000` goes on until a million events were delivered.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from bench.row import Row, percentile
+
+SESSIONS, BUSY, FOLLOWERS = 200, 50, 400
+LOAD_S = 20.0
+DELIVERIES = int(os.environ.get("HUTCH_BENCH_DELIVERIES", "0"))
+READS_APART_S = 0.02
+PRINT = "bash -c 'exec 9<> <(:); while :; do echo $EPOCHREALTIME; read -t 0.1 -u 9; done'"
+HUTCH = Path(sys.executable).with_name("hutch")
+
+
+@dataclass
+class Heard:
+    """What followers heard."""
+
+    delays_ms: list[float] = field(default_factory=list)
+    deliveries: int = 0
+    wrong: list[str] = field(default_factory=list)
+    hashes: dict[tuple[str, int], str] = field(default_factory=dict)
+    measuring: bool = False
+
+
+def measure() -> Iterator[Row]:
+    home = Path(tempfile.mkdtemp(prefix="hutch-bench-"))
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HUTCH_HOME": str(home),
+        "HUTCH_SERVER__PORT": "18585",
+        "HUTCH_SERVER__REQUESTS_PER_MINUTE": "1000000",
+        "HUTCH_SESSIONS__OPEN": "1000",
+        "HUTCH_SESSIONS__RUNS": "8",
+        "HUTCH_SESSIONS__RUNS_PER_USER": "8",
+    }
+    began = time.perf_counter()
+    subprocess.run([HUTCH, "up", "--detach"], env=environment, check=True, stdout=subprocess.DEVNULL)
+    ready_s = time.perf_counter() - began
+    try:
+        token = _json(environment, "tokens", "create", "--json")["token"]
+        yield Row("server ready after its start", ready_s, None, "s", 1.5)
+        yield from asyncio.run(_load(token, environment))
+    finally:
+        subprocess.run([HUTCH, "down"], env=environment, check=False, stdout=subprocess.DEVNULL)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+async def _load(token: str, environment: dict[str, str]) -> list[Row]:
+    headers = {"Authorization": f"Bearer {token}"}
+    limits = httpx.Limits(max_connections=80)
+    async with httpx.AsyncClient(
+        base_url="http://127.0.0.1:18585", headers=headers, limits=limits, timeout=120
+    ) as api:
+        pid = _json(environment, "status", "--json")["pid"]
+        empty_kib = _tree_pss_kib(pid)
+        ids = await _sessions(api)
+        idle_mib = (_tree_pss_kib(pid) - empty_kib) / 1024 / SESSIONS
+        heard = Heard()
+        following = [
+            asyncio.ensure_future(_follow(token, ids[number % SESSIONS], heard))
+            for number in range(FOLLOWERS)
+        ]
+        await asyncio.gather(*(_begin(api, id) for id in ids[:BUSY]))
+        await asyncio.sleep(3)
+        heard.measuring = True
+        reads_ms = await _read(api, ids, heard)
+        heard.measuring = False
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+    await _check(token, heard)
+    print(
+        f"  {heard.deliveries:,} deliveries, {len(heard.delays_ms):,} of them timed, {len(reads_ms):,} reads"
+    )
+    lost = len(heard.wrong)
+    for line in heard.wrong[:5]:
+        print(f"  {line}")
+    return [
+        Row(
+            f"from the jail to an SSE client, p99 ({BUSY} busy, {FOLLOWERS} followers)",
+            percentile(heard.delays_ms, 99),
+            None,
+            "ms",
+            50,
+        ),
+        Row("the same, p50", percentile(heard.delays_ms, 50), None, "ms", 50),
+        Row("events lost or repeated", lost, None, f"of {heard.deliveries:,}", 0),
+        Row("reading over REST meanwhile, p99", percentile(reads_ms, 99), None, "ms", 20),
+        Row("memory of an idle session", idle_mib, None, "MiB", 12),
+    ]
+
+
+async def _sessions(api: httpx.AsyncClient) -> list[str]:
+    room = asyncio.Semaphore(8)
+
+    async def one(number: int) -> str:
+        async with room:
+            made = await api.post("/api/v1/sessions", json={"purpose": f"bench {number}"})
+            made.raise_for_status()
+            id: str = made.json()["id"]
+            while (await api.get(f"/api/v1/sessions/{id}")).json()["state"] != "idle":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            return id
+
+    return await asyncio.gather(*(one(number) for number in range(SESSIONS)))
+
+
+async def _begin(api: httpx.AsyncClient, id: str) -> None:
+    asked = {"command": PRINT, "yield_s": 0.1, "timeout_s": 600}
+    (await api.post(f"/api/v1/sessions/{id}/commands", json=asked)).raise_for_status()
+
+
+async def _follow(token: str, id: str, heard: Heard) -> None:
+    """As much of an SSE client as is needed; a real one would measure itself."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", 18585, limit=1 << 22)
+    path = f"/api/v1/sessions/{id}/events/stream"
+    writer.write(
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:18585\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    )
+    last = 0
+    try:
+        async for line in reader:
+            if not line.startswith(b'data: {"seq"'):
+                continue
+            now = time.time()
+            told = json.loads(line[6:])
+            seq = told["seq"]
+            heard.deliveries += 1
+            if seq != last + 1:
+                heard.wrong.append(f"{id}: {seq} after {last}")
+            if heard.hashes.setdefault((id, seq), told["hash"]) != told["hash"]:
+                heard.wrong.append(f"{id}: {seq} has two hashes")
+            last = seq
+            event = told["event"]
+            if heard.measuring and event["type"] == "shell.printed":
+                printed = event["text"].split()
+                if printed:
+                    heard.delays_ms.append((now - float(printed[-1])) * 1000)
+        heard.wrong.append(f"{id}: the stream ended after {last}")
+    finally:
+        writer.close()
+
+
+async def _read(api: httpx.AsyncClient, ids: list[str], heard: Heard) -> list[float]:
+    """Reads, one after the other, while the load goes on; how long each took."""
+    took: list[float] = []
+    until = time.perf_counter() + LOAD_S
+    while time.perf_counter() < until or heard.deliveries < DELIVERIES:
+        id = ids[len(took) % SESSIONS]
+        path = f"/api/v1/sessions/{id}" if len(took) % 2 else f"/api/v1/sessions/{id}/events?limit=50"
+        began = time.perf_counter()
+        (await api.get(path)).raise_for_status()
+        took.append((time.perf_counter() - began) * 1000)
+        await asyncio.sleep(READS_APART_S)
+    return took
+
+
+async def _check(token: str, heard: Heard) -> None:
+    """What was heard is what the log holds."""
+    async with httpx.AsyncClient(
+        base_url="http://127.0.0.1:18585", headers={"Authorization": f"Bearer {token}"}, timeout=60
+    ) as api:
+        for id in {id for id, _ in heard.hashes}:
+            of_session = {seq: hash for (each, seq), hash in heard.hashes.items() if each == id}
+            after = 0
+            while after < max(of_session):
+                page = (await api.get(f"/api/v1/sessions/{id}/events?after={after}&limit=500")).json()[
+                    "items"
+                ]
+                if not page:
+                    heard.wrong.append(f"{id}: nothing in the log after {after}")
+                    break
+                for entry in page:
+                    after = entry["seq"]
+                    if of_session.get(after, entry["hash"]) != entry["hash"]:
+                        heard.wrong.append(f"{id}: {after} is another in the log")
+
+
+def _json(environment: dict[str, str], *command: str) -> dict[str, Any]:
+    ran = subprocess.run([HUTCH, *command], env=environment, check=True, capture_output=True)
+    told: dict[str, Any] = json.loads(ran.stdout)
+    return told
+
+
+def _tree_pss_kib(pid: int) -> int:
+    """What a process and all below it take, shared memory counted once."""
+    total, left = 0, [pid]
+    while left:
+        one = left.pop()
+        try:
+            rollup = Path(f"/proc/{one}/smaps_rollup").read_text()
+            for task in Path(f"/proc/{one}/task").iterdir():
+                left += [int(child) for child in (task / "children").read_text().split()]
+        except (OSError, ValueError):
+            continue
+        total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    return total
