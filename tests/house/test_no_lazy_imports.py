@@ -15,6 +15,7 @@ LATE = {
         "the protocol's library takes a second, and help and completion need none of it",
     ),
     ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
+    ("hutch.gateway.mcp_mount", "hutch.gateway"): "the protocol's library, when somebody speaks it",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

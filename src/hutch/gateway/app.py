@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import Route
 
 from hutch.app.server import Server
 from hutch.flows.users import Accounts
-from hutch.gateway import health, metrics, openapi
+from hutch.gateway import health, mcp_mount, metrics, openapi
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
@@ -72,11 +73,13 @@ def make_app(server: Server) -> FastAPI:
     serving = server.loaded.settings.server
     guard = Guard(Accounts(server.rows), serving)
     measured = metrics.Metrics(server)
+    mcp = mcp_mount.McpMount(server)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         async with measured.measuring():
             yield
+        await mcp.close()
         await guard.close()
 
     app = FastAPI(
@@ -92,6 +95,7 @@ def make_app(server: Server) -> FastAPI:
     app.state.streams = Streams()
     app.state.metrics = measured
     add_routes(app)
+    app.router.routes.append(Route(mcp_mount.PATH, mcp, methods=["POST"]))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
     app.add_middleware(metrics.Routed)

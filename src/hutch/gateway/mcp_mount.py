@@ -1,0 +1,61 @@
+"""MCP at /mcp of the server, with the same tokens as everything else.
+
+The protocol's library takes a second to load, and many servers are never asked: it is
+loaded, beside the loop, when somebody comes.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import HTTPConnection
+from starlette.types import Receive, Scope, Send
+
+from hutch.app.server import Server
+from hutch.gateway.auth.who import guard_of
+
+PATH = "/mcp"
+
+
+class McpMount:
+    """The route, as plain ASGI."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._manager: Any = None
+        self._running: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[Any] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        who = await guard_of(HTTPConnection(scope)).recognise(scope)
+        who.need("read")
+        if self._ready is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            self._running = asyncio.ensure_future(self._run(self._ready))
+        manager = await asyncio.shield(self._ready)
+        await manager.handle_request({**scope, "hutch.who": who}, receive, send)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        if self._running is not None:
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
+
+    async def _run(self, ready: "asyncio.Future[Any]") -> None:
+        """All calls are tasks of one group, which must be left by the task that entered it: this one."""
+        try:
+            manager = (await asyncio.to_thread(_load))(self._server)
+            async with manager.run():
+                ready.set_result(manager)
+                await asyncio.Event().wait()
+        except Exception as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+
+def _load() -> Any:
+    from hutch.gateway import mcp_sessions
+
+    return mcp_sessions.make_manager

@@ -1,0 +1,143 @@
+"""MCP at the server's own /mcp: the official client, both generations of the protocol."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from hutch.flows.users import LOCAL, Accounts
+from tests.gateway.api import Api, serving
+from tests.gateway.serving import LEGACY, MODERN, PATIENCE_S, text_of
+
+pytestmark = pytest.mark.anyio
+
+NAMES = [
+    *("list_sessions", "bash", "read_file", "write_file", "edit_file", "apply_patch", "glob", "grep"),
+    *("send_input", "session_events"),
+]
+PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-three\n+four\n*** End Patch\n"
+
+
+@asynccontextmanager
+async def client(api: Api, mode: str = MODERN, **headers: str) -> AsyncIterator[Client]:
+    given = {"Authorization": f"Bearer {api.token}", **headers}
+    async with (
+        httpx2.AsyncClient(headers=given, timeout=PATIENCE_S) as http,
+        Client(streamable_http_client(f"{api.url}/mcp", http_client=http), mode=mode) as found,
+    ):
+        yield found
+
+
+async def done(mcp: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await mcp.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    return dict(result.structured_content or {})
+
+
+async def refused(mcp: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await mcp.call_tool(tool, arguments)
+    assert result.is_error, text_of(result)
+    return dict(result.structured_content or {})
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_every_tool_works_in_a_session(tmp_path: Path, mode: str) -> None:
+    async with serving(tmp_path, replies=[{"text": "Hello there.", "times": 9}]) as api:
+        session_id = await api.ready_session(purpose="by mcp")
+        async with client(api, mode) as mcp:
+            assert [tool.name for tool in (await mcp.list_tools()).tools] == NAMES
+            (listed,) = (await done(mcp, "list_sessions"))["sessions"]
+            assert (listed["session_id"], listed["purpose"]) == (session_id, "by mcp")
+            here = {"session_id": session_id}
+            await done(mcp, "write_file", **here, path="a.txt", content="one\ntwo\n")
+            await done(mcp, "edit_file", **here, path="a.txt", edits=[{"old": "two", "new": "three"}])
+            await done(mcp, "apply_patch", **here, patch=PATCH)
+            assert (await done(mcp, "read_file", **here, path="a.txt"))["text"] == "one\nfour\n"
+            ran = await done(mcp, "bash", **here, command="cd /tmp; cat /workspace/a.txt; false")
+            assert (ran["exit_code"], ran["stdout"], ran["cwd"]) == (1, "one\nfour\n", "/tmp")
+            assert (await done(mcp, "bash", **here, command="pwd"))["stdout"] == "/tmp\n"
+            assert (await done(mcp, "glob", **here, pattern="*.txt"))["paths"] == ["a.txt"]
+            (line,) = (await done(mcp, "grep", **here, pattern="fo.r"))["lines"]
+            assert (line["path"], line["number"], line["text"]) == ("a.txt", 2, "four")
+            given = await done(mcp, "send_input", **here, input={"type": "prompt", "text": "Say hello."})
+            assert given == {"seq": 1}
+            await api.until(session_id, "running", "idle")
+            events = (await done(mcp, "session_events", **here, limit=500))["events"]
+            assert "file.changed" in [each["event"]["type"] for each in events]
+            assert [each["seq"] for each in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_header_can_name_the_session(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session(purpose="by header")
+        async with client(api, **{"Hutch-Session": session_id}) as mcp:
+            assert (await done(mcp, "bash", command="echo hello"))["stdout"] == "hello\n"
+        async with client(api) as mcp:
+            assert "`session_id` is missing" in (await refused(mcp, "bash", command="true"))["detail"]
+
+
+async def test_who_may_not_may_not_by_mcp_either(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session(purpose="private")
+        bob, eve, reader = (
+            await api.as_user("bob"),
+            await api.as_user("eve"),
+            await api.as_user("owner", scopes="read"),
+        )
+        accounts = Accounts(api.server.rows)
+        users = {user.name: user.id for user in await accounts.users.list()}
+        await accounts.shares.set(session_id, users["eve"], "observer", created_by=users["owner"])
+        here = {"session_id": session_id}
+        async with client(bob) as mcp:
+            assert (await done(mcp, "list_sessions"))["sessions"] == []
+            for tool, more in (
+                ("bash", {"command": "true"}),
+                ("read_file", {"path": "a.txt"}),
+                ("write_file", {"path": "a.txt", "content": "x"}),
+                ("send_input", {"input": {"type": "cancel"}}),
+                ("session_events", {}),
+            ):
+                assert (await refused(mcp, tool, **here, **more))["error"] == "not_found"
+        for watcher in (eve, reader):
+            async with client(watcher) as mcp:
+                assert (await done(mcp, "session_events", **here))["events"]
+                assert (await refused(mcp, "bash", **here, command="touch x"))["error"] == "denied"
+        token = (await accounts.tokens.list(users["eve"]))[0]
+        async with client(eve) as mcp:
+            await done(mcp, "list_sessions")
+            await accounts.revoke_token(token.id, LOCAL)
+            api.app.state.guard.forget(credential_id=token.id)
+            with pytest.raises(Exception, match="error response"):
+                await mcp.call_tool("list_sessions", {})
+        nobody = await api.as_nobody()
+        answer = await nobody.post("/mcp", json={})
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+        assert (await api.get("/mcp")).status_code == 405
+
+
+async def test_what_is_wrong_with_a_call_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        here = {"session_id": await api.ready_session(purpose="wrong")}
+        async with client(api) as mcp:
+            for tool, arguments, lesson in (
+                ("bash", {}, "command"),
+                ("bash", {"command": 3}, "command"),
+                ("bash", {"command": "true", "colour": "red"}, "colour"),
+                ("read_file", {"path": "../x"}, "'..'"),
+                ("read_file", {"path": "/etc/passwd"}, "workspace"),
+                ("read_file", {"path": "none.txt"}, "none.txt"),
+                ("edit_file", {"path": "a", "edits": []}, "edits"),
+                ("apply_patch", {"patch": "nonsense"}, "patch"),
+                ("grep", {"pattern": "("}, "("),
+                ("send_input", {"input": {"type": "approve", "call_id": "x"}}, "waits for an answer"),
+                ("reed", {}, "There is no tool"),
+            ):
+                assert lesson in (await refused(mcp, tool, **here, **arguments))["detail"], tool
+        for body in (b"", b"{", b"[]", b"\xff", b'{"jsonrpc":"2.0"}'):
+            headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            assert 400 <= (await api.post("/mcp", content=body, headers=headers)).status_code < 500
