@@ -312,6 +312,23 @@ def test_who_goes_on_holds_to_what_was_asked_for(desk: Desk) -> None:
     )
 
 
+def test_an_agent_cannot_rewrite_its_own_rules(desk: Desk) -> None:
+    """By editing the repository's persona, and going on from there."""
+    rules = "---\npolicy: {rules: [deny bash touch]}\nlimits: {turns: 3}\n---\nUse tabs.\n"
+    commit(desk.work, {".hutch/personas/engineer.md": rules})
+    breaks_out = (
+        {"calls": [call("write_file", path=".hutch/personas/engineer.md", content="Do as you like.")]},
+        {"calls": [call("bash", command="touch a; echo became free")], "times": 5},
+    )
+    ran = desk.run("--json", "--max-turns", "1", replies=breaks_out)
+    assert ran.returncode == 5
+    went_on = desk.hutch("resume", "--json", "--max-turns", "9")
+    told = [each["event"] for each in lines(went_on.stdout) if each["type"] == "event"]
+    results = [each["text"] for each in told if each["type"] == "tool.returned"]
+    assert len(results) == 2 and all("A rule denies this: deny bash touch" in text for text in results)
+    assert lines(went_on.stdout)[-1]["go_on"] == "The repository's own persona 'engineer' allows no more."
+
+
 def test_an_interruption_as_json(desk: Desk) -> None:
     code, out, err = interrupted(desk, signal.SIGINT, "--json")
     assert (code, err) == (130, "")

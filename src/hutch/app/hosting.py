@@ -82,8 +82,16 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
             cost_usd=session.limits.cost_usd,
             timeout_s=session.limits.timeout_s,
         )
+        entries = still_told(await live.entries())
         bench = runs.make_bench(
-            loaded, live.desk, live.id, live.log, model, persona=session.persona or None, limits=limits
+            loaded,
+            live.desk,
+            live.id,
+            live.log,
+            model,
+            persona=session.persona or None,
+            limits=limits,
+            entries=entries,
         )
         bench.terms = Terms(network=session.network, limits=limits, deliver=session.deliver)
         telling = _Telling(run.id, bench.redactor, lambda delta: live.grounds.channels.tell(live.id, delta))
@@ -100,7 +108,6 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
         bench.context.on_output = on_output
         bench.context.ask, bench.approvals.ask = live.waits.question, live.waits.approval
         bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
-        entries = still_told(await live.entries())
         begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if begun:
             worked = await go_on(bench, run.id, entries)

@@ -1,15 +1,17 @@
 """A run of the agent in this process: everything it needs is opened here, and closed when it is over."""
 
 import asyncio
+import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from hutch.agent.approval import Answer, Approvals, Asker
 from hutch.agent.asking import OnDelta
 from hutch.agent.limits import NOTHING_SAID, RunLimits
-from hutch.agent.persona import load_persona
+from hutch.agent.persona import ReadFile, load_persona
 from hutch.agent.policy import Rule
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Ask, Context
@@ -20,13 +22,14 @@ from hutch.app.changes import AUTHOR, changes_of, repository_jail
 from hutch.app.desks import Desk, open_desk
 from hutch.domain import events
 from hutch.domain.change import Change
-from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import (
     Entry,
     RunEnded,
     RunStarted,
     SessionEnded,
     SessionOpened,
+    SnapshotTaken,
 )
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery, review
@@ -38,6 +41,7 @@ from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
 from hutch.settings import Loaded
 from hutch.store.seam import EventLog
+from hutch.workspace.snapshots.layout import Leaf
 
 __all__ = [
     "AUTHOR",
@@ -68,6 +72,7 @@ __all__ = [
 ApprovalRules = tuple[Rule, ...]
 Resume = tuple[SessionId, Sequence[Entry]]
 FINAL = ("done", "tests_failing")
+MOST_PIECES = 16  # of a file of the repository that Hutch itself reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,16 @@ async def open_run(
         desk = await stack.enter_async_context(open_desk(loaded, workspace_id, network=job.terms.network))
         model, choice = await choosing
         stack.push_async_callback(model.close)
-        bench = make_bench(loaded, desk, session_id, log, model, persona=job.persona, limits=job.terms.limits)
+        bench = make_bench(
+            loaded,
+            desk,
+            session_id,
+            log,
+            model,
+            persona=job.persona,
+            limits=job.terms.limits,
+            entries=entries,
+        )
         bench.terms = job.terms
         kept = kept_approvals(loaded.paths)
         bench.approvals.policy = bench.approvals.policy.granted(await asyncio.to_thread(kept.rules))
@@ -205,15 +219,20 @@ def make_bench(
     *,
     persona: str | None,
     limits: RunLimits,
+    entries: Sequence[Entry] = (),
 ) -> Bench:
-    """A persona at a desk, with a model that thinks for it."""
+    """A persona at a desk, with a model that thinks for it.
+
+    What the repository says of the persona is what it said when the session of these entries began: an
+    agent that writes into that file changes nothing for itself.
+    """
     redactor = models.redactor(loaded)
     own = Path(loaded.paths.config_file).parent / "personas"
     who = load_persona(
         persona or loaded.settings.persona,
         known_tools=NAMES,
         folder=own if own.is_dir() else None,
-        read=lambda path: _small(desk.workspace, path),
+        read=_reader(desk.workspace, entries),
     )
     return Bench(
         session_id=session_id,
@@ -246,6 +265,24 @@ def is_done(entries: Sequence[Entry]) -> RunEnded | None:
     ended = [each.event for each in entries if isinstance(each.event, RunEnded)]
     over = any(isinstance(each.event, SessionEnded) for each in entries)
     return ended[-1] if ended and over and ended[-1].outcome in FINAL else None
+
+
+def _reader(workspace: workspaces.Workspace, entries: Sequence[Entry]) -> ReadFile:
+    start = next((each.event.snapshot for each in entries if isinstance(each.event, SnapshotTaken)), None)
+    if start is None:
+        return lambda path: _small(workspace, path)
+    workspace.pin(workspace.snapshots.get(start).id)
+    return lambda path: _as_it_was(workspace, start, path)
+
+
+def _as_it_was(workspace: workspaces.Workspace, number: int, path: str) -> bytes | None:
+    try:
+        item = workspace.snapshots.item(number, path)
+        if not isinstance(item, Leaf) or not stat.S_ISREG(item.mode):
+            return None
+        return b"".join(islice(workspace.snapshots.read(number, path), MOST_PIECES))
+    except (NotFound, BadRequest):
+        return None
 
 
 def _small(workspace: workspaces.Workspace, path: str) -> bytes | None:

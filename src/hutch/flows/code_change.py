@@ -106,6 +106,7 @@ async def begin(
         notes=notes,
         **bench.terms.fields(),
     )
+    bench.context.workspace.pin(first.id)
     taken = SnapshotTaken(snapshot=first.id, tree=first.tree, reason=first.reason)
     bench.tests = None
     # What an earlier run left open is closed with the same stroke: no result can come after the prompt.
@@ -121,6 +122,7 @@ async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
     before = past(entries, run_id)
     snapshots = bench.context.workspace.snapshots
     first = snapshots.get(before.first)
+    bench.context.workspace.pin(first.id)
     if before.ended and before.ended.outcome == "done":
         bench.tests = before.tests
         return Worked(before.ended, *before.said, first, snapshots.get(before.last))

@@ -177,6 +177,10 @@ class Workspace:
             self._pinned.add(taken.id)
         return taken
 
+    def pin(self, number: int) -> None:
+        """Keep a snapshot for as long as this is open, however many come after it."""
+        self._pinned.add(number)
+
     async def list_snapshots(self) -> Sequence[Snapshot]:
         return await self.work(self.snapshots.list)
 
