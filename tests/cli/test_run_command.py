@@ -146,6 +146,19 @@ def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
     assert "tests failing" in ran.stdout
 
 
+def test_tests_that_take_long_pass_when_they_are_given_the_time(desk: Desk) -> None:
+    test = (desk.work / "test_adding.py").read_text()
+    commit(
+        desk.work,
+        {"test_adding.py": test.replace("self.assert", "__import__('time').sleep(2.5)\n        self.assert")},
+    )
+    ran = desk.run(HUTCH_TESTS__TIMEOUT_S="1")
+    assert (ran.returncode, branches(desk)) == (3, ["main"])
+    assert "took too long" in ran.stdout and "tests.timeout_s" in ran.stdout
+    went_on = desk.hutch("resume", HUTCH_TESTS__TIMEOUT_S="60")
+    assert (went_on.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+
+
 def test_what_fails_is_delivered_when_somebody_says_so_and_says_that_it_fails(desk: Desk) -> None:
     ran = desk.run(replies=BREAKS)
     command = re.search(r"deliver it all the same: hutch (changes propose run_\S+)\n", ran.stdout)

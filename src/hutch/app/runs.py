@@ -246,6 +246,7 @@ def make_bench(
             desk.shells,
             ignore=loaded.settings.ignore,
             test_command=loaded.settings.tests.command,
+            test_timeout_s=loaded.settings.tests.timeout_s,
         ),
         redactor=redactor,
         limits=who.limits_for(limits),

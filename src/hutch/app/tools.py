@@ -67,6 +67,7 @@ async def open_tools(
                 shells,
                 ignore=loaded.settings.ignore,
                 test_command=loaded.settings.tests.command,
+                test_timeout_s=loaded.settings.tests.timeout_s,
             ),
             log=log,
             clean=clean,

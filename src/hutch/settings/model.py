@@ -78,6 +78,12 @@ class Tests(Section):
     command: Annotated[Text | None, May.FREE] = Field(
         None, description="The command that runs the tests, inside the jail. Found by looking when not set."
     )
+    timeout_s: Annotated[Count, May.TIGHTEN] = Field(
+        30,
+        ge=1,
+        le=600,
+        description="Seconds that a run of the tests may take, unless the agent asks for other.",
+    )
 
 
 class Delivery(Section):

@@ -99,7 +99,10 @@ class Report:
 
     def _verdict(self) -> str:
         if self.timed_out:
-            return "The tests took too long and were stopped. Run fewer of them, or give a larger timeout_s."
+            return (
+                "The tests took too long and were stopped. Run fewer of them, or give a larger timeout_s; "
+                "the setting is tests.timeout_s."
+            )
         if self.limit:
             return f"The tests were stopped by the limit {self.limit}."
         if self.counts is None:

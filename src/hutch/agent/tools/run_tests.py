@@ -53,7 +53,7 @@ def _clean(report: Report, clean: Callable[[str], str]) -> Report:
 async def run(context: Context, words: list[str], timeout_s: float | None = None) -> Report:
     """One run of the tests, whoever asks for it."""
     runner = with_words(await find_runner(context), words)
-    return await run_tests(context.jail, runner, timeout_s=timeout_s)
+    return await run_tests(context.jail, runner, timeout_s=timeout_s or context.test_timeout_s)
 
 
 async def find_runner(context: Context) -> Runner:

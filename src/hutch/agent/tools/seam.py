@@ -46,6 +46,7 @@ class Context:
     shells: Shells
     ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
     test_command: str | None = None  # found by looking when not set
+    test_timeout_s: float | None = None  # that of the `test` limits when not set
     ask: Ask | None = None  # None when nobody is there to answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
