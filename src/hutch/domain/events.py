@@ -31,6 +31,7 @@ from hutch.domain.run_events import (
     CallMade,
     ChangeProposed,
     ContextCompacted,
+    DeliveryEnded,
     FileChanged,
     ModelReplied,
     QuestionAnswered,
@@ -40,6 +41,7 @@ from hutch.domain.run_events import (
     RunQueued,
     RunStarted,
     SnapshotTaken,
+    StepReached,
     ToolCalled,
     ToolReturned,
 )
@@ -67,6 +69,7 @@ __all__ = [
     "CommandStarted",
     "CommandYielded",
     "ContextCompacted",
+    "DeliveryEnded",
     "EgressAttempted",
     "Entry",
     "ErasedEvent",
@@ -92,6 +95,7 @@ __all__ = [
     "SessionWoken",
     "ShellPrinted",
     "SnapshotTaken",
+    "StepReached",
     "TerminalEnded",
     "TerminalOpened",
     "TerminalPrinted",
@@ -136,7 +140,9 @@ KnownEvent = Annotated[
     | SnapshotTaken
     | RanTests
     | ContextCompacted
+    | StepReached
     | ChangeProposed
+    | DeliveryEnded
     | RunEnded
     | SessionEnded,
     Field(discriminator="type"),

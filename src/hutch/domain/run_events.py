@@ -187,6 +187,26 @@ class ChangeProposed(Event):
     url: str
 
 
+class StepReached(Event):
+    """Preparing a workspace or delivering a change has come to its next step."""
+
+    type: Literal["step.reached"] = "step.reached"
+    step: Literal["cloning", "branching", "committing", "pushing", "opening"]
+    message: str
+    run_id: str = ""
+
+
+class DeliveryEnded(Event):
+    """What a run did was handed over, or why it was not; the last word on a run that was to be delivered."""
+
+    type: Literal["delivery.ended"] = "delivery.ended"
+    run_id: str
+    outcome: Literal["proposed", "nothing", "failed"]
+    reason: str = ""
+    change_id: str = ""
+    url: str = ""
+
+
 class RunEnded(Event):
     """The agent is done with a prompt, in exactly one way."""
 
