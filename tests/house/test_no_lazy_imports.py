@@ -16,6 +16,7 @@ LATE = {
     ),
     ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
     ("hutch.gateway.mcp_mount", "hutch.gateway"): "the protocol's library, when somebody speaks it",
+    ("hutch.gateway.graphql.door", "hutch.gateway.graphql"): "half a second; a server is ready without it",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
@@ -24,6 +25,7 @@ LATE = {
         ),
         "each client library takes half a second or more; only the one in use is loaded",
     ),
+    ("hutch.gateway.auth.by_provider", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
     ("hutch.llm.price", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",

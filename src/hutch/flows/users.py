@@ -140,9 +140,13 @@ class Accounts:
 
     async def redeem(self, secret: str, actor: Actor) -> User:
         """Whom a one-time link logs in. It does not work a second time."""
-        await self._count([_address_meter(actor.address)])
-        link = await self.links.spend(secret, "login")
-        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        await self.attempt(actor)
+        try:
+            link = await self.links.spend(secret, "login")
+        except Denied:
+            await self.note(actor, "login.refused", ok=False, detail="link")
+            raise
+        await self.attempt_was_right(actor)
         user = await self.users.get(link.user_id or "")
         if user.disabled:
             raise Denied("This link does not work: it was used, it is too old, or it never was one.")
@@ -198,7 +202,7 @@ class Accounts:
 
     async def accept(self, secret: str, *, name: str, password: str, actor: Actor) -> User:
         """Become a user by an invite: the link is spent, the user made and the share given, or none of it."""
-        await self._count([_address_meter(actor.address)])
+        await self.attempt(actor)
         await self.links.check(secret, "invite")  # before a stranger makes us hash
         hashed = await self.passwords.hash(password)
 
@@ -210,7 +214,7 @@ class Accounts:
             return link, user
 
         link, user = await self.rows.change(change)
-        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        await self.attempt_was_right(actor)
         await self.note(actor, "invite.accepted", link.id, detail=user.id)
         return user
 
@@ -224,11 +228,18 @@ class Accounts:
             set_share(db, link.session_id, user.id, link.share_role, link.created_by)
             return link
 
-        await self._count([_address_meter(actor.address)])
+        await self.attempt(actor)
         link = await self.rows.change(change)
-        await self.attempts.succeeded([], [_address_meter(actor.address)])
+        await self.attempt_was_right(actor)
         await self.note(actor, "invite.accepted", link.id, detail=user.id)
         return link
+
+    async def attempt(self, actor: Actor) -> None:
+        """Count a try at something that can be guessed; an address that fails too often waits."""
+        await self._count([_address_meter(actor.address)])
+
+    async def attempt_was_right(self, actor: Actor) -> None:
+        await self.attempts.succeeded([], [_address_meter(actor.address)])
 
     async def _count(self, meters: list[Meter]) -> None:
         wait_ms = await self.attempts.begin(meters)

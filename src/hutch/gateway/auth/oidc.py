@@ -1,0 +1,197 @@
+"""Login by an identity provider: OpenID Connect, the authorization code flow with PKCE.
+
+Nothing that comes back is believed before it is checked: the state against what this very
+browser was sent off with, the code by exchanging it ourselves, the token's signature by
+the provider's published keys and no other algorithm than theirs, and its issuer, audience,
+time and nonce. What the browser carries meanwhile is sealed in a cookie, so strangers who
+begin a thousand logins take no room here.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from cryptography.fernet import Fernet, InvalidToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+
+from hutch.domain.errors import BadRequest, Denied, Unauthenticated
+from hutch.domain.secret import same
+from hutch.domain.user import Role
+from hutch.gateway.auth.by_provider import LIFE_S, Identity
+from hutch.gateway.auth.oidc_provider import Provider
+from hutch.settings.serving import Oidc
+
+LEEWAY_S = 60  # between the clocks of two machines
+MOST_SPENT = 10_000
+# None of a shared secret: who can read the provider's public keys could sign with them.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+_PLACE = re.compile(r"/(?![/\\])[!-\[\]-~]{0,500}")
+_EMAIL = re.compile(r"[^@\s]{1,200}@[^@\s]{1,253}")
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A login under way: what the browser must bring back."""
+
+    state: str
+    nonce: str
+    verifier: str
+    redirect_uri: str
+    next: str
+
+
+class OidcLogin:
+    """Sends browsers to the provider, and receives them back."""
+
+    def __init__(self, settings: Oidc, secret: str | None = None) -> None:
+        if not settings.issuer or not settings.client_id:
+            raise BadRequest("Login by a provider needs both oidc.issuer and oidc.client_id.")
+        self._settings = settings
+        self._issuer, self._client_id = settings.issuer, settings.client_id
+        self.provider = Provider(self._issuer, self._client_id, secret)
+        self._seal = Fernet(Fernet.generate_key())
+        self._spent: OrderedDict[str, float] = OrderedDict()
+
+    @property
+    def role(self) -> Role:
+        """What somebody becomes who comes for the first time."""
+        return self._settings.role
+
+    async def close(self) -> None:
+        await self.provider.close()
+
+    async def begin(self, redirect_uri: str, next_: str) -> tuple[str, str]:
+        """Where to send the browser, and what it keeps in a cookie until it is back."""
+        if not _PLACE.fullmatch(next_):
+            raise BadRequest("'next' is a path on this server, such as /sessions.")
+        metadata = await self.provider.metadata()
+        flow = Flow(_random(), _random(), _random(), redirect_uri, next_)
+        challenge = hashlib.sha256(flow.verifier.encode()).digest()
+        asked = {
+            "response_type": "code",
+            "client_id": self._client_id,
+            "redirect_uri": redirect_uri,
+            "scope": "openid email",
+            "state": flow.state,
+            "nonce": flow.nonce,
+            "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        joint = "&" if "?" in metadata.authorization_endpoint else "?"
+        url = f"{metadata.authorization_endpoint}{joint}{urlencode(asked)}"
+        return url, self._seal.encrypt(json.dumps(asdict(flow)).encode()).decode()
+
+    async def finish(
+        self, sealed: str | None, *, state: str, code: str, error: str, iss: str | None
+    ) -> tuple[Identity, str]:
+        """Who came back, and where they wanted to go; refused when anything is not as it was sent."""
+        flow = self._opened(sealed)
+        if not same(state, flow.state):
+            raise Denied("This login was not begun in this browser. Begin again.")
+        self._spend(state)
+        metadata = await self.provider.metadata()
+        if (iss is not None or metadata.says_issuer) and iss != self._issuer:
+            raise Denied("This answer is of another provider than the one that was asked.")
+        if error:
+            raise Unauthenticated(f"The provider has refused: {error[:100]!r}.")
+        if not code:
+            raise Denied("The provider has sent no code.")
+        tokens = await self.provider.exchange(code, flow.redirect_uri, flow.verifier)
+        claims = await self._claims(tokens.id_token, flow.nonce)
+        if "email" not in claims:
+            claims = {**await self._more_claims(tokens.access_token, claims["sub"]), **claims}
+        return self._identity(claims), flow.next
+
+    def _opened(self, sealed: str | None) -> Flow:
+        try:
+            told = json.loads(self._seal.decrypt((sealed or "").encode(), ttl=LIFE_S))
+        except (InvalidToken, ValueError):
+            raise Denied("This login was not begun in this browser, or too long ago. Begin again.") from None
+        return Flow(**told)
+
+    def _spend(self, state: str) -> None:
+        """A state comes back once."""
+        now = time.monotonic()
+        while self._spent and (
+            len(self._spent) >= MOST_SPENT or next(iter(self._spent.values())) < now - LIFE_S
+        ):
+            self._spent.popitem(last=False)
+        if state in self._spent:
+            raise Denied("This login was finished already. Begin again.")
+        self._spent[state] = now
+
+    async def _claims(self, id_token: str, nonce: str) -> dict[str, Any]:
+        """What the provider says of the user; checked in every way that the specification names."""
+        registry = jwt.JWTClaimsRegistry(
+            leeway=LEEWAY_S,
+            iss={"essential": True, "value": self._issuer},
+            aud={"essential": True, "value": self._client_id},
+            sub={"essential": True},
+            exp={"essential": True},
+            iat={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
+        try:
+            keys = await self.provider.keys(_kid(id_token))
+            token = jwt.decode(id_token, keys, algorithms=list(ALGORITHMS))
+            registry.validate(token.claims)
+        except (JoseError, ValueError, TypeError) as error:
+            raise Denied(f"The provider's token is not valid: {str(error)[:200]}.") from None
+        claims = token.claims
+        audience, party = claims["aud"], claims.get("azp")
+        if isinstance(audience, list) and len(audience) > 1 and party is None:
+            raise Denied("The provider's token is not valid: it is for several, and does not say for whom.")
+        if party is not None and party != self._client_id:
+            raise Denied("The provider's token is not valid: it was given to somebody else.")
+        if not claims["sub"] or len(claims["sub"]) > 255:
+            raise Denied("The provider's token is not valid: it names nobody.")
+        return claims
+
+    async def _more_claims(self, access_token: str, subject: str) -> dict[str, Any]:
+        """What the token leaves out; said of the same user, or it does not count."""
+        told = await self.provider.userinfo(access_token)
+        if told.get("sub") != subject:
+            raise Denied("The provider speaks of two users at once.")
+        return {name: told[name] for name in ("email", "email_verified") if name in told}
+
+    def _identity(self, claims: dict[str, Any]) -> Identity:
+        email = claims.get("email")
+        if not isinstance(email, str) or not _EMAIL.fullmatch(email):
+            raise Denied("The provider has told no e-mail address.")
+        if claims.get("email_verified") is not True:
+            raise Denied(f"The provider has not verified the address {email[:100]!r}.")
+        if not self._is_allowed(email):
+            raise Denied(f"{email[:100]!r} may not log in here. oidc.allowed_emails lists who may.")
+        return Identity(self._issuer, claims["sub"], email)
+
+    def _is_allowed(self, email: str) -> bool:
+        """Whether an address is on the list; an empty list has nobody on it."""
+        plain = email.casefold()
+        domain = plain.rpartition("@")[2]
+        return plain in {each.casefold() for each in self._settings.allowed_emails} or any(
+            domain == each or (each.startswith("*.") and domain.endswith(each[1:]))
+            for each in self._settings.allowed_domains
+        )
+
+
+def _random() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _kid(token: str) -> str | None:
+    """Which key a token says that it was signed with; nothing else in it is read before it is checked."""
+    head = token.partition(".")[0]
+    try:
+        told = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except ValueError:
+        raise ValueError("it is not a token") from None
+    kid = told.get("kid") if isinstance(told, dict) else None
+    return kid if isinstance(kid, str) else None
