@@ -26,6 +26,22 @@ UNBOUND = Bounds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """How what is done is to be handed over."""
+
+    title: str = ""  # empty: as the agent calls it
+    branch: str = ""  # that it is for; empty: where the workspace began
+    draft: bool = False
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    tests: str = ""  # the command that has the last word; empty: found by looking
+    issue: str = ""  # the address of what asked for it
+
+
+AS_USUAL = Delivery()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What a session is for and what it may; its log tells what happened."""
 
@@ -41,6 +57,7 @@ class Session:
     network: tuple[str, ...] = ()
     limits: Bounds = UNBOUND
     deliver: bool = False  # a run that changed something ends in a Change
+    delivery: Delivery = AS_USUAL
     workspace_id: str = ""
     forked_from: str = ""  # `SESSION@SNAPSHOT`
     state: SessionState = "queued"

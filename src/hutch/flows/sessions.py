@@ -21,7 +21,16 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
-from hutch.domain.session import UNBOUND, Bounds, GivenInput, QueuedRun, Session, SessionState
+from hutch.domain.session import (
+    AS_USUAL,
+    UNBOUND,
+    Bounds,
+    Delivery,
+    GivenInput,
+    QueuedRun,
+    Session,
+    SessionState,
+)
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
@@ -57,6 +66,7 @@ class NewSession:
     network: tuple[str, ...] = ()
     limits: Bounds = UNBOUND
     deliver: bool = False
+    delivery: Delivery = AS_USUAL
     prompt: str = ""  # the first one; without, the session is only made ready
 
 
@@ -104,6 +114,7 @@ async def create(
         network=new.network,
         limits=new.limits,
         deliver=new.deliver,
+        delivery=new.delivery,
         forked_from=forked_from,
         created_ms=now,
         updated_ms=now,
@@ -212,6 +223,7 @@ async def fork(
         network=session.network,
         limits=session.limits,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
+        delivery=session.delivery,
     )
     return await create(site, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -217,6 +217,7 @@ sessions = Table(
     Column("network", Text, nullable=False),  # JSON
     Column("limits", Text, nullable=False),  # JSON
     Column("deliver", Boolean, nullable=False),
+    Column("delivery", Text, nullable=False),  # JSON: how it is to be delivered
     Column("workspace_id", Text, nullable=False),  # empty until it is prepared
     Column("forked_from", Text, nullable=False),  # a session and a snapshot of it, or empty
     Column("state", Text, nullable=False, index=True),

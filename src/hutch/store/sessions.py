@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
-from hutch.domain.session import Bounds, Session, SessionState
+from hutch.domain.session import Bounds, Delivery, Session, SessionState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions, shares
 
@@ -22,13 +22,14 @@ def now_ms() -> int:
 
 
 def add_session(connection: Connection, session: Session) -> None:
-    values = {**asdict(session), "network": json.dumps(session.network)}
-    connection.execute(insert(sessions).values({**values, "limits": json.dumps(asdict(session.limits))}))
+    values = asdict(session)
+    plain = {name: json.dumps(values[name]) for name in ("network", "limits", "delivery")}
+    connection.execute(insert(sessions).values({**values, **plain}))
 
 
 def find_session(connection: Connection, session_id: str) -> Session | None:
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().first()
-    return None if row is None else _session(row)
+    return None if row is None else read_session(row)
 
 
 class Sessions:
@@ -64,13 +65,13 @@ class Sessions:
         for word in text.split():
             wanted = _with_word(wanted, word)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
-        return [_session(row) for row in found]
+        return [read_session(row) for row in found]
 
     async def many(self, ids: Sequence[str]) -> dict[str, Session]:
         """Several at once."""
         wanted = select(sessions).where(sessions.c.id.in_(ids))
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
-        return {row["id"]: _session(row) for row in found}
+        return {row["id"]: read_session(row) for row in found}
 
     async def counts(self) -> dict[str, int]:
         """How many there are in each state."""
@@ -109,12 +110,18 @@ def _with_word(wanted: Select[Any], word: str) -> Select[Any]:
     )
 
 
-def _session(row: RowMapping) -> Session:
+def read_session(row: RowMapping) -> Session:
     values = dict(row)
     return Session(
         **{
             **values,
             "network": tuple(json.loads(values["network"])),
             "limits": Bounds(**json.loads(values["limits"])),
+            "delivery": _delivery(json.loads(values["delivery"])),
         }
     )
+
+
+def _delivery(values: dict[str, Any]) -> Delivery:
+    lists = {name: tuple(values.get(name, ())) for name in ("labels", "reviewers")}
+    return Delivery(**{**values, **lists})

@@ -1,0 +1,11 @@
+"""How what is done in a session is to be delivered."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    op.add_column("sessions", sa.Column("delivery", sa.Text, nullable=False, server_default="{}"))
