@@ -99,6 +99,14 @@ def test_lists_are_comma_separated_in_the_environment(place: Place) -> None:
     )
 
 
+def test_prices_are_checked(place: Place) -> None:
+    given = "openai-compatible:a/b:c=0.25/0.025/1.5,ollama:x=1/1/1"
+    assert place.load(HUTCH_MODELS__PRICES=given).settings.models.prices == tuple(given.split(","))
+    for wrong in ("x=1/1/1", "openai:x", "openai:x=1/1", "openai:x=1/1/-1", "openai:x=1/1/nan"):
+        with pytest.raises(BadRequest, match="dollars for a million tokens"):
+            place.load(HUTCH_MODELS__PRICES=wrong)
+
+
 def test_settings_cannot_be_changed(place: Place) -> None:
     settings = place.load().settings
     with pytest.raises(ValidationError):

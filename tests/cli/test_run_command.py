@@ -198,6 +198,34 @@ def test_a_limit_is_five_and_the_rest_can_be_done(desk: Desk) -> None:
     assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
 
 
+def test_money_is_a_limit_by_the_users_own_prices(desk: Desk) -> None:
+    priced = f"{desk.cassette(*FIXES)}=1000000/1000000/1000000"
+    ran = desk.run("--max-cost", "2", HUTCH_MODELS__PRICES=priced)
+    assert ran.returncode == 5
+    assert re.search(r"limit reached: It cost \$\d+\.\d\d; the limit is \$2\.00\.", ran.stdout)
+    assert re.search(r"Go on with: hutch resume run_\S+ --max-cost 4\n", ran.stdout)
+
+
+def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
+    unknown = ("--model", "openai-compatible:unknown")
+    words = (
+        "The price of openai-compatible:unknown is not known, so money cannot be a limit. Give its price in"
+    )
+    ran = desk.run("--max-cost", "2", *unknown)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert words in ran.stderr and "--max-tokens" in ran.stderr
+    # Where only the persona says so, it is a warning.
+    own = desk.place / "home/personas/poor.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("---\nlimits: {cost_usd: 1}\n---\nBe brief.")
+    nobody = {
+        "HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": "http://127.0.0.1:9/v1",
+        "HUTCH_MODELS__ATTEMPTS": "1",
+    }
+    ran = desk.run("--persona", "poor", *unknown, **nobody)
+    assert (ran.returncode, f"warning: {words}" in ran.stdout) == (6, True)
+
+
 def test_more_than_is_usual_can_be_had_and_no_more_than_the_persona_says(desk: Desk) -> None:
     endless = ({"calls": [call("bash", command="date +%N")], "times": 150},)
     ran = desk.run("--json", "--max-turns", "200", replies=endless)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from hutch.domain.errors import BadRequest
 from hutch.llm.names import WITH_KEY
-from hutch.llm.price import cost_usd, listed_models
+from hutch.llm.price import Price, cost_usd, is_priced, listed_models, parse_prices
 from hutch.llm.seam import Usage
 
 
@@ -29,3 +30,19 @@ def test_the_models_that_are_taken_when_none_is_named_have_a_price(provider: str
     assert whole and cached
     assert 0 < cached < whole
     assert model in listed_models(provider)
+
+
+def test_the_users_own_prices_go_before_all_others() -> None:
+    own = parse_prices(["openai-compatible:a/b:c=2/0.5/10", "ollama:qwen3:8b=1/1/1"])
+    assert own["openai-compatible:a/b:c"] == Price(2, 0.5, 10)
+    usage = Usage(input=1_000_000, cached=400_000, output=100_000)
+    assert cost_usd("openai-compatible:a/b:c", usage, own) == pytest.approx(1.2 + 0.2 + 1.0)
+    assert cost_usd("ollama:qwen3:8b", usage, own) == pytest.approx(1.1)
+    assert cost_usd("openai-compatible:other", usage, own) is None
+    assert [is_priced(name, own) for name in (*own, "openai-compatible:other")] == [True, True, False]
+
+
+@pytest.mark.parametrize("line", ["", "a:b", "a:b=1/2", "a:b=1/2/x", "a:b=1/2/3/4"])
+def test_what_is_no_price(line: str) -> None:
+    with pytest.raises(BadRequest, match="is no price"):
+        parse_prices([line])

@@ -11,7 +11,7 @@ import orjson
 from hutch.agent.plain import whole
 from hutch.domain.events import CallMade, ModelReplied
 from hutch.domain.redaction import Redactor
-from hutch.llm.price import cost_usd
+from hutch.llm.price import NONE_OF_OUR_OWN, Prices, cost_usd
 from hutch.llm.reply import Gathering, Reply
 from hutch.llm.seam import Call, Delta, Model, Request
 
@@ -39,7 +39,9 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
     )
 
 
-def replied(run_id: str, turn: int, model: Model, reply: Reply, began: float) -> ModelReplied:
+def replied(
+    run_id: str, turn: int, model: Model, reply: Reply, began: float, prices: Prices = NONE_OF_OUR_OWN
+) -> ModelReplied:
     """The event of a reply."""
     return ModelReplied(
         run_id=run_id,
@@ -51,7 +53,7 @@ def replied(run_id: str, turn: int, model: Model, reply: Reply, began: float) ->
         input_tokens=reply.usage.input,
         cached_tokens=reply.usage.cached,
         output_tokens=reply.usage.output,
-        cost_usd=cost_usd(model.name, reply.usage),
+        cost_usd=cost_usd(model.name, reply.usage, prices),
         attempts=reply.attempts,
         duration_s=round(time.monotonic() - began, 6),
         opaque=dict(reply.opaque),

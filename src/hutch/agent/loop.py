@@ -30,7 +30,7 @@ from hutch.domain.events import (
     RunEnded,
 )
 from hutch.domain.redaction import Redactor
-from hutch.llm.price import cost_usd
+from hutch.llm.price import Prices, cost_usd
 from hutch.llm.reply import Reply
 from hutch.llm.seam import Call, FromModel, Model, Request
 
@@ -73,6 +73,7 @@ class Run:
     verdict: Report | None = None  # what the last word was
     snapshot: int = 0  # the one before it all
     resumed: bool = False  # the conversation is older than the shells
+    prices: Prices = field(default_factory=dict)  # of the user's own
     using: Using = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +145,7 @@ class Run:
         past = self.conversation
         request = Request(self.system, tuple(past.messages), self.toolbox.specs, forgotten=past.forgotten)
         reply = await ask(self.model, request, self.redactor, self.on_delta)
-        event = replied(self.run_id, self.spent.turns + 1, self.model, reply, began)
+        event = replied(self.run_id, self.spent.turns + 1, self.model, reply, began, self.prices)
         self.spent.add(reply.usage, event.cost_usd)
         await self._write(event)
         return reply
@@ -156,7 +157,7 @@ class Run:
         files = {each.path: "changed" for each in changed} | self.conversation.files
         specs = self.toolbox.specs
         made = await summarised(self.conversation, self.model, self.system, specs, files)
-        price = cost_usd(self.model.name, made.usage)
+        price = cost_usd(self.model.name, made.usage, self.prices)
         self.spent.pay(made.usage, price)
         await self._write(
             ContextCompacted(

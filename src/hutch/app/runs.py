@@ -39,6 +39,7 @@ from hutch.flows.past import past
 from hutch.flows.runs import find_run
 from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
+from hutch.llm.price import is_priced, parse_prices, unpriced
 from hutch.settings import Loaded
 from hutch.store.seam import EventLog
 from hutch.workspace.snapshots.layout import Leaf
@@ -67,6 +68,7 @@ __all__ = [
     "repository_jail",
     "review",
     "started",
+    "unpriced",
 ]
 
 ApprovalRules = tuple[Rule, ...]
@@ -100,6 +102,7 @@ class Opened:
     workspace: workspaces.Workspace
     entries: Sequence[Entry] = ()
     address: str = ""  # of the repository as it was named, with credentials if it had some
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def can_deliver(self) -> bool:
@@ -166,6 +169,10 @@ async def open_run(
         wanted = job.model or loaded.settings.model
         if wanted is not None:
             models.parse_model_name(wanted)  # a slip shall not wait for a workspace
+        if wanted is not None and job.terms.limits.cost_usd is not None:
+            prices = parse_prices(loaded.settings.models.prices)
+            if not await asyncio.to_thread(is_priced, wanted, prices):
+                raise BadRequest(unpriced(wanted))
         record = Path(job.terms.record) if job.terms.record else None
         # A client library takes long to load: meanwhile the rest is made ready.
         choosing = asyncio.ensure_future(models.choose_model(loaded, wanted, record=record))
@@ -207,7 +214,11 @@ async def open_run(
         if not entries:
             await bench.append([SessionOpened(purpose=job.prompt[:200])])
         run_id = before.run_id if before else new_run_id()
-        yield Opened(loaded, bench, run_id, choice, desk.workspace, entries, job.repository)
+        opened = Opened(loaded, bench, run_id, choice, desk.workspace, entries, job.repository)
+        said = bench.persona.limits.tightened(bench.persona.repository_limits).cost_usd
+        if said is not None and not await asyncio.to_thread(is_priced, model.name, bench.prices):
+            opened.warnings.append(unpriced(model.name))
+        yield opened
 
 
 def make_bench(
@@ -253,6 +264,7 @@ def make_bench(
         approvals=Approvals(who.policy),
         told=desk.told,
         terms=Terms(limits=limits),
+        prices=parse_prices(loaded.settings.models.prices),
     )
 
 

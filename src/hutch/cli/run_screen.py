@@ -42,6 +42,7 @@ class Screen:
         self._in_line = False  # something was written that is not ended by a newline
         self._progress = False
         self._said = ""  # what the model said last
+        self._model, self._is_priced = "", True  # as far as is known
 
     def progress(self, progress: Progress) -> None:
         if os.isatty(2):
@@ -58,6 +59,9 @@ class Screen:
         self._line(self._dim(f"session {opened.bench.session_id}, run {opened.run_id}"))
         self._line(self._dim(f"workspace {record.id} ({record.mode_reason})"))
         self._line(self._dim(f"model {opened.choice.name}: {opened.choice.reason}"))
+        self._model, self._is_priced = opened.choice.name, not opened.warnings
+        for warning in opened.warnings:
+            self._line(f"warning: {warning}")
 
     def delta(self, delta: llm.Delta) -> None:
         match delta:
@@ -73,6 +77,9 @@ class Screen:
                 if self._clean:
                     self._write(self._clean.end())
                 self._end_line()
+                if event.cost_usd is None and self._is_priced:
+                    self._is_priced = False
+                    self._line(self._dim(f"warning: {runs.unpriced(self._model)}"))
             case events.ToolCalled():
                 self._line(f"{self._bold(event.tool)} {_arguments(event.arguments)}")
             case events.ToolReturned():
@@ -184,6 +191,7 @@ class JsonLines:
             workspace=opened.workspace.record.id,
             model=opened.choice.name,
             reason=opened.choice.reason,
+            warnings=opened.warnings,
         )
 
     def delta(self, delta: llm.Delta) -> None:

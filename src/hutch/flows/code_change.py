@@ -31,6 +31,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
 from hutch.flows.past import first_line, past
 from hutch.flows.terms import Terms
+from hutch.llm.price import Prices
 from hutch.llm.seam import Model
 from hutch.store.seam import EventLog
 from hutch.workspace.snapshots.storage import Snapshot
@@ -58,6 +59,7 @@ class Bench:
     inbox: list[Heard] = field(default_factory=list)  # what people say meanwhile
     leaves_open: Callable[[], bool] = lambda: False  # whether a run that is cancelled now goes on later
     terms: Terms = field(default_factory=Terms)
+    prices: Prices = field(default_factory=dict)  # of the user's own
 
     async def append(self, events: Sequence[Event]) -> int:
         """Write events, then tell them; the number of the last one."""
@@ -175,6 +177,7 @@ async def _work(
         verify=lambda: _verified(bench, run_id, first),
         snapshot=first.id,
         resumed=resumed,
+        prices=bench.prices,
     )
     ended = await run.go()
     last = await context.workspace.snapshot("after the run")

@@ -70,6 +70,16 @@ def _address(value: str) -> str:
     return value
 
 
+def _price(value: str) -> str:
+    number = r"\d{1,9}(\.\d{1,9})?"
+    if not re.fullmatch(rf"[a-z-]+:[^=\s]+={number}/{number}/{number}", value):
+        raise ValueError(
+            "It should be dollars for a million tokens in, from a cache, and out, such as "
+            "openai-compatible:qwen3=0.25/0.025/1.5"
+        )
+    return value
+
+
 def _listener(value: str) -> str:
     try:
         return str(ip_address(value))
@@ -93,6 +103,7 @@ Author = Annotated[Text, AfterValidator(_author)]
 Persona = Annotated[str, AfterValidator(_persona)]
 Listener = Annotated[str, AfterValidator(_listener)]
 Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]
+Prices = Annotated[tuple[Annotated[str, AfterValidator(_price)], ...], NoDecode, BeforeValidator(_texts)]
 Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]

@@ -20,6 +20,7 @@ from hutch.settings.kinds import (
     Hosts,
     Networks,
     Persona,
+    Prices,
     Section,
     Size,
     Text,
@@ -69,6 +70,11 @@ class Models(Section):
     )
     silence_s: Annotated[Count, May.NEVER] = Field(
         300, ge=5, le=3600, description="Seconds without a sign after which a reply counts as broken."
+    )
+    prices: Annotated[Prices, May.NEVER] = Field(
+        (),
+        description="Dollars for a million tokens in, from a cache, and out, before the list prices of "
+        "Hutch: `openai-compatible:qwen3=0.25/0.025/1.5`.",
     )
 
 
