@@ -207,6 +207,8 @@ def _toml(value: Any) -> str:
     match value:
         case list():
             return f"[{', '.join(_toml(part) for part in value)}]"
+        case bool():
+            return str(value).lower()
         case ByteSize():
             return _quoted(size_text(value))
         case str():
