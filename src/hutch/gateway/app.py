@@ -11,8 +11,10 @@ from hutch.app.server import Server
 from hutch.flows.users import Accounts
 from hutch.gateway import health, mcp_mount, metrics, openapi
 from hutch.gateway.auth import link_page
+from hutch.gateway.auth.by_provider import open_provider_login
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
+from hutch.gateway.graphql.door import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.rest import (
@@ -25,6 +27,7 @@ from hutch.gateway.rest import (
     inputs,
     login,
     models,
+    oidc,
     personas,
     record,
     runs,
@@ -60,6 +63,7 @@ REST = (
     settings,
     shares,
     login,
+    oidc,
     users,
     tokens,
     link_page,
@@ -72,6 +76,7 @@ def make_app(server: Server) -> FastAPI:
     """What a server answers with."""
     serving = server.loaded.settings.server
     guard = Guard(Accounts(server.rows), serving)
+    provider = open_provider_login(server.loaded)
     measured = metrics.Metrics(server)
     mcp = mcp_mount.McpMount(server)
 
@@ -81,6 +86,8 @@ def make_app(server: Server) -> FastAPI:
             yield
         await mcp.close()
         await guard.close()
+        if provider is not None:
+            await provider.close()
 
     app = FastAPI(
         openapi_url=None,
@@ -91,6 +98,7 @@ def make_app(server: Server) -> FastAPI:
     )
     app.state.server = server
     app.state.guard = guard
+    app.state.oidc = provider
     app.state.answered = Answered(server.rows)
     app.state.streams = Streams()
     app.state.metrics = measured
@@ -109,7 +117,7 @@ def add_routes(app: FastAPI) -> None:
     """Everything that can be asked."""
     for module in REST:
         app.include_router(module.routes, generate_unique_id_function=_operation_id)
-    app.router.routes.extend(stream_routes())
+    app.router.routes.extend([*stream_routes(), *graphql_routes()])
 
 
 def _operation_id(route: APIRoute) -> str:

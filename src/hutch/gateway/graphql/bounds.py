@@ -1,0 +1,192 @@
+"""How much one query may ask for, weighed before anything is looked up.
+
+A short text can ask for more than any machine has: lists within lists, the same field
+under a thousand names, fragments of fragments. So a document is weighed as a whole, each
+fragment once, and what is too much is refused before it is even validated, since that is
+where the time would go first.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    InlineFragmentNode,
+    IntValueNode,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    VariableNode,
+    parse,
+)
+from graphql.error import GraphQLSyntaxError
+
+from hutch.domain.errors import BadRequest, LimitReached
+
+MOST_LETTERS = 32_000
+MOST_TOKENS = 2000
+MOST_FIELDS = 200  # in the text; to validate them takes up to the square of that
+MOST_SAME = 8  # of one name in one place, or fragments in one place
+MOST_FRAGMENTS = 20
+MOST_DEPTH = 12
+MOST_ALIASES = 30
+MOST_COST = 20_000
+MOST_OPERATIONS = 10
+INTROSPECTION_DEPTH = 16  # what tools ask for, `ofType` within `ofType`
+
+PAGE = "first"  # the argument that says how long a list may be
+DEFAULT_PAGE = 50
+MOST_PAGE = 200
+WEIGHTS = {  # what is looked up by itself, session by session, and the schema as a whole
+    "__schema": 2000,
+    "__type": 200,
+    "diff": 200,
+    "events": 100,
+    "file": 50,
+    "files": 50,
+    "snapshots": 50,
+}
+LISTS = frozenset({"sessions", "runs", "changes", "events", "files", "snapshots", "shares"})
+Variables = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Of a part of a query."""
+
+    cost: int = 0
+    depth: int = 0
+    aliases: int = 0
+
+
+def parse_bounded(query: str, variables: Variables) -> DocumentNode:
+    """The document of a query, if it is one and asks for no more than it may."""
+    if len(query) > MOST_LETTERS:
+        raise too_much("letters", len(query), MOST_LETTERS)
+    try:
+        document = parse(query, max_tokens=MOST_TOKENS)
+    except GraphQLSyntaxError as error:
+        if "more than" in error.message and "tokens" in error.message:
+            raise too_much("tokens", None, MOST_TOKENS) from None
+        if "nested too deeply" in error.message:
+            raise too_much("depth", None, MOST_DEPTH) from None
+        raise BadRequest(f"This is not GraphQL: {error.message}") from None
+    weigh(document, variables)
+    return document
+
+
+def weigh(document: DocumentNode, variables: Variables) -> list[Weight]:
+    """What each operation weighs; refused when one is too heavy."""
+    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
+    if len(operations) > MOST_OPERATIONS:
+        raise too_much("operations", len(operations), MOST_OPERATIONS)
+    fragments = len(document.definitions) - len(operations)
+    if fragments > MOST_FRAGMENTS:
+        raise too_much("fragments", fragments, MOST_FRAGMENTS)
+    scales = _Scales(document, variables)
+    weights = [scales.selection(each.selection_set, 1) for each in operations]
+    for weight in weights:
+        for what, found, most in (
+            ("depth", weight.depth, MOST_DEPTH),
+            ("aliases", weight.aliases, MOST_ALIASES),
+            ("cost", weight.cost, MOST_COST),
+        ):
+            if found > most:
+                raise too_much(what, found, most)
+    return weights
+
+
+def too_much(what: str, found: int | None, most: int) -> LimitReached:
+    said = "" if found is None else f", and this one has {found:,}"
+    return LimitReached(
+        f"The query is too large: {what} may be {most:,} at most{said}. Ask for less, or in parts.",
+        limit=f"graphql.{what}",
+    )
+
+
+class _Scales:
+    """Weighs selections; each fragment once, so that the work is no more than the text is long."""
+
+    def __init__(self, document: DocumentNode, variables: Variables) -> None:
+        self._variables = variables
+        self._fragments = {
+            each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
+        }
+        self._weighed: dict[str, Weight] = {}
+        self._fields = 0
+        self._inside: set[str] = set()
+
+    def selection(self, selected: SelectionSetNode | None, level: int) -> Weight:
+        if selected is None:
+            return Weight()
+        if level > INTROSPECTION_DEPTH:
+            raise too_much("depth", level, MOST_DEPTH)
+        cost = depth = aliases = 0
+        same = Counter(_name(node) for node in selected.selections)
+        if max(same.values(), default=0) > MOST_SAME:
+            raise too_much("same names", max(same.values()), MOST_SAME)
+        for node in selected.selections:
+            weight = self._node(node, level)
+            cost, depth, aliases = cost + weight.cost, max(depth, weight.depth), aliases + weight.aliases
+        return Weight(cost, depth, aliases)
+
+    def _node(self, node: Any, level: int) -> Weight:
+        match node:
+            case FieldNode():
+                return self._field(node, level)
+            case InlineFragmentNode():
+                return self.selection(node.selection_set, level + 1)
+            case FragmentSpreadNode():
+                return self._fragment(node.name.value)
+        return Weight()
+
+    def _field(self, node: FieldNode, level: int) -> Weight:
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            raise too_much("fields", None, MOST_FIELDS)
+        name = node.name.value
+        inside = self.selection(node.selection_set, level + 1)
+        cost = WEIGHTS.get(name, 1) + inside.cost * self._length(node)
+        # Tools look at the schema by a query of their own, which is deep and cheap.
+        depth = 1 if name in ("__schema", "__type") else inside.depth + 1
+        return Weight(cost, depth, inside.aliases + (node.alias is not None))
+
+    def _fragment(self, name: str) -> Weight:
+        if name in self._inside:
+            raise BadRequest(f"The fragment '{name[:80]}' contains itself.")
+        if name not in self._weighed:
+            found = self._fragments.get(name)
+            self._inside.add(name)
+            self._weighed[name] = self.selection(found.selection_set, 1) if found else Weight()
+            self._inside.discard(name)
+        return self._weighed[name]
+
+    def _length(self, node: FieldNode) -> int:
+        """How many of it there may be."""
+        for argument in node.arguments or ():
+            if argument.name.value == PAGE:
+                return max(1, min(self._number(argument.value), MOST_PAGE))
+        return DEFAULT_PAGE if node.name.value in LISTS else 1
+
+    def _number(self, value: Any) -> int:
+        if isinstance(value, IntValueNode):
+            return int(value.value[:9])
+        if isinstance(value, VariableNode):
+            given = self._variables.get(value.name.value)
+            if isinstance(given, int) and not isinstance(given, bool):
+                return given
+        return MOST_PAGE
+
+
+def _name(node: Any) -> str:
+    """What a selection is called in the answer."""
+    match node:
+        case FieldNode():
+            return (node.alias or node.name).value
+        case FragmentSpreadNode():
+            return f"...{node.name.value}"
+    return "..."

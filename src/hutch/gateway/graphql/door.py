@@ -1,0 +1,57 @@
+"""Where GraphQL is: `/api/graphql`, by POST and over a WebSocket.
+
+Its library takes half a second to load, and so it is loaded by whoever comes first: a
+server is ready without it, and nobody else waits for it meanwhile.
+"""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+from hutch.domain.errors import HutchError
+
+URL = "/api/graphql"
+
+
+async def graphql(request: Request) -> Response:
+    """One query. What is wrong with it is in the answer, as GraphQL has it; who asks must be known."""
+    who = await request.app.state.guard.recognise(request.scope)
+    who.need("read")
+    operation = await asyncio.to_thread(_operation)
+    server = request.app.state.server
+    try:
+        asked = operation.Operation.parse(await request.body())
+    except HutchError as error:
+        return _answer(operation.encoded(operation.refused(server, error)), 400)
+    return _answer(operation.encoded(await operation.answer(server, who, request.scope, asked)), 200)
+
+
+class Socket:
+    """The route, as plain ASGI."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await asyncio.to_thread(_socket)).serve_socket(scope, receive, send)
+
+
+def routes() -> list[BaseRoute]:
+    return [Route(URL, graphql, methods=["POST"]), WebSocketRoute(URL, Socket())]
+
+
+def _answer(body: bytes, status: int) -> Response:
+    return Response(body, status, media_type="application/json")
+
+
+def _operation() -> Any:
+    from hutch.gateway.graphql import operation
+
+    return operation
+
+
+def _socket() -> Any:
+    from hutch.gateway.graphql import socket
+
+    return socket

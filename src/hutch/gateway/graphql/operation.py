@@ -1,0 +1,171 @@
+"""One operation, from its text to its answer; errors carry the same codes as everywhere else."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import strawberry
+import structlog
+from graphql import GraphQLError
+from strawberry.extensions import SchemaExtension
+from strawberry.schema.config import StrawberryConfig
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
+from strawberry.types import ExecutionResult
+from strawberry.types.graphql import OperationType
+
+from hutch.app.server import Server
+from hutch.domain.errors import BadRequest, HutchError, LimitReached, TooManyRequests
+from hutch.domain.user import Who
+from hutch.gateway.answers import to_json
+from hutch.gateway.errors import INTERNAL, told
+from hutch.gateway.graphql.bounds import parse_bounded
+from hutch.gateway.graphql.context import Context
+from hutch.gateway.graphql.query import Query
+from hutch.gateway.graphql.subscription import Subscription
+from hutch.gateway.graphql.values import SCALARS
+from hutch.logs import current_trace_id
+
+BODY_BYTES = 256 * 1024
+MOST_ERRORS = 20
+FAULT = "Something went wrong in the server. Its log says more under this trace id."
+
+logger = structlog.get_logger("hutch.graphql")
+
+
+class _Parsed(SchemaExtension):
+    """The document was parsed already, when it was weighed."""
+
+    def on_parse(self) -> Iterator[None]:
+        self.execution_context.graphql_document = self.execution_context.context.document
+        yield
+
+
+class _Schema(strawberry.Schema):
+    def process_errors(self, errors: Any, execution_context: Any = None) -> None:
+        """Told and logged where the answer is made."""
+
+
+SCHEMA = _Schema(
+    Query,
+    subscription=Subscription,
+    extensions=[_Parsed],
+    config=StrawberryConfig(scalar_map=SCALARS, disable_field_suggestions=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What somebody asks."""
+
+    query: str
+    variables: dict[str, Any]
+    name: str | None
+
+    @classmethod
+    def parse(cls, body: bytes | str) -> "Operation":
+        """From JSON, as it came."""
+        if len(body) > BODY_BYTES:
+            raise LimitReached(
+                f"A query has at most {BODY_BYTES // 1024} KiB with its variables.", limit="graphql.bytes"
+            )
+        try:
+            given = orjson.loads(body)
+        except ValueError:
+            raise BadRequest('This is not JSON. Send {"query": "{ me { name } }"}.') from None
+        return cls.of(given)
+
+    @classmethod
+    def of(cls, given: Any) -> "Operation":
+        if isinstance(given, list):
+            raise BadRequest("One operation at a time: a query can ask for several things.")
+        if not isinstance(given, dict) or not isinstance(given.get("query"), str):
+            raise BadRequest('Send an object with a query, such as {"query": "{ me { name } }"}.')
+        variables, name = given.get("variables") or {}, given.get("operationName")
+        if not isinstance(variables, dict) or not (name is None or isinstance(name, str)):
+            raise BadRequest("`variables` is an object, and `operationName` a text.")
+        return cls(given["query"], variables, name or None)
+
+
+async def answer(server: Server, who: Who, scope: Any, asked: Operation) -> dict[str, Any]:
+    """What comes of a query. A subscription goes over a WebSocket."""
+    try:
+        context = _context(server, who, scope, asked)
+        result = await SCHEMA.execute(
+            asked.query,
+            variable_values=asked.variables,
+            context_value=context,
+            operation_name=asked.name,
+            allowed_operation_types=[OperationType.QUERY],
+        )
+    except InvalidOperationTypeError:
+        return refused(server, BadRequest("Only queries are answered here. Subscribe over a WebSocket."))
+    except CannotGetOperationTypeError:
+        return refused(server, BadRequest("There is no such operation. Name one of those in the query."))
+    except HutchError as error:
+        return refused(server, error)
+    return _told(server, result)
+
+
+async def answers(server: Server, who: Who, scope: Any, asked: Operation) -> AsyncGenerator[dict[str, Any]]:
+    """One for a query, any number for a subscription. What is refused is an answer too."""
+    try:
+        context = _context(server, who, scope, asked)
+        results = await SCHEMA.stream(
+            asked.query, variable_values=asked.variables, context_value=context, operation_name=asked.name
+        )
+    except HutchError as error:
+        yield refused(server, error)
+        return
+    async with aclosing(results):
+        async for result in results:
+            yield _told(server, result)
+
+
+def _context(server: Server, who: Who, scope: Any, asked: Operation) -> Context:
+    return Context(server, who, scope, parse_bounded(asked.query, asked.variables))
+
+
+def refused(server: Server, error: HutchError) -> dict[str, Any]:
+    """An answer that holds nothing but an error."""
+    return {
+        "data": None,
+        "errors": [{"message": server.redactor.clean(str(error)), "extensions": extensions(error)}],
+    }
+
+
+def extensions(error: HutchError) -> dict[str, Any]:
+    """What a program needs to know of an error."""
+    more: dict[str, Any] = {"code": told(error).code}
+    if isinstance(error, LimitReached):
+        more["limit"] = error.limit
+    if isinstance(error, TooManyRequests):
+        more["retry_after_s"] = error.retry_after_s
+    return more
+
+
+def _told(server: Server, result: Any) -> dict[str, Any]:
+    assert isinstance(result, ExecutionResult)
+    answer: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        answer["errors"] = [_error(server, each) for each in result.errors[:MOST_ERRORS]]
+    return answer
+
+
+def _error(server: Server, error: GraphQLError) -> dict[str, Any]:
+    cause = error.original_error
+    while isinstance(cause, GraphQLError):
+        cause = cause.original_error
+    message, more = error.message, {"code": "bad_request"}
+    if isinstance(cause, HutchError):
+        message, more = str(cause), extensions(cause)
+    elif cause is not None:
+        logger.error("graphql.failed", exc_info=cause)
+        message, more = FAULT, {"code": INTERNAL.code, "trace_id": current_trace_id()}
+    formatted = {key: value for key, value in error.formatted.items() if key in ("locations", "path")}
+    return {"message": server.redactor.clean(message)[:2000], **formatted, "extensions": more}
+
+
+def encoded(answer: dict[str, Any]) -> bytes:
+    return to_json(answer)

@@ -1,0 +1,115 @@
+"""What can be asked."""
+
+import asyncio
+from typing import get_args
+
+import strawberry
+
+from hutch.app.model_list import model_states
+from hutch.app.personas import every_persona
+from hutch.domain.change import ChangeState
+from hutch.domain.errors import BadRequest
+from hutch.domain.session import SessionState
+from hutch.flows import changes as changes_flow
+from hutch.flows import sessions as flow
+from hutch.gateway.graphql.context import Info
+from hutch.gateway.graphql.session import First, Session, SessionPage, within
+from hutch.gateway.graphql.values import Change, Me, Models, Persona, Provider, Run
+from hutch.gateway.rest import personas
+
+LONGEST_TEXT = 500
+
+
+@strawberry.type
+class Query:
+    @strawberry.field(description="Who asks.")
+    async def me(self, info: Info) -> Me:
+        who = info.context.who
+        return Me(
+            id=strawberry.ID(who.user.id), name=who.user.name, role=who.user.role, scopes=sorted(who.scopes)
+        )
+
+    @strawberry.field(description="The sessions that you may see, the newest first.")
+    async def sessions(
+        self,
+        info: Info,
+        states: list[str] | None = None,
+        text: str = "",
+        after: str = "",
+        first: First = 50,
+    ) -> SessionPage:
+        for each in states or ():
+            if each not in get_args(SessionState):
+                raise BadRequest(
+                    f"{each[:40]!r} is not a state. There are: {', '.join(get_args(SessionState))}."
+                )
+        if len(text) > LONGEST_TEXT:
+            raise BadRequest(f"`text` has at most {LONGEST_TEXT} letters.")
+        found = await flow.page(
+            info.context.site,
+            info.context.who,
+            states=states or (),  # type: ignore[arg-type]  # checked above
+            text=text,
+            before=after,
+            limit=within(first) + 1,
+        )
+        more = found[first - 1].session.id if len(found) > first else None
+        return SessionPage(items=[Session.of(each) for each in found[:first]], next=more)
+
+    @strawberry.field(description="One session.")
+    async def session(self, info: Info, id: strawberry.ID) -> Session:
+        return Session.of(await flow.show(info.context.site, info.context.who, id))
+
+    @strawberry.field(description="One run.")
+    async def run(self, info: Info, id: strawberry.ID) -> Run:
+        return Run.of(await flow.run(info.context.site, info.context.who, id))
+
+    @strawberry.field(description="The runs of a session, the newest first.")
+    async def runs(
+        self, info: Info, session_id: strawberry.ID, after: str = "", first: First = 50
+    ) -> list[Run]:
+        found = await flow.runs(
+            info.context.site, info.context.who, session_id, before=after, limit=within(first)
+        )
+        return [Run.of(each) for each in found]
+
+    @strawberry.field(description="The changes of sessions that you may see, the newest first.")
+    async def changes(
+        self,
+        info: Info,
+        session_id: str = "",
+        state: str | None = None,
+        after: str = "",
+        first: First = 50,
+    ) -> list[Change]:
+        if state is not None and state not in get_args(ChangeState):
+            raise BadRequest(f"{state[:40]!r} is not a state. There are: {', '.join(get_args(ChangeState))}.")
+        found = await changes_flow.page(
+            info.context.site,
+            info.context.who,
+            session_id=session_id,
+            state=state,  # type: ignore[arg-type]  # checked above
+            before=after,
+            limit=within(first),
+        )
+        return [Change.of(each) for each in found]
+
+    @strawberry.field(description="One change.")
+    async def change(self, info: Info, id: strawberry.ID) -> Change:
+        return Change.of(await changes_flow.find(info.context.site, info.context.who, id))
+
+    @strawberry.field(description="Those who can work in a session.")
+    async def personas(self, info: Info) -> list[Persona]:
+        found = await asyncio.to_thread(every_persona, info.context.server.loaded)
+        return [Persona(**{**personas.told(each), "tools": list(each.tools)}) for each in found]
+
+    @strawberry.field(description="What can think here, and which one does when nobody names one.")
+    async def models(self, info: Info) -> Models:
+        choice, providers = await model_states(info.context.server.loaded)
+        hidden = choice.name.startswith("scripted:") and not info.context.who.is_owner
+        names = Provider.__annotations__
+        return Models(
+            default="scripted" if hidden else choice.name,
+            reason=choice.reason,
+            providers=[Provider(**{name: getattr(each, name) for name in names}) for each in providers],
+        )

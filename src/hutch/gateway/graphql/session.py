@@ -1,0 +1,154 @@
+"""A session as a node of the graph, with all that hangs on it."""
+
+from typing import Annotated
+
+import strawberry
+
+from hutch.domain.errors import BadRequest, Denied
+from hutch.flows.access import may
+from hutch.flows.sessions import Shown
+from hutch.gateway.graphql.bounds import MOST_PAGE
+from hutch.gateway.graphql.context import Info
+from hutch.gateway.graphql.values import (
+    BigInt,
+    Change,
+    Difference,
+    Event,
+    File,
+    FileContent,
+    FilePage,
+    Head,
+    Limits,
+    Run,
+    Share,
+    Snapshot,
+    User,
+)
+from hutch.gateway.rest.paths import parse_path
+from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
+
+FILE_BYTES = 256 * 1024
+
+First = Annotated[int, strawberry.argument(description=f"How many at most; {MOST_PAGE} is the most.")]
+Path = Annotated[str, strawberry.argument(description="Relative to the workspace.")]
+
+
+def within(first: int) -> int:
+    """The length of a page, if it is one."""
+    if not 1 <= first <= MOST_PAGE:
+        raise BadRequest(f"`first` is 1 to {MOST_PAGE}, not {first}.")
+    return first
+
+
+@strawberry.type(description="A piece of work with its own log, workspace and jail.")
+class Session:
+    shown: strawberry.Private[Shown]
+    id: strawberry.ID
+    owner_id: strawberry.ID
+    purpose: str
+    role: str
+    expectations: str
+    repository: str
+    revision: str
+    persona: str
+    model: str
+    network: list[str]
+    deliver: bool
+    forked_from: str
+    state: str
+    reason: str
+    created_ms: BigInt
+    updated_ms: BigInt
+    place: int | None = strawberry.field(description="In the queue, while it waits: 1 is next.")
+    head: Head
+    limits: Limits
+
+    @classmethod
+    def of(cls, shown: Shown) -> "Session":
+        session, bounds = shown.session, shown.session.limits
+        same = ("purpose", "role", "expectations", "repository", "revision", "persona", "model", "deliver")
+        more = ("forked_from", "state", "reason", "created_ms", "updated_ms")
+        return cls(
+            shown=shown,
+            id=strawberry.ID(session.id),
+            owner_id=strawberry.ID(session.owner),
+            network=list(session.network),
+            place=shown.place,
+            head=Head.of(shown.head),
+            limits=Limits(**{name: getattr(bounds, name) for name in Limits.__annotations__}),
+            **{name: getattr(session, name) for name in (*same, *more)},
+        )
+
+    @strawberry.field(description="Whose it is.")
+    async def owner(self, info: Info) -> User | None:
+        found = await info.context.users.load(self.shown.session.owner)
+        return User.of(found) if found else None
+
+    @strawberry.field(description="The newest runs.")
+    async def runs(self, info: Info, first: First = 20) -> list[Run]:
+        return [Run.of(each) for each in await info.context.runs(within(first)).load(self.shown.session.id)]
+
+    @strawberry.field(description="The newest changes that it has proposed.")
+    async def changes(self, info: Info, first: First = 20) -> list[Change]:
+        found = await info.context.changes(within(first)).load(self.shown.session.id)
+        return [Change.of(each) for each in found]
+
+    @strawberry.field(description="With whom it is shared; for whoever may manage it.")
+    async def shares(self, info: Info) -> list[Share]:
+        session = self.shown.session
+        if not may(info.context.who, session.owner, None, "manage"):
+            raise Denied(f"{info.context.who.user.name} may see the session {session.id}, and not manage it.")
+        return [Share.of(each) for each in await info.context.shares.load(session.id)]
+
+    @strawberry.field(description="What happened after a number, the oldest first.")
+    async def events(self, info: Info, after: BigInt = BigInt(0), first: First = 50) -> list[Event]:  # noqa: B008
+        found = await info.context.server.log.read(self.shown.session.id, after=after, limit=within(first))
+        return [Event.of(each) for each in found]
+
+    @strawberry.field(description="What is in a directory of the workspace.")
+    async def files(
+        self,
+        info: Info,
+        path: Path = "",
+        recursive: bool = False,
+        after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
+        first: First = 100,
+    ) -> FilePage:
+        wanted = ListFiles(
+            parse_path(path, or_root=True), recursive=recursive, cursor=after or None, limit=within(first)
+        )
+        found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
+        return FilePage(items=[File.of(each) for each in found.entries], next=found.cursor)
+
+    @strawberry.field(description=f"The first {FILE_BYTES // 1024} KiB of a file.")
+    async def file(self, info: Info, path: Path) -> FileContent:
+        wanted = ReadFile(parse_path(path), length=FILE_BYTES)
+        found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
+        return FileContent(
+            path=path,
+            text=found.data.decode(errors="replace"),
+            size=BigInt(found.size),
+            cut=len(found.data) < found.size,
+        )
+
+    @strawberry.field(description="The newest snapshots of the workspace.")
+    async def snapshots(self, info: Info, first: First = 50) -> list[Snapshot]:
+        found = await info.context.site.host.call(
+            self.shown.session.id, ListSnapshots(), by=info.context.who.user.id
+        )
+        newest = sorted(found, key=lambda each: -each.id)[: within(first)]
+        return [Snapshot.of(each) for each in newest]
+
+    @strawberry.field(description="Between two snapshots; without them, from the session's first to now.")
+    async def diff(
+        self, info: Info, old: int | None = None, new: int | None = None, path: Path = ""
+    ) -> Difference:
+        wanted = Diff(old, new, parse_path(path, or_root=True))
+        found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
+        return Difference.of(found)
+
+
+@strawberry.type(description="Sessions, the newest first; ask again with `next` until that is null.")
+class SessionPage:
+    items: list[Session]
+    next: str | None

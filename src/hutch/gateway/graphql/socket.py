@@ -1,0 +1,166 @@
+"""GraphQL over a WebSocket, by the protocol graphql-transport-ws.
+
+Each operation is a task of its own. Who does not read is waited for and nothing is kept:
+the next answer is made when the last one is on its way.
+"""
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import Any
+
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from hutch.app.server import Server
+from hutch.domain.errors import BadRequest, HutchError, LimitReached
+from hutch.gateway.auth.guard import Guard
+from hutch.gateway.graphql.operation import Operation, answers, encoded, refused
+from hutch.gateway.stream.socket import refuse
+
+PROTOCOL = "graphql-transport-ws"
+INIT_S = 10.0
+LOOK_S = 0.5
+MOST_OPERATIONS = 20
+LONGEST_ID = 200
+
+
+class _Close(Exception):
+    """The client has broken the protocol."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code, self.reason = code, reason
+
+
+CLOSING = _Close(1012, "the server ends; come back in a moment")
+
+
+async def serve_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Speak with one client, until it or the server leaves."""
+    try:
+        who = await scope["app"].state.guard.recognise(scope)
+        who.need("read")
+        if PROTOCOL not in scope.get("subprotocols", ()):
+            raise BadRequest(f"A WebSocket here speaks {PROTOCOL}: name it as the subprotocol.")
+    except HutchError as error:
+        await refuse(scope, receive, send, error)
+        return
+    await receive()
+    await send({"type": "websocket.accept", "subprotocol": PROTOCOL})
+    await _Socket(scope, receive, send).run()
+
+
+class _Socket:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._server: Server = scope["app"].state.server
+        self._guard: Guard = scope["app"].state.guard
+        self._greeted = asyncio.Event()
+        self._operations: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        tasks = [asyncio.ensure_future(work) for work in (self._hear(), self._watch())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended = [*tasks, *self._operations.values()]
+            for task in ended:
+                task.cancel()
+            await asyncio.gather(*ended, return_exceptions=True)
+        for task in done:
+            if isinstance(error := task.exception(), _Close):
+                with suppress(OSError):  # it has left meanwhile
+                    message = {"type": "websocket.close", "code": error.code, "reason": error.reason[:120]}
+                    await self._send(message)
+            elif error is not None:
+                raise error
+
+    async def _watch(self) -> None:
+        """Ends when the client does not begin, or the server ends."""
+        try:
+            async with asyncio.timeout(INIT_S):
+                await self._greeted.wait()
+        except TimeoutError:
+            raise _Close(4408, "connection_init did not come") from None
+        while not self._server.closing:  # noqa: ASYNC110  it tells nobody
+            await asyncio.sleep(LOOK_S)
+        raise CLOSING
+
+    async def _hear(self) -> None:
+        while True:
+            message = await self._receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            await self._answer(_read(message.get("text")))
+
+    async def _answer(self, said: dict[str, Any]) -> None:
+        match said["type"]:
+            case "connection_init":
+                if self._greeted.is_set():
+                    raise _Close(4429, "Too many initialisation requests")
+                self._greeted.set()
+                await self._say({"type": "connection_ack"})
+            case "ping":
+                await self._say({"type": "pong"})
+            case "pong":
+                return
+            case "subscribe":
+                await self._subscribe(_id(said), said.get("payload"))
+            case "complete":
+                if task := self._operations.pop(_id(said), None):
+                    task.cancel()
+            case other:
+                raise _Close(4400, f"There is no message {other[:40]!r}")
+
+    async def _subscribe(self, id: str, payload: Any) -> None:
+        if not self._greeted.is_set():
+            raise _Close(4401, "Unauthorized")
+        if id in self._operations:
+            raise _Close(4409, f"Subscriber for {id} already exists")
+        try:
+            if len(self._operations) >= MOST_OPERATIONS:
+                raise LimitReached(
+                    f"One connection has at most {MOST_OPERATIONS} operations.", limit="graphql.operations"
+                )
+            asked = Operation.of(payload)
+            who = await self._guard.recognise(self._scope)  # each counts as a request, and as of now
+            who.need("read")
+        except HutchError as error:
+            await self._say({"id": id, "type": "error", "payload": refused(self._server, error)["errors"]})
+            return
+        self._operations[id] = asyncio.ensure_future(self._run(id, asked, who))
+
+    async def _run(self, id: str, asked: Operation, who: Any) -> None:
+        first = True
+        async with aclosing(answers(self._server, who, self._scope, asked)) as found:
+            async for answer in found:
+                if first and answer["data"] is None and "errors" in answer:
+                    self._operations.pop(id, None)
+                    await self._say({"id": id, "type": "error", "payload": answer["errors"]})
+                    return
+                first = False
+                await self._say({"id": id, "type": "next", "payload": answer})
+        self._operations.pop(id, None)
+        await self._say({"id": id, "type": "complete"})
+
+    async def _say(self, message: dict[str, Any]) -> None:
+        await self._send({"type": "websocket.send", "text": encoded(message).decode()})
+
+
+def _read(text: str | None) -> dict[str, Any]:
+    if text is None:
+        raise _Close(4400, "Messages are texts")
+    try:
+        said = orjson.loads(text)
+    except ValueError:
+        raise _Close(4400, "This message is not JSON") from None
+    if not isinstance(said, dict) or not isinstance(said.get("type"), str):
+        raise _Close(4400, "A message is an object with a type")
+    return said
+
+
+def _id(said: dict[str, Any]) -> str:
+    id = said.get("id")
+    if not isinstance(id, str) or not 0 < len(id) <= LONGEST_ID:
+        raise _Close(4400, f"`id` is a text of up to {LONGEST_ID} letters")
+    return id

@@ -1,0 +1,56 @@
+"""What can be followed: the events of a session with the deltas among them, and the list of sessions."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated
+
+import strawberry
+
+from hutch.domain.errors import BadRequest
+from hutch.domain.events import Entry
+from hutch.gateway.answers import LARGEST
+from hutch.gateway.graphql.context import Info
+from hutch.gateway.graphql.session import Session
+from hutch.gateway.graphql.values import BigInt, Delta, Event
+from hutch.gateway.graphql.watch import watch_of
+from hutch.gateway.stream.follow import Follower
+from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.streams import RENEW_S
+
+Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a piece of a reply.")]
+
+
+@strawberry.type
+class Subscription:
+    @strawberry.subscription(description="What happens in a session, from after a number on, without a gap.")
+    async def events(
+        self,
+        info: Info,
+        session_id: strawberry.ID,
+        after: BigInt = BigInt(0),  # noqa: B008
+        deltas: bool = True,
+    ) -> AsyncGenerator[Update]:
+        if not 0 <= after <= LARGEST:
+            raise BadRequest(f"`after` is the number of an event, not {after}.")
+        allowed = await permit(info.context.scope, session_id)
+        if not await Follower(allowed, after).check():
+            return
+        asked = time.monotonic()
+        async with aclosing(info.context.server.host.follow(allowed.session.id, after=after)) as updates:
+            async for update in updates:
+                if time.monotonic() - asked > RENEW_S:  # nothing is told by a leave older than this
+                    allowed, asked = await allowed.renew(), time.monotonic()
+                if isinstance(update, Entry):
+                    yield Event.of(update)
+                elif deltas:
+                    yield Delta.of(update)
+
+    @strawberry.subscription(
+        description="Sessions that you may see, each time one is new or has another state."
+    )
+    async def sessions(self, info: Info) -> AsyncGenerator[Session]:
+        watch = watch_of(info.context.scope["app"], info.context.server)
+        async with aclosing(watch.follow(info.context.scope, info.context.who)) as changed:
+            async for shown in changed:
+                yield Session.of(shown)

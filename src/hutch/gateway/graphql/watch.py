@@ -1,0 +1,116 @@
+"""Sessions as they change, for all who watch the list: one look at the database for everybody."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection
+
+from hutch.app.server import Server
+from hutch.domain.errors import TooManyRequests
+from hutch.domain.session import Session
+from hutch.domain.user import Who
+from hutch.flows.sessions import Shown
+from hutch.gateway.auth.buckets import address_key
+from hutch.gateway.auth.guard import Guard, client_of
+from hutch.store.batches import changed_sessions, seen_by
+from hutch.store.records import read_heads
+from hutch.store.sessions import now_ms
+
+LOOK_S = 0.5
+MOST_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
+
+
+class Watch:
+    """Looks while somebody watches."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._watchers: set[_Watcher] = set()
+        self._looking: asyncio.Task[None] | None = None
+
+    async def follow(self, scope: Any, who: Who) -> AsyncGenerator[Shown]:
+        """Each session that changes from now on, as far as the caller may see it then."""
+        watcher = _Watcher()
+        self._watchers.add(watcher)
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._look())
+        try:
+            while True:
+                changed = await watcher.take()
+                who = await _again(scope, who)
+                user_id = None if who.is_owner else who.user.id
+                for shown in await self._shown(changed, user_id):
+                    yield shown
+        finally:
+            self._watchers.discard(watcher)
+            if not self._watchers and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def _look(self) -> None:
+        since_ms = now_ms()
+        told: dict[str, Session] = {}
+        while True:
+            await asyncio.sleep(LOOK_S)
+            found = await self._server.rows.fetch(
+                partial(changed_sessions, since_ms=since_ms, most=MOST_PENDING)
+            )
+            news = [each for each in found if told.get(each.id) != each]
+            if found:  # those of the same millisecond may not all have been there yet
+                since_ms = found[-1].updated_ms
+                told = {each.id: each for each in found if each.updated_ms >= since_ms}
+            for watcher in self._watchers if news else ():
+                watcher.put(news)
+
+    async def _shown(self, changed: list[Session], user_id: str | None) -> list[Shown]:
+        ids = [each.id for each in changed]
+
+        def read(connection: Connection) -> list[Shown]:
+            seen = set(ids) if user_id is None else seen_by(connection, user_id, ids)
+            heads = read_heads(connection, seen)
+            return [Shown(each, heads[each.id]) for each in changed if each.id in heads]
+
+        return await self._server.rows.fetch(read)
+
+
+async def _again(scope: Any, who: Who) -> Who:
+    """Who follows, as of now, and not counted as a request: nobody has asked for anything."""
+    guard: Guard = scope["app"].state.guard
+    guard.buckets.take(address_key(client_of(scope)))  # the guard gives it back to whom it knows
+    try:
+        now = await guard.recognise(scope)
+    except TooManyRequests:
+        return who  # known, and busy
+    guard.buckets.put_back(now.credential_id)
+    now.need("read")
+    return now
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self._pending: dict[str, Session] = {}
+        self._news = asyncio.Event()
+
+    def put(self, news: list[Session]) -> None:
+        for session in news:
+            self._pending.pop(session.id, None)
+            self._pending[session.id] = session
+        while len(self._pending) > MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._news.set()
+
+    async def take(self) -> list[Session]:
+        await self._news.wait()
+        self._news.clear()
+        taken, self._pending = self._pending, {}
+        return list(taken.values())
+
+
+def watch_of(app: Any, server: Server) -> Watch:
+    """The one of an application."""
+    found = getattr(app.state, "watch", None)
+    if not isinstance(found, Watch):
+        found = app.state.watch = Watch(server)
+    return found

@@ -1,0 +1,224 @@
+"""Subscriptions by graphql-transport-ws: nothing is missed, and nothing is told to who may not hear it."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from hutch.domain.events import MessageSent
+from hutch.domain.ids import SessionId
+from hutch.flows.users import LOCAL, Accounts
+from tests.gateway.api import V1, Api, serving
+from tests.gateway.graphs import hear, say, socket, subscribe
+
+pytestmark = pytest.mark.anyio
+EVENTS = """subscription ($id: ID!, $after: BigInt! = 0) { events(sessionId: $id, after: $after) {
+    __typename ... on Event { seq type event } ... on Delta { kind text } } }"""
+
+
+async def heard(opened: Any, count: int) -> list[dict[str, Any]]:
+    found = []
+    async with asyncio.timeout(60):
+        while len(found) < count:
+            message = await hear(opened)
+            assert message["type"] == "next", message
+            update = message["payload"]["data"]["events"]
+            if update["__typename"] == "Event":
+                found.append(update)
+    return found
+
+
+async def test_events_come_from_a_number_on_without_a_gap(api: Api) -> None:
+    session_id = SessionId(await api.ready_session(purpose="to follow"))
+    head = (await api.server.log.head(session_id)).seq
+    async with socket(api) as opened:
+        await subscribe(opened, EVENTS, "1", {"id": session_id})
+        first = await heard(opened, head)
+        for number in range(20):
+            await api.server.log.append(session_id, [MessageSent(author="user", text=str(number))])
+        more = await heard(opened, 20)
+    assert [each["seq"] for each in first + more] == list(range(1, head + 21))
+    assert [each["event"]["text"] for each in more] == [str(number) for number in range(20)]
+    async with socket(api) as opened:
+        await subscribe(opened, EVENTS, "1", {"id": session_id, "after": head + 18})
+        assert [each["seq"] for each in await heard(opened, 2)] == [head + 19, head + 20]
+
+
+async def test_pieces_of_a_reply_come_among_the_events(api: Api) -> None:
+    session_id = await api.ready_session(purpose="with deltas")
+    async with socket(api) as opened:
+        await subscribe(opened, EVENTS, "1", {"id": session_id})
+        await api.give(session_id, type="prompt", text="Say something")
+        kinds, text = set(), ""
+        async with asyncio.timeout(60):
+            while "run.ended" not in kinds:
+                update = (await hear(opened))["payload"]["data"]["events"]
+                kinds.add(update["__typename"] if update["__typename"] == "Delta" else update["type"])
+                text += update["text"] if update["__typename"] == "Delta" else ""
+    assert "Delta" in kinds and text == "Done."
+
+
+async def test_the_list_of_sessions_is_followed_by_who_may_see_it(api: Api) -> None:
+    member, other = await api.as_user("lister"), await api.as_user("other")
+    query = "subscription { sessions { id state purpose } }"
+    async with socket(member) as opened, socket(other) as others:
+        for each in (opened, others):
+            await subscribe(each, query, "1")
+            await say(each, type="ping")
+            assert await hear(each) == {"type": "pong"}
+        await asyncio.sleep(0.1)
+        session_id = await member.ready_session(purpose="listed")
+        states = []
+        async with asyncio.timeout(60):
+            while "idle" not in states:
+                told = (await hear(opened))["payload"]["data"]["sessions"]
+                if told["id"] == session_id:
+                    states.append(told["state"])
+        await say(others, type="ping")
+        assert await hear(others) == {"type": "pong"}
+
+
+async def test_queries_are_answered_too_and_then_complete(api: Api) -> None:
+    async with socket(api) as opened:
+        await subscribe(opened, "{ me { name } }", "q")
+        answer = {"id": "q", "type": "next", "payload": {"data": {"me": {"name": "owner"}}}}
+        assert [await hear(opened), await hear(opened)] == [answer, {"id": "q", "type": "complete"}]
+
+
+async def test_what_is_refused_is_told_with_its_code_and_the_connection_goes_on(api: Api) -> None:
+    stranger = await api.as_user("wsstranger")
+    session_id = await api.ready_session(purpose="private")
+    async with socket(stranger) as opened:
+        for query, variables, code in (
+            (EVENTS, {"id": session_id}, "not_found"),
+            (EVENTS, {"id": "ses_none"}, "not_found"),
+            ("subscription { nothing }", {}, "bad_request"),
+            ("{", {}, "bad_request"),
+            ("{ " + "me { id } " * 100 + "}", {}, "limit_reached"),
+        ):
+            await subscribe(opened, query, "x", variables)
+            told = await hear(opened)
+            assert (told["id"], told["type"]) == ("x", "error"), told
+            assert told["payload"][0]["extensions"]["code"] == code
+        await subscribe(opened, "{ me { name } }", "y")
+        assert (await hear(opened))["payload"]["data"] == {"me": {"name": "wsstranger"}}
+
+
+async def test_a_subscription_ends_when_its_client_says_so(api: Api) -> None:
+    session_id = SessionId(await api.ready_session(purpose="to leave"))
+    async with socket(api) as opened:
+        await subscribe(opened, EVENTS, "a", {"id": session_id})
+        await hear(opened)
+        await say(opened, id="a", type="complete")
+        await say(opened, type="ping")
+        async with asyncio.timeout(60):
+            while (await hear(opened))["type"] != "pong":
+                pass
+        await api.server.log.append(session_id, [MessageSent(author="user", text="unheard")])
+        await say(opened, type="ping")
+        assert await hear(opened) == {"type": "pong"}
+
+
+async def test_no_more_than_so_many_at_once(api: Api) -> None:
+    session_id = await api.ready_session(purpose="crowded")
+    head = (await api.server.log.head(SessionId(session_id))).seq
+    async with socket(api) as opened:
+        for number in range(21):
+            await subscribe(opened, EVENTS, str(number), {"id": session_id, "after": head})
+        told = await hear(opened)
+        assert (told["id"], told["payload"][0]["extensions"]["limit"]) == ("20", "graphql.operations")
+
+
+async def test_who_may_no_longer_see_it_hears_no_more(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = SessionId(await api.ready_session(purpose="to be taken back"))
+        watcher = await api.as_user("watcher", "observer")
+        await api.put(f"{V1}/sessions/{session_id}/shares/watcher", json={"role": "observer"})
+        async with socket(watcher) as opened:
+            head = (await api.server.log.head(session_id)).seq
+            await subscribe(opened, EVENTS, "1", {"id": session_id, "after": head})
+            await api.server.log.append(session_id, [MessageSent(author="user", text="seen")])
+            assert (await hear(opened))["payload"]["data"]["events"]["event"]["text"] == "seen"
+            await api.delete(f"{V1}/sessions/{session_id}/shares/watcher")
+            await asyncio.sleep(4.2)  # the age that a leave may have
+            await api.server.log.append(session_id, [MessageSent(author="user", text="unseen")])
+            told = await hear(opened)
+            assert "unseen" not in json.dumps(told)
+            assert "not_found" in json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        (["{"], 4400),
+        (["[]"], 4400),
+        (['{"type": 7}'], 4400),
+        (['{"type": "nonsense"}'], 4400),
+        ([b"\x00\x01"], 4400),
+        (['{"type": "subscribe", "id": "1", "payload": {"query": "{ me { id } }"}}'], 4401),
+        (['{"type": "connection_init"}', '{"type": "connection_init"}'], 4429),
+        (['{"type": "connection_init"}', '{"type": "subscribe", "id": 5}'], 4400),
+        (['{"type": "connection_init"}', '{"type": "complete"}'], 4400),
+        (['{"type": "connection_init"}', '{"type": "subscribe", "id": "' + "x" * 300 + '"}'], 4400),
+    ],
+)
+async def test_broken_frames_close_the_connection_with_the_codes_of_the_protocol(
+    api: Api, frames: list[Any], code: int
+) -> None:
+    async with socket(api, greeted=False) as opened:
+        for frame in frames:
+            await opened.send(frame)
+        with pytest.raises(ConnectionClosed) as closed:
+            async with asyncio.timeout(60):
+                while True:
+                    await opened.recv()
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == code
+
+
+async def test_an_operation_with_a_name_in_use_closes_it(api: Api) -> None:
+    session_id = await api.ready_session(purpose="twice")
+    async with socket(api) as opened:
+        for _ in range(2):
+            await subscribe(opened, EVENTS, "1", {"id": session_id})
+        with pytest.raises(ConnectionClosed) as closed:
+            async with asyncio.timeout(60):
+                while True:
+                    await opened.recv()
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == 4409
+
+
+async def test_strangers_other_pages_and_other_protocols_do_not_get_in(api: Api) -> None:
+    nobody = await api.as_nobody()
+    for options, status in (
+        ({"additional_headers": {}}, 401),
+        ({"origin": "https://evil.example"}, 403),
+        ({"subprotocols": ["graphql-ws"]}, 400),
+        ({"subprotocols": None}, 400),
+    ):
+        with pytest.raises(InvalidStatus) as refused:
+            async with socket(nobody if "additional_headers" in options else api, greeted=False, **options):
+                pass
+        assert refused.value.response.status_code == status
+
+
+async def test_who_is_disabled_gets_no_further_answer(api: Api) -> None:
+    accounts = Accounts(api.server.rows)
+    client = await api.as_user("leaving")
+    async with socket(client) as opened:
+        user = await accounts.users.find("leaving")
+        await accounts.set_disabled(user.id, True, LOCAL)
+        api.app.state.guard.forget(user_id=user.id)
+        await subscribe(opened, "{ me { name } }", "1")
+        told = await hear(opened)
+        assert (told["type"], told["payload"][0]["extensions"]["code"]) == ("error", "unauthenticated")
+
+
+async def test_clients_are_told_when_the_server_ends(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api, socket(api) as opened:
+        api.server.closing = True
+        with pytest.raises(ConnectionClosed) as closed:
+            await opened.recv()
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1012
