@@ -38,6 +38,7 @@ OPERATIONS = {
     found.ok().definition.raw["operationId"]: found.ok()
     for found in schemathesis.openapi.from_path(str(DOCUMENT)).get_all_operations()
 }
+LONGEST_HEAD = 50_000
 BY_OWNER = ("users", "settings", "status")
 
 
@@ -113,6 +114,8 @@ def test_made_up_requests(served: Served, name: str) -> None:
         def ask(case: Case) -> None:
             nonlocal count
             count += 1
+            if len(case.as_curl_command()) > LONGEST_HEAD:
+                return  # the server cuts it, and says nothing
             path = case.path_parameters or {}
             if "session_id" in path and count % 5:
                 path["session_id"] = session_id

@@ -1,0 +1,132 @@
+"""Inputs over HTTP, and events that come of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.api import V1, Api, serving
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_prompt_is_taken_up_and_what_comes_of_it_is_in_the_log(api: Api) -> None:
+    session = await api.ready_session()
+    given = await api.post(f"{V1}/sessions/{session}/inputs", json={"type": "prompt", "text": "Go on"})
+    assert (given.status_code, given.json()["seq"]) == (202, 1)
+    assert given.json()["input"] == {"type": "prompt", "text": "Go on"}
+    await api.until(session, "idle")
+    events = await api.events(session)
+    taken = [each for each in events if each["type"] == "input.taken"]
+    assert [(each["input"], each["kind"]) for each in taken] == [(1, "prompt")]
+    assert [each["outcome"] for each in events if each["type"] == "run.ended"] == ["done"]
+    [kept] = (await api.get(f"{V1}/sessions/{session}/inputs")).json()["items"]
+    assert (kept["taken"], kept["input"]["text"]) == (True, "Go on")
+
+
+async def test_inputs_are_told_in_pages(api: Api) -> None:
+    session = await api.ready_session()
+    for number in range(5):
+        await api.give(session, type="message", text=f"{number}")
+    found, url = [], f"{V1}/sessions/{session}/inputs?limit=2"
+    while url:
+        page = await api.get(url)
+        found += [each["input"]["text"] for each in page.json()["items"]]
+        url = page.links.get("next", {}).get("url", "")
+    assert found == ["0", "1", "2", "3", "4"]
+
+
+async def test_events_are_told_in_pages_each_with_its_link(api: Api) -> None:
+    session = await api.ready_session(prompt="Say it")
+    whole = (await api.get(f"{V1}/sessions/{session}/events")).json()
+    found, url = [], f"{V1}/sessions/{session}/events?limit=2"
+    while url:
+        page = await api.get(url)
+        assert len(page.json()["items"]) <= 2
+        found += page.json()["items"]
+        url = page.links.get("next", {}).get("url", "")
+    assert found == whole["items"]
+    assert [each["seq"] for each in found] == list(range(1, len(found) + 1))
+    entries = await api.server.log.read(session)
+    assert [each["hash"] for each in found] == [entry.hash for entry in entries]
+    beyond = await api.get(f"{V1}/sessions/{session}/events?after=99999")
+    assert beyond.json() == {"items": [], "next": None}
+    for query in ("after=-1", "after=99999999999999999999", "limit=0", "limit=100000", "after=x"):
+        assert (await api.get(f"{V1}/sessions/{session}/events?{query}")).status_code == 422, query
+
+
+async def test_an_erased_event_is_told_as_such(api: Api) -> None:
+    session = await api.ready_session(prompt="Say it")
+    await api.server.log.erase(session, [2], reason="it was private")
+    erased = (await api.events(session))[1]
+    del erased["erased_at_ms"]
+    assert erased == {"type": "run.queued", "erased": True, "reason": "it was private"}
+
+
+async def test_events_come_as_a_stream_from_the_same_address(api: Api) -> None:
+    session = await api.ready_session(prompt="Say it")
+    url = f"{V1}/sessions/{session}/events?after=1"
+    async with api.stream("GET", url, headers={"Accept": "text/event-stream"}) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        async for line in stream.aiter_lines():
+            if line.startswith("id:"):
+                assert line == "id: 2"
+                break
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"type": "dance"},
+        {"type": "prompt"},
+        {"type": "prompt", "text": ""},
+        {"type": "prompt", "text": "x" * 200_001},
+        {"type": "prompt", "text": "x", "more": 1},
+        {"type": "approve", "call_id": "x", "scope": "everything"},
+        [],
+        "prompt",
+        None,
+    ],
+    ids=repr,
+)
+async def test_what_is_no_input_is_refused(api: Api, body: object) -> None:
+    session = await api.ready_session()
+    refused = await api.post(f"{V1}/sessions/{session}/inputs", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert refused.json()["errors"]
+
+
+@pytest.mark.parametrize("type", ["resume", "approve", "answer"])
+async def test_what_does_not_fit_is_a_conflict(api: Api, type: str) -> None:
+    session = await api.ready_session()
+    more = {"resume": {}, "approve": {"call_id": "x"}, "answer": {"call_id": "x", "text": "y"}}[type]
+    refused = await api.post(f"{V1}/sessions/{session}/inputs", json={"type": type, **more})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+
+async def test_a_session_that_has_ended_takes_nothing_more_and_can_be_looked_at(api: Api) -> None:
+    session = await api.ready_session()
+    await api.put(f"{V1}/sessions/{session}/files/a.txt", content=b"a")
+    await api.give(session, type="end", reason="enough")
+    await api.until(session, "ended")
+    url = f"{V1}/sessions/{session}"
+    for path, body in (("inputs", {"type": "prompt", "text": "x"}), ("commands", {"command": "true"})):
+        refused = await api.post(f"{url}/{path}", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict"), path
+    assert (await api.put(f"{url}/files/a.txt", content=b"b")).status_code == 409
+    assert (await api.get(f"{url}/files/a.txt")).content == b"a"
+    assert (await api.events(session))[-1]["type"] == "session.ended"
+
+
+async def test_an_approval_is_asked_for_and_given(tmp_path: Path) -> None:
+    replies = [
+        {"calls": [{"tool": "bash", "args": {"command": "echo hello > said"}, "id": "call_1"}]},
+        {"text": "Done.", "times": 100},
+    ]
+    async with serving(tmp_path, replies=replies) as api:
+        session = (await api.new_session(persona="pair", prompt="Say hello in a file"))["id"]
+        await api.until(session, "waiting")
+        asked = [each for each in await api.events(session) if each["type"] == "approval.asked"]
+        await api.give(session, type="approve", call_id=asked[0]["call_id"], scope="once")
+        await api.until(session, "idle")
+        assert (await api.get(f"{V1}/sessions/{session}/files/said")).content == b"hello\n"
