@@ -1,6 +1,7 @@
 """Sessions that live: from the queue to the end, and back again after anything."""
 
 import asyncio
+import subprocess
 from contextlib import aclosing
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hutch.domain import inputs
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import (
     ApprovalAsked,
+    DeliveryEnded,
     MessageSent,
     RunEnded,
     RunQueued,
@@ -17,6 +19,7 @@ from hutch.domain.events import (
     SessionParked,
     SessionRewound,
     ShellPrinted,
+    StepReached,
     TerminalPrinted,
 )
 from hutch.flows import sessions
@@ -290,3 +293,35 @@ async def test_after_an_orderly_end_runs_go_on(tmp_path: Path) -> None:
         assert [event.type for event in events].count("run.started") == 1
         content = await server.host.call(session.id, requests.ReadFile("slug.py"))
         assert b"lower()" in content.data
+
+
+async def test_what_was_done_is_delivered_step_by_step(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [FIX, FINISH])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        new = NewSession(repository=str(repo), model=model, prompt="Mend slugs.", deliver=True)
+        session = await sessions.create(server.site, who, new)
+        events = await until(server, session.id, "delivery.ended")
+        steps = [event.step for event in events if isinstance(event, StepReached)]
+        assert steps == ["cloning", "branching", "committing", "pushing", "opening"]
+        ended = events[-1]
+        assert isinstance(ended, DeliveryEnded) and ended.outcome == "proposed"
+        shown = subprocess.run(
+            ["git", "-C", str(repo), "show", "hutch/slugs-are-lower-case:slug.py"],
+            capture_output=True,
+            check=True,
+        )
+        assert b"lower()" in shown.stdout
+
+
+async def test_a_prompt_that_changes_nothing_proposes_nothing(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [{"text": "It is fine as it is."}])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        new = NewSession(repository=str(repo), model=model, prompt="Is it fine?", deliver=True)
+        session = await sessions.create(server.site, who, new)
+        ended = (await until(server, session.id, "delivery.ended"))[-1]
+        assert isinstance(ended, DeliveryEnded)
+        assert (ended.outcome, ended.reason) == ("nothing", "Nothing was changed.")

@@ -56,6 +56,7 @@ async def deliver(
     last: workspaces.Snapshot,
     told: Sequence[str] = (),
     address: str = "",
+    on_step: delivery.OnStep = delivery.untold,
 ) -> Change | None:
     """Put a run's work on a branch of its repository and write that down, whatever of it was done before.
 
@@ -71,6 +72,7 @@ async def deliver(
             open_jail=lambda path: repository_jail(loaded, path),
             start=start,
             address=address,
+            on_step=on_step,
         )
         if change is None:
             return None

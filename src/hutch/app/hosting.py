@@ -1,19 +1,30 @@
 """How the sessions of a server are made ready, opened and worked on."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from hutch.agent.limits import RunLimits
-from hutch.app import models, runs, workspaces
+from hutch.app import changes, models, runs, workspaces
 from hutch.app.desks import open_desk
 from hutch.domain.errors import HutchError
-from hutch.domain.events import Event, ModelReplied, RunStarted
+from hutch.domain.events import (
+    DeliveryEnded,
+    Entry,
+    Event,
+    ModelReplied,
+    RunEnded,
+    RunStarted,
+    StepReached,
+)
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import CleanStream, Redactor
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows.code_change import Worked, begin, go_on
+from hutch.flows import delivery
+from hutch.flows.code_change import begin, go_on
 from hutch.flows.commit_text import one_line, plain
+from hutch.flows.past import past
 from hutch.flows.terms import Terms
 from hutch.jail.seam import StreamName
 from hutch.llm import seam as llm
@@ -74,15 +85,27 @@ async def _prepare(loaded: Loaded, session: Session, host: LocalHost) -> Prepare
 async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
     """A prompt is worked on, or taken up again where it was; what was done goes to the repository."""
     session = await live.sessions.get(live.id)
-    model, choice = await models.choose_model(loaded, session.model or loaded.settings.model)
+    entries = still_told(await live.entries())
+    ended = _ended(entries, run.id)
+    if ended is None:
+        ended = await _work(loaded, live, session, run, entries)
+    if session.deliver and ended.outcome == "done":
+        await _deliver(loaded, live, session, run)
+    return Done(ended.outcome, ended.reason)
+
+
+def _ended(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
+    """How a run ended, when a crash came after that."""
+    events = (entry.event for entry in reversed(entries))
+    return next((each for each in events if isinstance(each, RunEnded) and each.run_id == run_id), None)
+
+
+async def _work(
+    loaded: Loaded, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry]
+) -> RunEnded:
+    model, _ = await models.choose_model(loaded, session.model or loaded.settings.model)
     try:
-        limits = RunLimits(
-            turns=session.limits.turns,
-            tokens=session.limits.tokens,
-            cost_usd=session.limits.cost_usd,
-            timeout_s=session.limits.timeout_s,
-        )
-        entries = still_told(await live.entries())
+        limits = RunLimits(**asdict(session.limits))
         bench = runs.make_bench(
             loaded,
             live.desk,
@@ -95,7 +118,6 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
         )
         bench.terms = Terms(network=session.network, limits=limits, deliver=session.deliver)
         telling = _Telling(run.id, bench.redactor, lambda delta: live.grounds.channels.tell(live.id, delta))
-        bench.on_delta = telling.piece
 
         def on_event(event: Event) -> None:
             telling.event(event)
@@ -104,32 +126,59 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
         def on_output(shell: str, stream: StreamName, data: bytes) -> None:
             live.serving.printed(shell, stream, data)
 
-        bench.on_event = on_event
+        bench.on_delta, bench.on_event = telling.piece, on_event
         bench.context.on_output = on_output
+        bench.context.test_command = session.delivery.tests or bench.context.test_command
         bench.context.ask, bench.approvals.ask = live.waits.question, live.waits.approval
         bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
         begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if begun:
-            worked = await go_on(bench, run.id, entries)
-        else:
-            worked = await begin(bench, run.id, run.prompt, entries, reopened=len(entries) > 1)
-        opened = runs.Opened(loaded, bench, run.id, choice, live.desk.workspace, entries, session.repository)
-        return await _delivered(opened, worked, wanted=session.deliver)
+            return (await go_on(bench, run.id, entries)).ended
+        return (await begin(bench, run.id, run.prompt, entries, reopened=len(entries) > 1)).ended
     finally:
         await model.close()
 
 
-async def _delivered(opened: runs.Opened, worked: Worked, *, wanted: bool) -> Done:
-    ended = worked.ended
-    if not (wanted and worked.changed and opened.can_deliver and ended.outcome == "done"):
-        return Done(ended.outcome, ended.reason)
-    clean = opened.bench.redactor.clean
-    told = replace(worked, title=one_line(clean(worked.title)), summary=plain(clean(worked.summary)))
+async def _deliver(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> None:
+    """Hand over what a run did, once; whatever comes of it is told in the log."""
+    entries = still_told(await live.entries())
+    if any(isinstance(each.event, DeliveryEnded) and each.event.run_id == run.id for each in entries):
+        return
+    before, workspace, clean = past(entries, run.id), live.desk.workspace, live.grounds.redactor.clean
+    steps = [each.event for each in entries if isinstance(each.event, StepReached)]
+    reached = {each.step for each in steps if each.run_id == run.id}
+
+    async def on_step(step: Literal["branching", "committing", "pushing", "opening"], message: str) -> None:
+        if step not in reached:  # once, also when it is done again after a crash
+            await live.append([StepReached(step=step, message=clean(message), run_id=run.id)])
+
+    title, summary = before.said
+    proposal = delivery.Proposal(
+        session_id=live.id,
+        run_id=run.id,
+        title=one_line(session.delivery.title or clean(title)),
+        summary=plain(clean(summary)),
+        tests=changes.told_tests(before.tests) if before.tested else "",
+        author=loaded.settings.delivery.author or changes.AUTHOR,
+    )
+    ended = DeliveryEnded(run_id=run.id, outcome="nothing", reason="Nothing was changed.")
     try:
-        await opened.deliver(told)
+        change = await changes.deliver(
+            loaded,
+            workspace,
+            proposal,
+            append=live.append,
+            start=workspace.snapshots.get(before.start),
+            last=workspace.snapshots.get(before.last),
+            told=before.proposed,
+            address=session.repository,
+            on_step=on_step,
+        )
+        if change is not None:
+            ended = DeliveryEnded(run_id=run.id, outcome="proposed", change_id=change.id, url=change.url)
     except HutchError as error:  # the work is kept, and can be delivered later
-        return Done(ended.outcome, f"It is done, but not delivered: {error}")
-    return Done(ended.outcome, ended.reason)
+        ended = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
+    await live.append([ended])
 
 
 @dataclass(slots=True)

@@ -7,9 +7,10 @@ be trusted as its code.
 """
 
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict
@@ -27,6 +28,13 @@ BRANCHES = "hutch/"
 TRIES = 20
 NOWHERE = "0" * 40
 UNCOMMITTED = "Uncommitted work at the start"
+
+
+OnStep = Callable[[Literal["branching", "committing", "pushing", "opening"], str], Awaitable[None]]
+
+
+async def untold(step: str, message: str) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ async def propose(
     open_jail: OpenJail,
     start: Snapshot | None = None,
     address: str = "",
+    on_step: OnStep = untold,
 ) -> Change | None:
     """Commit a snapshot and push it as a new branch; None when it is what was there before.
 
@@ -70,17 +79,21 @@ async def propose(
     if last.tree in (came_with, start and start.tree):
         return None
     proposal = replace(proposal, title=one_line(proposal.title), summary=plain(proposal.summary))
+    wanted = proposal.branch or BRANCHES + slug(proposal.title)
+    await on_step("branching", f"Creating branch {wanted}...")
+    await on_step("committing", "Committing changes...")
     below = record.commit
     if start is not None and start.tree != came_with:
         below = await _commit(workspace, start, below, replace(proposal, title=UNCOMMITTED, summary=""))
     commit = await _commit(workspace, last, below, proposal)
-    wanted = proposal.branch or BRANCHES + slug(proposal.title)
+    await on_step("pushing", f"Pushing to {remote.shown}...")
     if remote.path is not None:
         pack = await _pack(workspace.git, git_dir, commit, record.commit)
         async with open_jail(remote.path) as jail:
             branch = await _receive(jail, pack, commit, wanted)
     else:
         branch = await _push(workspace.git, git_dir, commit, wanted, remote)
+    await on_step("opening", f"Opening {branch} for review...")
     return Change(
         id=new_change_id(),
         session_id=proposal.session_id,

@@ -24,6 +24,7 @@ from hutch.domain.events import (
     SessionParked,
     SessionPrepared,
     SessionWoken,
+    StepReached,
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
@@ -234,6 +235,9 @@ class Live:
     async def _prepare(self, session: Session) -> Session:
         began = time.monotonic()
         await self.set_state("starting")
+        if session.repository and not session.forked_from:
+            source = self.grounds.redactor.clean(session.repository)
+            await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
         made = await self.grounds.ways.prepare(session)
         await self.sessions.set(self.id, workspace_id=made.workspace_id)
         event = SessionPrepared(
