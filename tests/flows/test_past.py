@@ -6,7 +6,7 @@ from hutch.domain import events
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, Event
 from hutch.domain.ids import new_session_id
-from hutch.flows.past import first_line, past
+from hutch.flows.past import first_line, past, proposed_in, start_of
 
 
 def entries(*each: Event) -> list[Entry]:
@@ -39,6 +39,15 @@ def test_a_run_has_its_own_snapshots_and_its_session_the_first() -> None:
     assert past(log, "run_1").first == 1
     with pytest.raises(NotFound):
         past(log, "run_3")
+
+
+def test_a_session_without_a_run_has_a_start_and_changes_all_the_same() -> None:
+    proposed = events.ChangeProposed(change_id="chg_1", branch="b", base="m", commit="c", title="t", url="u")
+    assert (start_of(entries(taken(4), taken(5), proposed)), proposed_in(entries(proposed))) == (
+        4,
+        ("chg_1",),
+    )
+    assert (start_of([]), proposed_in([])) == (None, ())
 
 
 def test_tests_count_until_something_changes() -> None:

@@ -12,7 +12,7 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Event, RanTests, SessionEnded
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import past
+from hutch.flows.past import past, proposed_in
 from hutch.flows.runs import find_run
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
@@ -118,7 +118,7 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
                 append=lambda events: log.append(session_id, events),
                 start=get(before.start),
                 last=get(before.last),
-                told=before.proposed,
+                told=proposed_in(entries),
             )
         if change is None:
             raise Conflict(f"The run {run_id} has changed nothing, so there is nothing to propose.")

@@ -29,13 +29,12 @@ from hutch.domain.events import (
     RunStarted,
     SessionEnded,
     SessionOpened,
-    SnapshotTaken,
 )
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery, review
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
 from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import past
+from hutch.flows.past import proposed_in, start_of
 from hutch.flows.runs import find_run
 from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
@@ -124,7 +123,7 @@ class Opened:
 
     async def deliver(self, worked: Worked) -> Change | None:
         """Put what was done on a branch of the repository, once, and remember it; None if it is nothing."""
-        before = past(self.entries) if self.entries else None
+        start = start_of(self.entries)
         proposal = delivery.Proposal(
             session_id=self.bench.session_id,
             run_id=self.run_id,
@@ -138,9 +137,9 @@ class Opened:
             self.workspace,
             proposal,
             append=self.bench.append,
-            start=self.workspace.snapshots.get(before.start) if before else worked.first,
+            start=worked.first if start is None else self.workspace.snapshots.get(start),
             last=worked.last,
-            told=before.proposed if before else (),
+            told=proposed_in(self.entries),
             address=self.address,
         )
 
@@ -281,7 +280,7 @@ def is_done(entries: Sequence[Entry]) -> RunEnded | None:
 
 
 def _reader(workspace: workspaces.Workspace, entries: Sequence[Entry]) -> ReadFile:
-    start = next((each.event.snapshot for each in entries if isinstance(each.event, SnapshotTaken)), None)
+    start = start_of(entries)
     if start is None:
         return lambda path: _small(workspace, path)
     workspace.pin(workspace.snapshots.get(start).id)

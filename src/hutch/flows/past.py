@@ -28,13 +28,12 @@ class Past:
 
     started: RunStarted
     conversation: Conversation
-    start: int = 0  # the session's first snapshot
+    start: int = 0  # see `start_of`
     first: int = 0  # the run's
     last: int = 0  # the newest
     ended: RunEnded | None = None  # how it ended, if it did
     tests: RanTests | None = None  # the last run of them
     tested: bool = False  # whether they were run since the last change
-    proposed: tuple[str, ...] = ()  # ids of changes that the session has told of
     over: bool = False  # whether the session has ended
 
     @property
@@ -67,8 +66,6 @@ def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
                 found.tests, found.tested = event, True
             case RunEnded() if found and event.run_id == found.started.run_id:
                 found.ended = event
-            case ChangeProposed() if found:
-                found.proposed += (event.change_id,)
             case SessionEnded() if found:
                 found.over = True
     if found is None:
@@ -82,6 +79,16 @@ def _given(call: Call) -> dict[str, str]:
         return {str(name): str(value) for name, value in json.loads(call.arguments).items()}
     except (ValueError, AttributeError):  # no secret was left in it, and perhaps no JSON either
         return {}
+
+
+def start_of(entries: Sequence[Entry]) -> int | None:
+    """The first snapshot of a session: what people brought, before any agent worked on it."""
+    return next((each.event.snapshot for each in entries if isinstance(each.event, SnapshotTaken)), None)
+
+
+def proposed_in(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """The ids of the changes that a log has told of."""
+    return tuple(each.event.change_id for each in entries if isinstance(each.event, ChangeProposed))
 
 
 def first_line(prompt: str) -> str:
