@@ -1,7 +1,6 @@
 """An application behind the doors, served by a real uvicorn on a port of its own."""
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -45,6 +44,7 @@ class Answering:
     guard: Guard
     app: FastAPI
     seen: list[Any] = field(default_factory=list)
+    answered: list[tuple[str, str, int]] = field(default_factory=list)  # what went over the wire
     clients: list[httpx.AsyncClient] = field(default_factory=list)  # closed with the server
 
     def client(self, **options: Any) -> httpx.AsyncClient:
@@ -82,29 +82,58 @@ async def answering(
         app.state.guard = guard
         for name, value in (state or {}).items():
             setattr(app.state, name, value)
-        answering = Answering(f"http://127.0.0.1:{port}", port, log, accounts, guard, app)
+        scheme = "https" if settings.tls_cert else "http"
+        answering = Answering(f"{scheme}://127.0.0.1:{port}", port, log, accounts, guard, app)
         _routes(app, answering)
         for router in routers:
             app.include_router(router)
         handle_problems(app, Redactor())
         behind: Any = Doors(app, server=settings, buckets=guard.buckets, checks=checks) if doors else app
         config = uvicorn.Config(
-            behind, log_config=None, lifespan="off", proxy_headers=False, timeout_graceful_shutdown=1
+            _noted(behind, answering),
+            log_config=None,
+            lifespan="off",
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
         )
-        serving = _Server(config)
-        task = asyncio.ensure_future(serving.serve(sockets=[listener]))
-        while not serving.started:  # noqa: ASYNC110  it tells nobody
-            await asyncio.sleep(0.01)
-        try:
-            yield answering
-        finally:
-            for client in answering.clients:
-                await client.aclose()
-            serving.should_exit = True
-            await task
-            await guard.close()
-            with contextlib.suppress(OSError):
-                listener.close()
+        async with serving(config, listener):
+            try:
+                yield answering
+            finally:
+                for client in answering.clients:
+                    await client.aclose()
+        await guard.close()
+
+
+@asynccontextmanager
+async def serving(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve, in this very loop, until the block is left."""
+    server = _Server(config)
+    task = asyncio.ensure_future(server.serve(sockets=[listener]))
+    while not server.started:  # noqa: ASYNC110  it tells nobody
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
+        listener.close()
+
+
+def _noted(app: Any, answering: Answering) -> Any:
+    """The application, with every answer written down."""
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        async def send_on(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                answering.answered.append((scope["method"], scope["path"], message["status"]))
+            await send(message)
+
+        await app(scope, receive, send_on)
+
+    return noting
 
 
 def _routes(app: FastAPI, answering: Answering) -> None:

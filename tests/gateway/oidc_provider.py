@@ -3,7 +3,6 @@
 It speaks as real ones do and checks what they check. `twist` lets it lie in one way at a time.
 """
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -25,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from tests.gateway.answering import _Server
+from tests.gateway.answering import serving
 
 CLIENT, SECRET = "hutch-client", "a client's secret: 100%"
 
@@ -208,13 +207,5 @@ async def identity_provider() -> AsyncIterator[IdentityProvider]:
     listener = socket.create_server(("127.0.0.1", 0))
     provider = IdentityProvider(f"http://127.0.0.1:{listener.getsockname()[1]}")
     config = uvicorn.Config(provider.app(), log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-    serving = _Server(config)
-    task = asyncio.ensure_future(serving.serve(sockets=[listener]))
-    while not serving.started:  # noqa: ASYNC110  it tells nobody
-        await asyncio.sleep(0.01)
-    try:
+    async with serving(config, listener):
         yield provider
-    finally:
-        serving.should_exit = True
-        await task
-        listener.close()
