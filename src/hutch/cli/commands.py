@@ -32,6 +32,14 @@ COMMANDS = (
     Command("Work", "workspace", "hutch.cli.workspace:app", "Prepare, change and restore workspaces."),
     Command("Work", "mcp", "hutch.cli.mcp:app", "Let editors and other agents use the tools, jailed."),
     Command("Work", "log", "hutch.cli.log:log_command", "Show what happened in a session.", "SESSION"),
+    Command("Sessions", "sessions", "hutch.cli.sessions:app", "Make, watch and end sessions of the server."),
+    Command(
+        "Sessions",
+        "attach",
+        "hutch.cli.attach:attach_command",
+        "Watch a session and speak with its agent.",
+        "SESSION",
+    ),
     Command(
         "Record",
         "export",

@@ -17,7 +17,7 @@ from hutch.cli.client import Client
 from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated, Unavailable
 
 SILENCE_S = 45.0  # the server says every 15 s that it is there
-WAITS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+WAITS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
 MOST_BYTES = 64 * 1024 * 1024  # of one event
 NO_WORD: Callable[[bool], None] = lambda here: None  # noqa: E731
 

@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import os
-import stat
 import sys
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,6 +12,7 @@ import typer
 
 from hutch import app, settings
 from hutch.cli.own_log import NONE_YET, find_session, open_sessions
+from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
 
@@ -92,33 +90,6 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
             for entry in page:
                 show(entry)
             after = page[-1].seq
-
-
-@asynccontextmanager
-async def stop_when_unread() -> AsyncIterator[None]:
-    """Leave with BrokenPipeError when the reader of our output goes, also while there is nothing to say."""
-    loop, task, output = asyncio.get_running_loop(), asyncio.current_task(), sys.stdout.fileno()
-    is_pipe = stat.S_ISFIFO(os.fstat(output).st_mode) or stat.S_ISSOCK(os.fstat(output).st_mode)
-    unread = False
-
-    def stop() -> None:
-        nonlocal unread
-        unread = True
-        loop.remove_reader(output)
-        if task:
-            task.cancel()
-
-    if is_pipe:
-        loop.add_reader(output, stop)  # a pipe that we write to is ready to read only when it is broken
-    try:
-        yield
-    except asyncio.CancelledError:
-        if unread:
-            raise BrokenPipeError from None
-        raise
-    finally:
-        if is_pipe:
-            loop.remove_reader(output)
 
 
 def _show_json(entry: Entry) -> None:

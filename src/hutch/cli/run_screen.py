@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from hutch.app import runs
 from hutch.app.runs import events, llm
 from hutch.app.workspaces import Progress
+from hutch.cli.visible import visible
 from hutch.domain.redaction import CleanStream
 
 SHOWN_LINES = 12  # of a tool's result
@@ -93,7 +94,7 @@ class Screen:
         self._line("")
         for line in patch.decode(errors="replace").splitlines():
             colour = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}.get(line[:1], "")
-            self._line(f"{colour}{_visible(line)}\x1b[0m" if self._colour and colour else _visible(line))
+            self._line(f"{colour}{visible(line)}\x1b[0m" if self._colour and colour else visible(line))
         if cut:
             self._line(self._dim("(the rest of the patch is not shown)"))
 
@@ -101,7 +102,7 @@ class Screen:
         ended = worked.ended
         self._line("")
         if worked.summary and worked.summary.strip() != self._said.strip():
-            self._line(_visible(worked.summary.strip(), lines=True))
+            self._line(visible(worked.summary.strip(), lines=True))
         if worked.tests:
             self._line(f"tests: {worked.tests.text().splitlines()[0]}")
         if not worked.changed:
@@ -133,20 +134,20 @@ class Screen:
 
     async def approve(self, asked: events.ApprovalAsked, covers: runs.ApprovalRules) -> runs.Answer:
         covered = "; ".join(f"{rule.tool} {rule.pattern}".strip() for rule in covers)
-        self._line(f"{self._bold('may it?')} {asked.tool}: {_visible(asked.summary)}  ({asked.rule})")
+        self._line(f"{self._bold('may it?')} {asked.tool}: {visible(asked.summary)}  ({asked.rule})")
         wider = f", for this [s]ession, or [a]lways and in every repository: {covered}" if covers else ""
         answer = (await _read_line(f"[y]es, [n]o{wider} > ")).strip().lower()
         scope = {"s": "session", "a": "always"}.get(answer[:1], "once")
         return runs.Answer(answer[:1] in ("y", "s", "a"), scope, by="terminal")  # type: ignore[arg-type]
 
     async def ask(self, question: str) -> str:
-        self._line(f"{self._bold('the agent asks:')} {_visible(question, lines=True)}")
+        self._line(f"{self._bold('the agent asks:')} {visible(question, lines=True)}")
         return await _read_line("> ")
 
     def _result(self, event: events.ToolReturned) -> None:
         lines = event.text.splitlines()
         mark = "" if event.ok else "! "
-        for line in map(_visible, lines[:SHOWN_LINES]):
+        for line in map(visible, lines[:SHOWN_LINES]):
             shown = line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
             self._line(self._dim(f"  {mark}{shown}"))
         if len(lines) > SHOWN_LINES:
@@ -154,7 +155,7 @@ class Screen:
 
     def _write(self, text: str) -> None:
         if text:
-            sys.stdout.write(_visible(text, lines=True))
+            sys.stdout.write(visible(text, lines=True))
             sys.stdout.flush()
             self._in_line = not text.endswith("\n")
 
@@ -283,13 +284,5 @@ def _arguments(text: str) -> str:
             f"{name}={value if isinstance(value, str) else json.dumps(value)}"
             for name, value in given.items()
         )
-    line = _visible(text.replace("\n", " ⏎ "))
+    line = visible(text.replace("\n", " ⏎ "))
     return line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
-
-
-def _visible(text: str, *, lines: bool = False) -> str:
-    """Text from anywhere that cannot drive the terminal."""
-    kept = "\n\t" if lines else "\t"
-    return "".join(
-        letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text
-    )

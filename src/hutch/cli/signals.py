@@ -1,9 +1,12 @@
-"""Signals to this process, answered in the event loop."""
+"""Signals to this process, answered in the event loop; and a reader of our output who goes."""
 
 import asyncio
+import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 
 @contextmanager
@@ -52,3 +55,30 @@ def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def stop_when_unread() -> AsyncIterator[None]:
+    """Leave with BrokenPipeError when the reader of our output goes, also while there is nothing to say."""
+    loop, task, output = asyncio.get_running_loop(), asyncio.current_task(), sys.stdout.fileno()
+    is_pipe = stat.S_ISFIFO(os.fstat(output).st_mode) or stat.S_ISSOCK(os.fstat(output).st_mode)
+    unread = False
+
+    def stop() -> None:
+        nonlocal unread
+        unread = True
+        loop.remove_reader(output)
+        if task:
+            task.cancel()
+
+    if is_pipe:
+        loop.add_reader(output, stop)  # a pipe that we write to is ready to read only when it is broken
+    try:
+        yield
+    except asyncio.CancelledError:
+        if unread:
+            raise BrokenPipeError from None
+        raise
+    finally:
+        if is_pipe:
+            loop.remove_reader(output)

@@ -1,0 +1,97 @@
+"""What all commands that ask the server share: how they ask, and which session is meant."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Any
+
+import typer
+
+from hutch.cli import exits
+from hutch.cli.client import Client, error_json
+from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; errors too.")]
+SessionName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION", help="Its id, the beginning or the end of it when that fits only one, or 'last'."
+    ),
+]
+WHOLE = re.compile(r"ses_[0-9a-z]{26}")
+SHORT_LETTERS = 6
+SHORTEST = 3  # of what names a session by its beginning or end
+PAGE, MOST_PAGES = 200, 50
+NONE_YET = "There are no sessions yet. Make one: hutch sessions new"
+
+
+def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = False) -> int:
+    """Ask the server; with `as_json` what goes wrong is told as JSON, on standard error."""
+
+    async def run() -> int | None:
+        async with Client() as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(run()) or exits.OK
+    except HutchError as error:
+        if not as_json:
+            raise
+        sys.stderr.write(f"{error_json(error)}\n")
+        return exits.code_of(error)
+
+
+async def find_session(client: Client, name: str) -> dict[str, Any]:
+    """The session that somebody means."""
+    if name == "last":
+        found = (await client.get("/sessions", limit=1))["items"]
+        if not found:
+            raise NotFound(NONE_YET)
+        return dict(found[0])
+    if WHOLE.fullmatch(name):
+        return dict(await client.get(f"/sessions/{name}"))
+    if len(name) < SHORTEST or not re.fullmatch(r"(ses_)?[0-9a-z]{1,26}", name):
+        raise BadRequest(
+            f"{name[:80]!r} names no session. Give its id, {SHORTEST} letters or more of its beginning "
+            "or end, or 'last'."
+        )
+    fitting = [each async for each in every_session(client) if _fits(each["id"], name)]
+    if not fitting:
+        raise NotFound(f"There is no session {name[:80]!r}. `hutch sessions list` shows what there is.")
+    if len(fitting) > 1:
+        some = ", ".join(each["id"] for each in fitting[:3])
+        raise BadRequest(f"{name!r} fits {len(fitting)} sessions: {some}{'…' if len(fitting) > 3 else ''}.")
+    return fitting[0]
+
+
+async def every_session(client: Client, **which: Any) -> AsyncIterator[dict[str, Any]]:
+    """All that the user may see, the newest first."""
+    cursor = ""
+    for _ in range(MOST_PAGES):
+        page = await client.get("/sessions", limit=PAGE, cursor=cursor, **which)
+        for each in page["items"]:
+            yield each
+        cursor = page["next"]
+        if not cursor:
+            return
+
+
+def short(session_id: str) -> str:
+    """The end of an id: enough to name it. Beginnings tell the time, and are alike."""
+    return session_id[-SHORT_LETTERS:]
+
+
+async def names_of_users(client: Client) -> tuple[str, dict[str, str]]:
+    """The id of who asks, and the names of all whom they may know."""
+    me = (await client.get("/me"))["user"]
+    try:
+        users = await client.get("/users")
+    except Denied:
+        users = []
+    listed = users if isinstance(users, list) else users.get("items", [])
+    return str(me["id"]), {me["id"]: me["name"], **{each["id"]: each["name"] for each in listed}}
+
+
+def _fits(session_id: str, name: str) -> bool:
+    return session_id.startswith((name, f"ses_{name}")) or session_id.endswith(name)

@@ -1,0 +1,47 @@
+"""`hutch attach`: watch a session, speak with its agent, and answer what it asks."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hutch import settings
+from hutch.cli import exits
+from hutch.cli.asking import SessionName, ask, find_session, short
+from hutch.cli.attached import Attached
+from hutch.cli.client import Client
+from hutch.cli.prompt_screen import can_prompt
+from hutch.cli.waiting import show_all
+
+
+def attach_command(
+    session: SessionName = "last",
+    after: Annotated[
+        int | None, typer.Option(min=0, metavar="SEQ", help="Begin after this event; 0 shows all.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> int:
+    """Watch a session live, type messages to its agent, and answer what it asks.
+
+    On a terminal there is a line to type on; /help there tells more. Ctrl-C leaves, and the session goes on.
+    Elsewhere, and with --json, everything is printed until the session has ended.
+    """
+
+    async def work(client: Client) -> int | None:
+        return await attach(client, session, after=after, as_json=as_json)
+
+    return ask(work, as_json=as_json)
+
+
+async def attach(client: Client, name: str, *, after: int | None, as_json: bool) -> int:
+    """To the session of this name; the exit code."""
+    found = await find_session(client, name)
+    if as_json or not can_prompt(settings.terminal_type()):
+        await show_all(client, found["id"], after=after or 0, as_json=as_json)
+        return exits.OK
+    attached = Attached(client, found, after=after)
+    await attached.run()
+    if attached.left:
+        also = ", and it waits for you" if attached.transcript.waiting else ""
+        sys.stdout.write(f"You left; it goes on{also}. Come back: hutch attach {short(found['id'])}\n")
+    return exits.OK

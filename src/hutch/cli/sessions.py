@@ -1,0 +1,316 @@
+"""`hutch sessions`: make sessions of the server, look at them, and tell them what to do."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hutch.cli import exits
+from hutch.cli.asking import (
+    NONE_YET,
+    Json,
+    SessionName,
+    ask,
+    every_session,
+    find_session,
+    names_of_users,
+    short,
+)
+from hutch.cli.attach import attach, attach_command
+from hutch.cli.client import Client
+from hutch.cli.session_lines import age, state_of, table
+from hutch.cli.visible import one_line, visible
+from hutch.cli.waiting import Wanted, wait_for
+from hutch.domain.errors import BadRequest
+
+app = typer.Typer(help="Make, watch and end sessions of the server.", no_args_is_help=True)
+
+STATES = "queued|starting|idle|running|waiting|paused|parked|ended"
+Wait = Annotated[bool, typer.Option("--wait", help="Show what comes of it, and exit by how it ends.")]
+
+
+@app.command("list")
+def list_(
+    state: Annotated[
+        list[str] | None, typer.Option(metavar=STATES, help="Only those in this state; may be repeated.")
+    ] = None,
+    search: Annotated[str, typer.Option(metavar="WORDS", help="Only those with these words.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 20,
+    as_json: Json = False,
+) -> int:
+    """List the sessions that you may see, the newest first."""
+    for each in state or ():
+        if each not in STATES.split("|"):
+            raise BadRequest(f"There is no state {each[:40]!r}; there is {STATES.replace('|', ', ')}.")
+
+    async def work(client: Client) -> None:
+        found: list[dict[str, Any]] = []
+        async for session in every_session(client, state=state or [], q=search):
+            found.append(session)
+            if len(found) == limit:
+                break
+        if as_json:
+            for session in found:
+                typer.echo(json.dumps(session))
+            return
+        if not found:
+            typer.echo("None fits." if state or search else NONE_YET, err=True)
+            return
+        _, names = await names_of_users(client)
+        for line in table(found, names, shutil.get_terminal_size().columns):
+            typer.echo(line)
+
+    return ask(work, as_json=as_json)
+
+
+@app.command()
+def show(session: SessionName = "last", as_json: Json = False) -> int:
+    """Show one session, and what became of its prompts."""
+
+    async def work(client: Client) -> None:
+        found = await find_session(client, session)
+        runs = (await client.get(f"/sessions/{found['id']}/runs", limit=20))["items"]
+        if as_json:
+            typer.echo(json.dumps({**found, "runs": runs}))
+            return
+        _, names = await names_of_users(client)
+        state = state_of(found) + (f": {found['reason']}" if found["reason"] else "")
+        rows = [
+            ("session", found["id"]),
+            ("state", state),
+            ("purpose", found["purpose"]),
+            ("role", found["role"]),
+            ("expectations", found["expectations"]),
+            ("owner", names.get(found["owner"], found["owner"])),
+            ("repository", f"{found['repository']} {found['revision']}".strip()),
+            ("persona", found["persona"]),
+            ("model", found["model"]),
+            ("network", ", ".join(found["network"])),
+            ("forked from", found["forked_from"]),
+            ("delivers", "yes" if found["deliver"] else ""),
+            ("age", age(found["created_ms"])),
+            ("events", str((found["head"] or {}).get("seq", 0))),
+        ]
+        for name, value in rows:
+            if value:
+                typer.echo(f"{name:<13} {one_line(value, 500)}")
+        for run in reversed(runs):
+            if run["prompt"]:
+                how = run["outcome"] or run["state"]
+                typer.echo(f"{age(run['queued_ms']):>5} ago     {how:<13} {one_line(run['prompt'], 90)}")
+
+    return ask(work, as_json=as_json)
+
+
+@app.command()
+def new(
+    prompt: Annotated[
+        str, typer.Option("--prompt", "-p", metavar="TEXT", help="What to do first; - reads it from stdin.")
+    ] = "",
+    repo: Annotated[
+        str, typer.Option(metavar="REPO", help="A directory or an address; without, it begins with nothing.")
+    ] = "",
+    revision: Annotated[str, typer.Option(metavar="REV", help="A branch, a tag or a commit.")] = "",
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What it is for, in a line.")] = "",
+    role: Annotated[str, typer.Option(metavar="TEXT", help="Who the agent is to be in it.")] = "",
+    expectations: Annotated[str, typer.Option(metavar="TEXT", help="What is expected of the result.")] = "",
+    persona: Annotated[str, typer.Option(metavar="PERSONA", help="Who works on it.")] = "",
+    model: Annotated[str, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = "",
+    net: Annotated[
+        list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
+    ] = None,
+    deliver: Annotated[
+        bool, typer.Option("--deliver", help="End a run that changed something in a change.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="USD", min=0, help="Stop a run at this price.")
+    ] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after so many tokens.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")
+    ] = None,
+    attach_: Annotated[bool, typer.Option("--attach", "-a", help="Watch it at once.")] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
+    """Make a session; the server takes it up when there is room."""
+    text = _text(prompt)
+    limits = {"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "timeout_s": timeout}
+    if wait and not text:
+        raise BadRequest("There is nothing to wait for without --prompt.")
+
+    async def work(client: Client) -> int | None:
+        body = {
+            "prompt": text,
+            "repository": _repository(repo, client.address.is_local),
+            "revision": revision,
+            "purpose": purpose,
+            "role": role,
+            "expectations": expectations,
+            "persona": persona,
+            "model": model,
+            "network": list(net or ()),
+            "deliver": deliver,
+            "limits": {name: value for name, value in limits.items() if value is not None},
+        }
+        made = await client.post("/sessions", body)
+        if wait:
+            return await wait_for(client, made["id"], Wanted(), after=0, as_json=as_json)
+        if attach_ and not as_json:
+            return await attach(client, made["id"], after=None, as_json=False)
+        if as_json:
+            typer.echo(json.dumps(made))
+        else:
+            typer.echo(made["id"])
+            typer.echo(f"Watch it: hutch attach {short(made['id'])}", err=True)
+        return None
+
+    return ask(work, as_json=as_json)
+
+
+app.command("attach")(attach_command)
+
+
+@app.command()
+def send(
+    session: SessionName,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="As a prompt of its own, also while the agent works.")
+    ] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
+    """Say something to the agent. Who works hears it before the next step; else it is a prompt."""
+    said = _text(text)
+    if not said.strip():
+        raise BadRequest("There is nothing to send. Say something, or - to read it from stdin.")
+
+    async def work(client: Client) -> int | None:
+        found = await find_session(client, session)
+        before = (found["head"] or {}).get("seq", 0)
+        given = await client.give(found["id"], "prompt" if prompt else "message", text=said)
+        if wait:
+            wanted = Wanted(input=given["seq"])
+            return await wait_for(client, found["id"], wanted, after=before, as_json=as_json)
+        if as_json:
+            typer.echo(json.dumps(given))
+        else:
+            typer.echo(f"Sent. See what comes of it: hutch attach {short(found['id'])}", err=True)
+        return None
+
+    return ask(work, as_json=as_json)
+
+
+@app.command()
+def pause(session: SessionName, as_json: Json = False) -> int:
+    """Stop a session where it is, until `resume`."""
+    return give(session, "pause", as_json)
+
+
+@app.command()
+def resume(session: SessionName, as_json: Json = False) -> int:
+    """Let a session go on that was paused."""
+    return give(session, "resume", as_json)
+
+
+@app.command()
+def cancel(session: SessionName, as_json: Json = False) -> int:
+    """Stop the run of a session; the session itself goes on."""
+    return give(session, "cancel", as_json)
+
+
+@app.command()
+def end(
+    session: SessionName,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for those who look later.")] = "",
+    as_json: Json = False,
+) -> int:
+    """End a session. Its files can still be read, compared and forked."""
+    return give(session, "end", as_json, reason=reason)
+
+
+@app.command()
+def fork(
+    session: SessionName,
+    snapshot: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="From this snapshot; without, from now.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Make a new session with the files of another."""
+
+    async def work(client: Client) -> None:
+        found = await find_session(client, session)
+        made = await client.post(f"/sessions/{found['id']}/fork", {"snapshot": snapshot})
+        if as_json:
+            typer.echo(json.dumps(made))
+        else:
+            typer.echo(made["id"])
+            typer.echo(f"Watch it: hutch attach {short(made['id'])}", err=True)
+
+    return ask(work, as_json=as_json)
+
+
+@app.command()
+def rm(
+    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Which; as for show.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> int:
+    """End sessions and delete their files. Their logs stay."""
+
+    async def work(client: Client) -> int | None:
+        found = [await find_session(client, name) for name in dict.fromkeys(sessions)]
+        if not yes:
+            if not sys.stdin.isatty():
+                raise BadRequest("This deletes files. Say --yes when nobody is there to be asked.")
+            for each in found:
+                typer.echo(f"{short(each['id'])}  {state_of(each):<8}  {one_line(each['purpose'], 60)}")
+            if not typer.confirm("Delete these with their files?"):
+                return exits.NO
+        for each in found:
+            await client.delete(f"/sessions/{each['id']}")
+            typer.echo(json.dumps({"removed": each["id"]}) if as_json else f"{each['id']} is removed.")
+        return None
+
+    return ask(work, as_json=as_json)
+
+
+def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:
+    """Give an input to a session, and tell what state that left it in."""
+
+    async def work(client: Client) -> None:
+        found = await find_session(client, session)
+        given = await client.give(found["id"], kind, **fields)
+        now = await client.get(f"/sessions/{found['id']}")
+        if as_json:
+            typer.echo(json.dumps({**given, "session": found["id"], "state": now["state"]}))
+        else:
+            typer.echo(f"{short(found['id'])} is {now['state']}.")
+
+    return ask(work, as_json=as_json)
+
+
+def _text(given: str) -> str:
+    return sys.stdin.read() if given == "-" else given
+
+
+def _repository(given: str, is_local: bool) -> str:
+    """A directory by its full path: the server does not stand where we do."""
+    path = Path(given).expanduser()
+    if not given or not path.is_dir() or "://" in given:
+        return given
+    if not is_local:
+        raise BadRequest(
+            f"{visible(given)} is a directory here, which the server cannot see. Give an address."
+        )
+    return str(path.resolve())

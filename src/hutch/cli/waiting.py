@@ -1,0 +1,115 @@
+"""Wait for what comes of a prompt, and show it meanwhile: plainly, or as JSON for programs."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hutch.cli import exits
+from hutch.cli.asking import names_of_users, short
+from hutch.cli.client import Client
+from hutch.cli.following import follow
+from hutch.cli.paper import Paper, coloured, plain
+from hutch.cli.signals import stop_when_unread
+from hutch.cli.transcript import Transcript
+
+OUTCOMES = {
+    "done": exits.OK,
+    "tests_failing": exits.NO,
+    "limit_reached": exits.LIMIT_REACHED,
+    "failed": exits.UNAVAILABLE,
+    "cancelled": exits.INTERRUPTED,
+}
+
+
+class Shows(Protocol):
+    """Somebody who is shown entries."""
+
+    def entry(self, entry: Mapping[str, Any]) -> None: ...
+
+
+class JsonEntries:
+    """One entry a line, as the server tells it."""
+
+    def entry(self, entry: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+class PlainEntries:
+    """Lines for people, on whatever there is."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._paper = Paper(10**9)  # no line is wrapped: who reads it may have any width
+        self._line = coloured if os.isatty(1) else plain
+
+    def entry(self, entry: Mapping[str, Any]) -> None:
+        for line in self._paper.put(self._transcript.entry(entry)):
+            sys.stdout.write(f"{self._line(line)}\n")
+        sys.stdout.flush()
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The run that somebody waits for: the session's first, or the one that an input comes to."""
+
+    input: int | None = None  # the number of the input
+    run_id: str = ""
+    _is_next: bool = False  # it comes to the run that is queued next
+    _is_heard: bool = False  # it comes to the run that works now
+
+    def ended(self, event: Mapping[str, Any]) -> str | None:
+        """How it ended, once it has."""
+        kind = event.get("type")
+        is_ours = self.input is not None and event.get("input") == self.input
+        if kind == "input.taken" and is_ours:
+            self._is_next = event.get("kind") == "prompt"
+            self._is_heard = not self._is_next
+        elif kind == "message.sent" and is_ours:
+            self._is_heard = True
+        elif kind == "run.queued" and not self.run_id and (self._is_next or self.input is None):
+            self.run_id = str(event.get("run_id"))
+        elif kind == "run.ended" and (self._is_heard or (self.run_id and event.get("run_id") == self.run_id)):
+            return str(event.get("outcome"))
+        elif kind == "session.ended":
+            return "cancelled"
+        return None
+
+
+async def shows(client: Client, as_json: bool) -> Shows:
+    """What entries are shown by."""
+    if as_json:
+        return JsonEntries()
+    me, names = await names_of_users(client)
+    return PlainEntries(Transcript(me, names))
+
+
+async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: int, as_json: bool) -> int:
+    """The exit code by how the run ended; what happens is shown."""
+    show = await shows(client, as_json)
+    async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
+        async for update in updates:
+            if update.entry is None:
+                continue
+            show.entry(update.entry)
+            event = update.entry["event"]
+            if event.get("type") in ("approval.asked", "question.asked"):
+                sys.stderr.write(
+                    f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
+                )
+            if outcome := wanted.ended(event):
+                return OUTCOMES.get(outcome, exits.UNAVAILABLE)
+    return exits.INTERRUPTED
+
+
+async def show_all(client: Client, session_id: str, *, after: int, as_json: bool) -> None:
+    """Everything, until the session has ended."""
+    show = await shows(client, as_json)
+    async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
+        async for update in updates:
+            if update.entry is not None:
+                show.entry(update.entry)
