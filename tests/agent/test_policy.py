@@ -61,8 +61,6 @@ def test_a_rule_sees_the_command_wherever_it_stands(command: str) -> None:
         "# git push",
         "cat 'git push'",
         "ls",
-        "bash build.sh -c x",
-        "bash -eu -o pipefail build.sh",
         "find . -name 'git push'",
         "env A=b ls -S",
     ],
@@ -83,6 +81,8 @@ def test_words_about_a_command_are_not_the_command(command: str) -> None:
         "bash -ex",
         "bash $HOW x",
         "env -S 'git push'",
+        "bash build.sh -c x",
+        "bash -eu -o pipefail build.sh",
     ],
 )
 def test_what_cannot_be_read_for_sure_is_asked_about(command: str) -> None:
@@ -129,6 +129,44 @@ def test_an_answer_covers_what_it_says_and_no_more() -> None:
 def test_a_command_that_cannot_be_read_is_never_covered() -> None:
     asked = policy("ask bash git push").decide("bash", command="git push; $X")
     assert (asked.action, asked.covers) == ("ask", ())
+
+
+@pytest.mark.parametrize(
+    ("shown", "other"),
+    [
+        ("git status", "LD_PRELOAD=./x.so git status > mod.py"),
+        ("git status", "git -c core.fsmonitor=./x status"),
+        ("git status", "git -C /elsewhere status"),
+        ("git status", "git() { ./x; }; git status"),
+        ("git status", "PATH=.:$PATH; git status"),
+        ("git status", "export LD_PRELOAD=x; git status"),
+        ("git status", "./git status"),
+        ("git status", "env LD_PRELOAD=x git status"),
+        ("git status", "sudo git status"),
+        ("cat a.txt", "cat a.txt > .git/hooks/pre-commit"),
+        ("cat a.txt", "> .git/hooks/pre-commit cat a.txt"),
+        ("cat a.txt", "{ cat a.txt; } >> x"),
+        ("python", "python <<END\nimport os\nEND"),
+        ("git $A", "git $B --force"),
+        ("rm 'x*'", "rm xyz"),
+    ],
+)
+def test_an_answer_covers_nothing_that_was_not_shown(shown: str, other: str) -> None:
+    rules = policy("ask bash")
+    granted = rules.granted(rules.decide("bash", command=shown).covers)
+    asked = granted.decide("bash", command=other)
+    assert asked.action == "ask"
+    kept = policy(*(str(rule) for rule in rules.decide("bash", command=shown).covers), default="ask")
+    assert kept.decide("bash", command=other).action == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["git status", "git status 2>&1", "cd x && git status -s", "timeout 9 git status 2>/dev/null"]
+)
+def test_an_answer_covers_the_command_wherever_it_is_plain(command: str) -> None:
+    rules = policy("ask bash git")
+    granted = rules.granted(rules.decide("bash", command="git status").covers)
+    assert granted.decide("bash", command=command).action == "allow"
 
 
 def test_who_may_only_narrow_cannot_allow() -> None:

@@ -11,120 +11,191 @@ These are manners, not walls: a program can do anything the jail lets it do.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from hutch.workspace.edit.grammar import Grammar, Tree, Unanswered, syntax_tree
+from hutch.agent import shell_words
+from hutch.agent.runners import (
+    GIT,
+    GIT_COMMANDS,
+    GIT_RUNS,
+    MOST_SUFFIXES,
+    QUIET,
+    RUNNERS,
+    SHELLS,
+    STARTERS,
+    UNREADABLE,
+    WRAPPERS,
+    after_options,
+    suffixes,
+    texts,
+)
+from hutch.agent.shell_words import RUN_VARIABLE, Words
+from hutch.workspace.edit.grammar import Grammar, Unanswered, syntax_tree
 
 BASH = Grammar("Bash", "tree_sitter_bash")
-Words = tuple[str | None, ...]  # None where a word is known only when it runs
 
 DEEPEST = 5  # of `bash -c` in `bash -c`
 LONGEST = 100_000
-DEEPEST_WORD = 10  # of quotes in words in words
-SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
-
-
-def _options(line: str) -> frozenset[str]:
-    return frozenset(line.split())
-
-
-# Programs that run the program named after their own options; of these, the ones that take a value.
-WRAPPERS: dict[str, frozenset[str]] = {
-    "sudo": _options("-u -g -h -p -C -D -R -T --user --group --host --prompt --chdir"),
-    "doas": _options("-u -C"),
-    "env": _options("-u -C --unset --chdir"),
-    "nohup": _options(""),
-    "nice": _options("-n --adjustment"),
-    "ionice": _options("-c -n -p --class --classdata"),
-    "time": _options("-f -o --format --output"),
-    "timeout": _options("-k -s --kill-after --signal"),
-    "stdbuf": _options("-i -o -e --input --output --error"),
-    "setsid": _options(""),
-    "xargs": _options("-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file"),
-    "command": _options(""),
-    "builtin": _options(""),
-    "exec": _options("-a"),
-}
-SHELL_VALUES = _options("--rcfile --init-file")
-FIND_RUNS = _options("-exec -execdir -ok -okdir")
-GIT_VALUES = _options("-C -c --git-dir --work-tree --namespace --exec-path")
+MOST_TEXTS = 40  # in one line, that the other process is asked about
+SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
+FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+PATH = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")  # where a program is as good as its name
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The simple commands of a line; `clear` when there can be no others."""
+    """The simple commands of a line."""
 
     commands: tuple[Words, ...]
-    clear: bool
+    clear: bool  # there can be no others
+    plain: bool = True  # nothing but the commands says what is done: no redirection, no setting, no guess
+    possible: tuple[Words, ...] = ()  # what programs may run that take others' names among their words
 
 
-def parse(text: str, depth: int = 0) -> Parsed:
+UNKNOWN = Parsed((), clear=False, plain=False)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """How much of a text was read already: texts in texts could go on for long."""
+
+    left: int = MOST_TEXTS
+    depth: int = -1
+
+    def read(self, text: str) -> Parsed:
+        if self.left <= 0 or self.depth >= DEEPEST or len(text) > LONGEST:
+            return UNKNOWN
+        self.left -= 1
+        self.depth += 1
+        try:
+            return self._read(text)
+        finally:
+            self.depth -= 1
+
+    def _read(self, text: str) -> Parsed:
+        try:
+            tree = syntax_tree(BASH, text)
+        except Unanswered:
+            return UNKNOWN
+        found = _together(_unwrap(words, self) for words in shell_words.commands(tree))
+        return replace(
+            found,
+            clear=found.clear and not shell_words.misread(text, tree),
+            plain=found.plain and shell_words.plain(tree),
+        )
+
+
+def parse(text: str) -> Parsed:
     """All simple commands in `text`, wherever they stand. It waits for another process: do it in a thread."""
-    if depth > DEEPEST or len(text) > LONGEST:
-        return Parsed((), clear=False)
-    try:
-        tree = syntax_tree(BASH, text)
-    except Unanswered:
-        return Parsed((), clear=False)
-    commands: list[Words] = []
-    clear = tree.whole
-    for number, piece in enumerate(tree.pieces):
-        if piece.kind != "command":
-            continue
-        parts = [(tree.pieces[part].field, part) for part in tree.inside(number)]
-        words = tuple(_word(tree, part) for field, part in parts if field == "name")
-        words += tuple(_word(tree, part) for field, part in parts if field == "argument")
-        inner = _unwrap(words, depth)
-        commands += inner.commands
-        clear = clear and inner.clear
-    return Parsed(tuple(commands), clear)
+    return _Reader().read(text)
 
 
-def _unwrap(words: Words, depth: int) -> Parsed:
+def _together(parts: Iterable[Parsed]) -> Parsed:
+    found = list(parts)
+    return Parsed(
+        tuple(words for each in found for words in each.commands),
+        all(each.clear for each in found),
+        all(each.plain for each in found),
+        tuple(words for each in found for words in each.possible),
+    )
+
+
+def _unwrap(words: Words, reader: _Reader) -> Parsed:
     """The command that is really run, without what only stands before it."""
+    plain = True
     for _ in range(DEEPEST):
         if not words or words[0] is None:
-            return Parsed((words,), clear=False)
-        words = (PurePosixPath(words[0]).name or words[0], *words[1:])
-        name = words[0]
-        if name in SHELLS and (script := _script(words)) is not _NONE:
-            return parse(script, depth + 1) if isinstance(script, str) else Parsed((words,), clear=False)
-        if name == "eval":
-            if None in words:
-                return Parsed((words,), clear=False)
-            return parse(" ".join(word for word in words[1:] if word), depth + 1)
-        if name == "git":
-            return Parsed((("git", *_after_options(words[1:], GIT_VALUES)),), clear=True)
-        if name == "find" and (runs := [at for at, word in enumerate(words) if word in FIND_RUNS]):
-            inner = [_unwrap(words[at + 1 : end], depth) for at, end in pairwise([*runs, len(words)])]
-            found = tuple(command for each in inner for command in each.commands)
-            return Parsed((words, *found), all(each.clear for each in inner))
+            return Parsed((words,), clear=False, plain=False)
+        path = PurePosixPath(words[0])
+        name = path.name or words[0]
+        as_named = "/" not in words[0] or str(path.parent) in PATH
         if name not in WRAPPERS:
-            return Parsed((words,), clear=True)
-        rest = _after_options(words[1:], WRAPPERS[name])
-        options = words[1 : len(words) - len(rest)]
-        if name == "env" and any(re.match(r"-\w*S|--split", word or "") for word in options):
-            return Parsed((words,), clear=False)  # it splits a text into words by rules of its own
-        while name == "env" and rest and rest[0] is not None and re.match(r"\w+=", rest[0]):
-            rest = rest[1:]
-        if name == "timeout":
-            rest = rest[1:]
+            words = (name if as_named else words[0], *words[1:])
+            return _command(name, words, reader, plain=plain and None not in words)
+        plain = plain and as_named and name in QUIET
+        given = after_options(words[1:], WRAPPERS[name])
+        if not given.sure:
+            return replace(_runner(words, reader), clear=False, plain=False)
+        rest = given.rest
+        match name:
+            case "env" | "sudo" | "doas":
+                rest = rest[1:] if rest[:1] == ("-",) else rest
+                while rest and rest[0] is not None and "=" in rest[0]:
+                    if RUN_VARIABLE.match(rest[0]):
+                        return replace(_runner(words, reader), clear=False, plain=False)
+                    rest = rest[1:]
+            case "timeout":
+                rest = rest[1:]
+            case "xargs" if rest:
+                mark = given.value("-I", "--replace") or ("{}" if given.has("-I", "--replace") else "")
+                if mark:
+                    rest = tuple(None if word is None or mark in word else word for word in rest)
+                else:
+                    rest = (*rest, None)
         if not rest:
-            return Parsed((words,), clear=True)
+            return Parsed((words,), clear=True, plain=plain)
         words = rest
-    return Parsed((words,), clear=False)
+    return Parsed((words,), clear=False, plain=False)
 
 
-_NONE = object()
+def _command(name: str, words: Words, reader: _Reader, *, plain: bool) -> Parsed:
+    """A command that no other program stands before."""
+    itself = Parsed((words,), clear=True, plain=plain)
+    if name in SHELLS:
+        script = _script(words)
+        inner = reader.read(script) if script is not None else replace(itself, clear=False)
+        return replace(inner, plain=False)
+    if name == "find" and (runs := [at for at, word in enumerate(words) if word in FIND_RUNS]):
+        inner = _together(_unwrap(words[at + 1 : end], reader) for at, end in pairwise([*runs, len(words)]))
+        return _together([itself, replace(inner, plain=False)])
+    match name:
+        case "eval":
+            text = words[2:] if words[1:2] == ("--",) else words[1:]
+            if None in text or any((word or "").startswith("-") for word in text[:1]):
+                return replace(itself, clear=False, plain=False)
+            return replace(reader.read(" ".join(word for word in text if word)), plain=False)
+        case "trap" if len(words) > 1:
+            return replace(_runner(words, reader), clear=None not in words, plain=False)
+        case "hash" | "mapfile" | "readarray" if any(
+            word is None or re.match(r"-\w*[pC]", word) for word in words[1:]
+        ):
+            return replace(itself, clear=False, plain=False)
+        case "git":
+            return _git(words, reader, plain=plain)
+    if name in UNREADABLE:
+        return replace(_runner(words, reader), clear=False, plain=False)
+    if name in RUNNERS or name in STARTERS:
+        return replace(_runner(words, reader, shell=name in RUNNERS), plain=plain)
+    return itself
 
 
-def _script(words: Words) -> object:
-    """What `bash -c` is given: its text, None when that is not known, or that there is no such thing.
+def _runner(words: Words, reader: _Reader, *, shell: bool = True) -> Parsed:
+    """A program that runs another one, which may be named by any of its words or stand in one of them."""
+    after = suffixes(words)
+    inner = _together(reader.read(text) for text in (texts(words) if shell else ()))
+    clear = inner.clear and None not in words[1:4] and len(words) < MOST_SUFFIXES
+    clear = clear and not any(each[0] in SHELLS and _script(each) is None for each in after)
+    clear = clear and not any(each[0] in ("xargs", "eval") for each in after)
+    return Parsed((words,), clear, plain=True, possible=(*after, *inner.commands, *inner.possible))
 
-    What a shell reads from its standard input is not known either.
-    """
+
+def _git(words: Words, reader: _Reader, *, plain: bool) -> Parsed:
+    given = after_options(words[1:], GIT)
+    what = given.rest[0] if given.rest else "help"
+    settings = [value for name, value in given.options if name == "-c"]
+    named = [*settings, *(given.rest[1:] if what == "config" else ())]
+    ran = _runner(("git", *settings, *(given.rest if what in GIT_RUNS else ())), reader)
+    clear = given.sure and ran.clear and not given.has("--config-env")
+    clear = clear and (what is None or what in GIT_COMMANDS)
+    clear = clear and not any(value is None or value.lower().startswith("alias.") for value in named)
+    return Parsed(((words[0], *given.rest),), clear, plain and not given.options, ran.possible)
+
+
+def _script(words: Words) -> str | None:
+    """What `bash -c` is given, if that is known; not what a shell reads from a file or its input."""
     at, is_text = 1, False
     while at < len(words):
         word = words[at]
@@ -140,35 +211,4 @@ def _script(words: Words) -> object:
             continue
         is_text = is_text or (word[0] == "-" and "c" in word)
         at += 1 + sum(letter in "oO" for letter in word)  # each takes the name of an option
-    if at >= len(words):
-        return None
-    return words[at] if is_text else _NONE
-
-
-def _after_options(words: Words, with_value: frozenset[str]) -> Words:
-    place = 0
-    while place < len(words):
-        word = words[place]
-        if word is None or not word.startswith("-") or word == "-":
-            break
-        place += 2 if word in with_value else 1
-        if word == "--":
-            break
-    return words[place:]
-
-
-def _word(tree: Tree, number: int, depth: int = 0) -> str | None:
-    """The text of a word once quotes are gone; None when something is still to be put in."""
-    text = tree.text(number)
-    match tree.pieces[number].kind:
-        case "command_name" | "concatenation" if depth < DEEPEST_WORD:
-            parts = [_word(tree, part, depth + 1) for part in tree.inside(number)]
-            return None if None in parts else "".join(part for part in parts if part is not None)
-        case "word" | "number":
-            return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
-        case "raw_string":
-            return text[1:-1]
-        case "string":
-            plain = all(tree.pieces[part].kind in ('"', "string_content") for part in tree.inside(number))
-            return re.sub(r'\\(["$`\\])', r"\1", text[1:-1]) if plain else None
-    return None
+    return words[at] if is_text and at < len(words) else None

@@ -6,6 +6,7 @@ decides. Nothing that comes from a repository, a file or a model can add to what
 is allowed.
 """
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Literal, get_args
 
-from hutch.agent.command_words import Parsed, Words, parse
+from hutch.agent.command_words import Parsed, parse
+from hutch.agent.shell_words import Words
 from hutch.domain.errors import BadRequest
 from hutch.workspace.globs import glob_pattern
 
@@ -86,40 +88,51 @@ class Policy:
         return _strictest([self._for_path(tool, rules, path) for path in paths or ("",)])
 
     def _for_command(self, tool: str, rules: Sequence[Rule], parsed: Parsed) -> Decision:
-        decisions = [self._for_words(tool, rules, words) for words in dict.fromkeys(parsed.commands)]
-        if not parsed.clear and (
-            careful := [rule for rule in rules if rule.pattern and rule.action != "allow"]
-        ):
+        careful = [rule for rule in rules if rule.pattern and rule.action != "allow"]
+        if not parsed.plain:  # a rule or an answer that allows a command says nothing of what else there is
+            rules = [rule for rule in rules if rule in careful or not rule.pattern]
+        decisions = [
+            self._for_words(tool, rules, words, plain=parsed.plain)
+            for words in dict.fromkeys(parsed.commands)
+        ]
+        for words in dict.fromkeys(parsed.possible):
+            decisions += [
+                Decision(rule.action, f"{rule} (which it may run)")
+                for rule in careful
+                if _fits_words(rule, words)
+            ]
+        if not parsed.clear and careful:
             # It may be just what a rule is about.
             decisions.append(Decision("ask", f"{careful[0]} (the command cannot be read for sure)"))
         if not parsed.clear or not decisions:
             # What is not read, or does something without a command, is under what holds for all of them.
-            for_all = self._first([rule for rule in rules if not rule.pattern], Rule("allow", tool))
-            decisions.append(replace(for_all, covers=()))
+            for_all = self._first([rule for rule in rules if not rule.pattern], None)
+            decisions.append(for_all)
         return _strictest(decisions)
 
-    def _for_words(self, tool: str, rules: Sequence[Rule], words: Words) -> Decision:
+    def _for_words(self, tool: str, rules: Sequence[Rule], words: Words, *, plain: bool) -> Decision:
         fitting = [rule for rule in rules if _fits_words(rule, words)]
-        grant = Rule("allow", tool, shlex.join(word for word in words[:2] if word))
-        return self._first(fitting, grant)
+        begin = shlex.join(_literally(word) for word in words[:2] if word)
+        return self._first(fitting, Rule("allow", tool, begin) if plain and begin else None)
 
     def _for_path(self, tool: str, rules: Sequence[Rule], path: str) -> Decision:
         fitting = [rule for rule in rules if not rule.pattern or glob_pattern(rule.pattern).fullmatch(path)]
         return self._first(fitting, Rule("allow", tool, path))
 
-    def _first(self, fitting: Sequence[Rule], grant: Rule) -> Decision:
+    def _first(self, fitting: Sequence[Rule], grant: Rule | None) -> Decision:
         for rule in fitting:
             if rule.action == "deny":
                 return Decision("deny", str(rule))
-        if grant in self.grants:
+        if grant is not None and grant in self.grants:
             return Decision("allow", str(grant))
+        covers = () if grant is None else (grant,)
         for rule in fitting:
             if rule.action == "ask":
-                return Decision("ask", str(rule), (grant,))
+                return Decision("ask", str(rule), covers)
         for rule in fitting:
             if rule.action == "allow":
                 return Decision("allow", str(rule))
-        return Decision(self.default, "default", (grant,) if self.default == "ask" else ())
+        return Decision(self.default, "default", covers if self.default == "ask" else ())
 
 
 def _strictest(decisions: Sequence[Decision]) -> Decision:
@@ -133,16 +146,24 @@ def _strictest(decisions: Sequence[Decision]) -> Decision:
 
 
 def _fits_words(rule: Rule, words: Words) -> bool:
-    """Whether a command begins as the rule says. A word that is not known may be anything: it never makes
-    a command allowed, and may make it denied."""
-    wanted = _split(rule.pattern)
-    if len(words) < len(wanted):
-        return False
-    unknown = rule.action != "allow"
-    return all(
-        unknown if word is None else fnmatchcase(word, part)
-        for part, word in zip(wanted, words, strict=False)
-    )
+    """Whether a command begins as the rule says. A word that is not known may be anything, and more than one:
+    it never makes a command allowed, and may make it denied. So may a program's name in any directory."""
+    careful = rule.action != "allow"
+    for place, part in enumerate(_split(rule.pattern)):
+        if place >= len(words):
+            return False
+        word = words[place]
+        if word is None:
+            return careful and place > 0  # a program that is not known is unclear altogether
+        name = word.rpartition("/")[2] if careful and place == 0 else word
+        if not fnmatchcase(word, part) and not fnmatchcase(name, part):
+            return False
+    return True
+
+
+def _literally(word: str) -> str:
+    """A word as a pattern that fits nothing else."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", word)
 
 
 @cache

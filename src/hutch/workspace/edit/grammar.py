@@ -99,6 +99,13 @@ class Tree:
         piece = self.pieces[number]
         return self._data[max(piece.start, 0) : max(piece.end, 0)].decode(errors="replace")
 
+    def line(self, number: int) -> str:
+        """The whole line on which a piece begins."""
+        start = max(self.pieces[number].start, 0)
+        end = self._data.find(b"\n", start)
+        line = self._data[self._data.rfind(b"\n", 0, start) + 1 : end if end >= 0 else None]
+        return line.decode(errors="replace")
+
     def inside(self, number: int) -> list[int]:
         """The numbers of the pieces that this one is made of."""
         return self._inside[number]

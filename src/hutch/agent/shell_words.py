@@ -1,0 +1,150 @@
+"""What the words of a command are, and where a text of shell is not what its grammar shows.
+
+The grammar and bash do not agree everywhere: on letters that are neither space nor
+word, on where a here-document ends, on words after a redirection. Wherever bash could
+see something else, the text is unclear.
+"""
+
+import re
+from collections.abc import Iterator
+
+from hutch.workspace.edit.grammar import Tree
+
+Words = tuple[str | None, ...]  # None where a word is known only when it runs, and may be several or none
+
+DEEPEST_WORD = 10  # of quotes in words in words
+# What bash takes as part of a word and the grammar as space, so that one sees a comment where the other does
+# not; and lines that go on in the middle of a word.
+MISREAD = re.compile(r"[\x00-\x08\x7f]|[^\S \t\n]|[^ \t\n]\\\n[^ \t\n]")
+# A subscript is computed wherever a variable is named, also in a text that was quoted before.
+SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+# Variables whose text is run, or that say what is read first.
+RUN_VARIABLE = re.compile(
+    r"(?:PS\d|PROMPT_COMMAND|BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|GIT_(?:CONFIG\w*|EXEC_PATH))\+?="
+    r"|(?:GIT_(?!AUTHOR|COMMITTER)\w*|PAGER|EDITOR|VISUAL)\+?=(?![\"']?[\w./-]*[\"']?\Z)"
+)
+DELIMITER = re.compile(r"""(\\?\w+)|'(\w[^'\n]*)'|"(\w[\w ]*)\"""")
+SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|[$<>]\()")
+QUOTED = frozenset(
+    ("raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content", "heredoc_end")
+)
+EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
+
+
+def misread(text: str, tree: Tree) -> bool:
+    """Whether bash may see something else in a text than its grammar shows."""
+    if not tree.whole or MISREAD.search(text) or SUBSCRIPT.search(text):
+        return True
+    return any(_odd(tree, number) for number in range(len(tree.pieces)))
+
+
+def plain(tree: Tree) -> bool:
+    """Whether nothing is set, written or defined beside the commands: these alone say what is done."""
+    for number, piece in enumerate(tree.pieces):
+        match piece.kind:
+            case "variable_assignment" | "declaration_command" | "function_definition" | "unset_command":
+                return False
+            case "heredoc_redirect" | "herestring_redirect":
+                return False
+            case "file_redirect" if not _harmless(tree, number):
+                return False
+    return True
+
+
+def commands(tree: Tree) -> Iterator[Words]:
+    """The simple commands of a text as words."""
+    late = _late_words(tree)
+    for number, piece in enumerate(tree.pieces):
+        if piece.kind == "command":
+            parts = [(tree.pieces[part].field, part) for part in tree.inside(number)]
+            words = [part for field, part in parts if field == "name"]
+            words += [part for field, part in parts if field == "argument"]
+            yield tuple(_word(tree, part) for part in [*words, *late.get(number, [])])
+
+
+def _late_words(tree: Tree) -> dict[int, list[int]]:
+    """Words of commands that stand behind a redirection."""
+    found: dict[int, list[int]] = {}
+    for number, piece in enumerate(tree.pieces):
+        if piece.kind == "redirected_statement":
+            inside = tree.inside(number)
+            words = [word for part in inside for word in _beyond(tree, part)]
+            body = next((part for part in inside if tree.pieces[part].field == "body"), None)
+            if words and body is not None:
+                found[body] = words
+    return found
+
+
+def _beyond(tree: Tree, number: int) -> list[int]:
+    """What the grammar takes as part of a redirection, and bash as words of the command."""
+    inside = [(tree.pieces[part].field, part) for part in tree.inside(number)]
+    match tree.pieces[number].kind:
+        case "file_redirect":
+            return [part for field, part in inside if field == "destination"][1:]
+        case "heredoc_redirect":
+            deeper = [word for _, part in inside for word in _beyond(tree, part)]
+            return [part for field, part in inside if field == "argument"] + deeper
+    return []
+
+
+def _odd(tree: Tree, number: int) -> bool:
+    piece, text = tree.pieces[number], tree.text(number)
+    match piece.kind:
+        case "redirected_statement":
+            body = [part for part in tree.inside(number) if tree.pieces[part].field == "body"]
+            late = any(_beyond(tree, part) for part in tree.inside(number))
+            return late and [tree.pieces[part].kind for part in body] != ["command"]
+        case "heredoc_redirect":
+            return _odd_document(tree, number)
+        case "variable_assignment":
+            return bool(RUN_VARIABLE.match(text))
+    is_leaf = not tree.inside(number) and piece.kind != text and piece.kind not in QUOTED
+    return is_leaf and bool(SUBSTITUTION.search(text))
+
+
+def _odd_document(tree: Tree, number: int) -> bool:
+    """Whether a here-document may end elsewhere, or holds commands that the grammar does not see."""
+    parts = {tree.pieces[part].kind: part for part in tree.inside(number)}
+    if not {"heredoc_start", "heredoc_body", "heredoc_end"} <= set(parts):
+        return True
+    start = DELIMITER.fullmatch(tree.text(parts["heredoc_start"]))
+    if start is None:
+        return True
+    delimiter = next(group for group in start.groups() if group).removeprefix("\\")
+    line = tree.line(parts["heredoc_end"])
+    if "<<-" in parts:
+        line = line.lstrip("\t")
+    written = start[0] == delimiter
+    return line != delimiter or (written and "`" in tree.text(parts["heredoc_body"]))
+
+
+def _harmless(tree: Tree, number: int) -> bool:
+    """Whether a redirection only joins two streams, or throws one away."""
+    kinds = [tree.pieces[part].kind for part in tree.inside(number)]
+    target = [tree.text(part) for part in tree.inside(number) if tree.pieces[part].field == "destination"][:1]
+    return target == ["/dev/null"] or ((">&" in kinds or "<&" in kinds) and target[:1] in (["1"], ["2"]))
+
+
+def _word(tree: Tree, number: int, depth: int = 0) -> str | None:
+    """The text of a word once quotes are gone; None when something is still to be put in."""
+    text = tree.text(number)
+    match tree.pieces[number].kind:
+        case "command_name" | "concatenation" if depth < DEEPEST_WORD:
+            inside = tree.inside(number)
+            bare = "".join(tree.text(part) for part in inside if tree.pieces[part].kind == "word")
+            if len(inside) > 1 and (EXPANDED.search(bare) or ("{" in bare and ("," in text or ".." in text))):
+                return None  # it stands for names of files, or for several words
+            parts = [_word(tree, part, depth + 1) for part in inside]
+            return None if None in parts else "".join(part for part in parts if part is not None)
+        case "word" | "number":
+            if EXPANDED.search(text) and text != "[":
+                return None  # it stands for names of files
+            if text.startswith("~") and "/" not in text:
+                return None
+            return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+        case "raw_string":
+            return text[1:-1]
+        case "string":
+            known = all(tree.pieces[part].kind in ('"', "string_content") for part in tree.inside(number))
+            return re.sub(r'\\(["$`\\])', r"\1", text[1:-1]) if known else None
+    return None
