@@ -22,9 +22,9 @@ Id = Annotated[str, Field(max_length=80)]
 
 
 class In(BaseModel):
-    """What comes from outside: nothing unknown, no number that is none."""
+    """What comes from outside: nothing unknown, no number that is none, and true is not 1."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class Out(BaseModel):

@@ -39,7 +39,7 @@ class CreatedToken(TokenOut):
 
 class NewToken(In):
     name: str = Field("", max_length=LONGEST_TOKEN_NAME)
-    scopes: tuple[Scope, ...] = Field(("read",), min_length=1, max_length=len(SCOPES))
+    scopes: list[Scope] = Field(["read"], min_length=1, max_length=len(SCOPES))
     days: int | None = Field(TOKEN_DAYS, ge=1, le=36_500, description="Null lasts for ever.")
 
 

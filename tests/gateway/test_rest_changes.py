@@ -1,0 +1,73 @@
+"""Changes over HTTP: proposed by a run, read, merged and closed by who may."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.forge.repositories import git, make_repository
+from tests.gateway.api import V1, Api, serving
+
+pytestmark = pytest.mark.anyio
+
+WRITES = (
+    {"calls": [{"tool": "write_file", "args": {"path": "new.txt", "content": "new\n"}}]},
+    {"calls": [{"tool": "finish", "args": {"title": "Add new.txt", "summary": "It was missing."}}]},
+)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("repositories") / "repo"
+    make_repository(place, {"a.txt": "a\n"})
+    return place
+
+
+@pytest.fixture(scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    async with serving(tmp_path_factory.mktemp("server"), replies=WRITES) as opened:
+        yield opened
+
+
+async def proposed(api: Api, repository: Path) -> dict[str, object]:
+    session = (await api.new_session(repository=str(repository), prompt="Add new.txt", deliver=True))["id"]
+    await api.until(session, "idle")
+    [change] = (await api.get(f"{V1}/changes?session={session}")).json()["items"]
+    return dict(change)
+
+
+async def test_a_change_is_read_and_merged(api: Api, repository: Path) -> None:
+    change = await proposed(api, repository)
+    assert (change["title"], change["state"], change["base"]) == ("Add new.txt", "open", "main")
+    url = f"{V1}/changes/{change['id']}"
+    assert (await api.get(url)).json() == change
+    diff = await api.get(f"{url}/diff")
+    assert diff.headers["content-type"].startswith("text/x-diff")
+    assert "+new\n" in diff.text
+    merged = await api.post(f"{url}/merge")
+    assert merged.status_code == 200, merged.text
+    assert git(repository, "rev-parse", "main").strip() == merged.json()["commit"]
+    again = await api.post(f"{url}/merge")
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert (await api.post(f"{url}/close")).status_code == 409
+    assert (await api.get(f"{V1}/changes?state=open")).json()["items"] == []
+    assert [each["id"] for each in (await api.get(f"{V1}/changes?state=merged")).json()["items"]] == [
+        change["id"]
+    ]
+
+
+async def test_a_change_of_another_is_as_if_it_were_not_there(api: Api, repository: Path) -> None:
+    git(repository, "reset", "--hard", "HEAD~1")
+    change = await proposed(api, repository)
+    bob = await api.as_user("bob")
+    assert (await bob.get(f"{V1}/changes")).json()["items"] == []
+    gone = "chg_01jd2m4c9k7w6t0q8n5x3vbaeh"
+    for method, rest in (("GET", ""), ("GET", "/diff"), ("POST", "/merge"), ("POST", "/close")):
+        answers = [await bob.request(method, f"{V1}/changes/{id}{rest}") for id in (change["id"], gone)]
+        assert {answer.status_code for answer in answers} == {404}
+        said = [answer.json()["detail"] for answer in answers]
+        assert said[0].replace(str(change["id"]), "ID") == said[1].replace(gone, "ID")
+    assert (await api.post(f"{V1}/changes/{change['id']}/close")).status_code == 204
+    assert (await api.get(f"{V1}/changes/{change['id']}")).json()["state"] == "closed"
+    branches = git(repository, "branch", "--list")
+    assert str(change["branch"]) not in branches

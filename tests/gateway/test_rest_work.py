@@ -1,0 +1,108 @@
+"""Snapshots, commands and terminals over HTTP."""
+
+import pytest
+
+from tests.gateway.api import V1, Api, eventually
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+async def url(api: Api) -> str:
+    return f"{V1}/sessions/{await api.ready_session(purpose='work')}"
+
+
+async def test_snapshots_are_taken_compared_and_gone_back_to(api: Api, url: str) -> None:
+    await api.put(f"{url}/files/s/a.txt", content=b"one\n")
+    first = await api.post(f"{url}/snapshots", json={"reason": "one"})
+    assert (first.status_code, first.json()["reason"]) == (201, "one")
+    await api.put(f"{url}/files/s/a.txt", content=b"two\n")
+    second = (await api.post(f"{url}/snapshots")).json()
+    between = {"old": first.json()["id"], "new": second["id"]}
+    diff = (await api.get(f"{url}/diff", params=between)).json()
+    assert [(each["path"], each["kind"]) for each in diff["files"]] == [("s/a.txt", "modified")]
+    assert "-one\n+two\n" in diff["patch"]
+    text = await api.get(f"{url}/diff", params=between, headers={"Accept": "text/x-diff"})
+    assert (text.text, text.headers["content-type"]) == (diff["patch"], "text/x-diff; charset=utf-8")
+    back = await api.post(f"{url}/snapshots/{first.json()['id']}/restore")
+    assert back.status_code == 200
+    assert (await api.get(f"{url}/files/s/a.txt")).content == b"one\n"
+    forth = await api.post(f"{url}/snapshots/{back.json()['id']}/restore", json={"path": "s/a.txt"})
+    assert forth.status_code == 200
+    assert (await api.get(f"{url}/files/s/a.txt")).content == b"two\n"
+    assert (await api.post(f"{url}/snapshots/99999/restore")).status_code == 404
+    assert (await api.get(f"{url}/diff?old=99999")).status_code == 404
+    assert (await api.post(f"{url}/snapshots/0/restore")).status_code == 422
+
+
+async def test_snapshots_are_listed_in_pages(api: Api, url: str) -> None:
+    for number in range(4):
+        await api.put(f"{url}/files/listed", content=b"%d" % number)
+        await api.post(f"{url}/snapshots", json={"reason": f"{number}"})
+    every = (await api.get(f"{url}/snapshots?limit=200")).json()["items"]
+    found, next = [], f"{url}/snapshots?limit=3"
+    while next:
+        page = await api.get(next)
+        found += page.json()["items"]
+        next = page.links.get("next", {}).get("url", "")
+    assert found == every
+    ids = [each["id"] for each in found]
+    assert ids == sorted(ids, reverse=True)
+
+
+async def test_a_shell_keeps_its_directory_and_variables(api: Api, url: str) -> None:
+    async def run(command: str, **more: object) -> dict[str, object]:
+        answered = await api.post(f"{url}/commands", json={"command": command, **more})
+        assert answered.status_code == 200, answered.text
+        return dict(answered.json())
+
+    await run("mkdir -p sub && cd sub && export WORD=kept")
+    kept = await run("pwd; echo $WORD; echo oops >&2; false")
+    assert (kept["exit_code"], kept["stdout"], kept["stderr"]) == (1, "/workspace/sub\nkept\n", "oops\n")
+    other = await run("pwd; echo $WORD", shell="other")
+    assert other["stdout"] == "/workspace\n\n"
+    late = await run("sleep 60", timeout_s=0.3)
+    assert late["timed_out"] is True
+    for bad in ({"command": ""}, {"command": "x", "shell": "../x"}, {"command": "x", "timeout_s": -1}):
+        assert (await api.post(f"{url}/commands", json=bad)).status_code == 422
+    nul = await api.post(f"{url}/commands", json={"command": "echo \0"})
+    assert nul.status_code == 400
+
+
+async def test_a_command_goes_on_in_the_background(api: Api, url: str) -> None:
+    wanted = {"command": "echo begun; read x; echo never", "yield_s": 0.2, "shell": "back"}
+    wanted["command"] = "echo begun; sleep 300"
+    started = (await api.post(f"{url}/commands", json=wanted)).json()
+    assert (started["running"], started["stdout"]) == (True, "begun\n")
+    listed = (await api.get(f"{url}/commands")).json()["items"]
+    assert started["id"] in [each["id"] for each in listed if each["running"]]
+    output = (await api.get(f"{url}/commands/{started['id']}")).json()
+    assert (output["text"], output["start"], output["end"]) == ("begun\n", 0, 6)
+    rest = (await api.get(f"{url}/commands/{started['id']}?offset=6")).json()
+    assert (rest["text"], rest["start"]) == ("", 6)
+    signalled = await api.post(f"{url}/commands/{started['id']}/signal", json={"signal": 15})
+    assert (signalled.status_code, signalled.content) == (204, b"")
+
+    async def over() -> bool:
+        return not (await api.get(f"{url}/commands/{started['id']}")).json()["running"]
+
+    await eventually(over)
+    again = (await api.post(f"{url}/commands", json=wanted)).json()
+    assert (await api.delete(f"{url}/commands/{again['id']}")).status_code == 204
+    assert not (await api.get(f"{url}/commands/{again['id']}")).json()["running"]
+    for method, path in (("GET", "nope"), ("DELETE", "nope"), ("GET", "%00"), ("GET", "x" * 101)):
+        answered = await api.request(method, f"{url}/commands/{path}")
+        assert answered.status_code in (404, 422), path
+    assert (await api.post(f"{url}/commands/nope/signal", json={})).status_code == 404
+    assert (await api.post(f"{url}/commands/nope/signal", json={"signal": 999})).status_code == 422
+
+
+async def test_terminals_are_opened_listed_and_closed(api: Api, url: str) -> None:
+    made = await api.post(f"{url}/terminals", json={"columns": 100, "rows": 30})
+    assert (made.status_code, made.json()["columns"], made.json()["rows"]) == (201, 100, 30)
+    listed = (await api.get(f"{url}/terminals")).json()["items"]
+    assert made.json()["id"] in [each["id"] for each in listed]
+    assert (await api.delete(f"{url}/terminals/{made.json()['id']}")).status_code == 204
+    assert (await api.delete(f"{url}/terminals/nope")).status_code == 404
+    assert (await api.post(f"{url}/terminals", json={"columns": 0})).status_code == 422
+    assert (await api.post(f"{url}/terminals", json={"columns": 10**30})).status_code == 422
