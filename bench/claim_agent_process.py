@@ -94,7 +94,8 @@ async def core_share(office: Office, dialect: Dialect) -> float:
         process = await office.hutch(
             "run", "Look.", *model(dialect), dialect=dialect, url=plays.url, stdout=asyncio.subprocess.DEVNULL
         )
-        await plays.was_asked.wait()
+        async with asyncio.timeout(LONGEST_S):
+            await plays.was_asked.wait()
         await asyncio.sleep(0.5)
         began, before = time.perf_counter(), processor_s(process.pid)
         await asyncio.sleep(DELTAS * PACE_S - 1.0)
@@ -114,7 +115,8 @@ async def break_off(office: Office, dialect: Dialect) -> None:
     replies = [bash(dialect, number, "true") for number in range(TURNS)]
     async with provider(replies) as plays:
         process = await office.hutch("run", "Look.", *model(dialect), dialect=dialect, url=plays.url)
-        await plays.all_asked.wait()
+        async with asyncio.timeout(LONGEST_S):
+            await plays.all_asked.wait()
         process.send_signal(signal.SIGKILL)
         await process.communicate()
 
