@@ -40,6 +40,8 @@ from hutch.gateway.rest import (
     tokens,
     users,
 )
+from hutch.gateway.stream.preview import PreviewNames, Previews
+from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_id import Traced
@@ -104,10 +106,13 @@ def make_app(server: Server) -> FastAPI:
     app.state.metrics = measured
     add_routes(app)
     app.router.routes.append(Route(mcp_mount.PATH, mcp, methods=["POST"]))
+    previews = Previews(server, guard, app.state.streams)
+    app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
     app.add_middleware(metrics.Routed)
     app.add_middleware(Doors, server=serving, buckets=guard.buckets)
+    app.add_middleware(PreviewNames, previews=previews)
     app.add_middleware(Traced)
     app.add_middleware(metrics.Measured, metrics=measured)  # the last one added is the outermost
     return app

@@ -16,6 +16,7 @@ from hutch.domain.user import Who
 from hutch.flows.sessions import allowed
 from hutch.gateway.auth.buckets import address_key
 from hutch.gateway.auth.guard import Guard, client_of
+from hutch.gateway.stream.streams import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class Permit:
             return self.who  # known, and busy
         buckets.put_back(who.credential_id)
         return who
+
+
+def permit_of(stream: Stream) -> Permit:
+    """The leave of a stream that was opened with one of these."""
+    assert isinstance(stream.permit, Permit)
+    return stream.permit
 
 
 async def permit(scope: Any, session_id: str) -> Permit:

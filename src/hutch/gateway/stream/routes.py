@@ -2,11 +2,18 @@
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from hutch.gateway.stream.preview import PreviewPath, Previews
 from hutch.gateway.stream.socket import EventSocket
 from hutch.gateway.stream.sse import EventStream
 from hutch.gateway.stream.terminal import TerminalSocket
 
 SESSION = "/api/v1/sessions/{session_id}"
+
+
+def preview_routes(previews: Previews) -> list[BaseRoute]:
+    path = PreviewPath(previews)
+    places = ("/preview/{session_id}/{port}", "/preview/{session_id}/{port}/{rest:path}")
+    return [route for place in places for route in (Route(place, path), WebSocketRoute(place, path))]
 
 
 def routes() -> list[BaseRoute]:

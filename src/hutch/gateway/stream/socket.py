@@ -15,7 +15,7 @@ from hutch.flows.sessions import give
 from hutch.gateway.problem import tell
 from hutch.gateway.stream.follow import Follower
 from hutch.gateway.stream.frames import error_word, framed, heard, place, word
-from hutch.gateway.stream.permit import Permit, permit
+from hutch.gateway.stream.permit import Permit, permit, permit_of
 from hutch.gateway.stream.streams import LEFT, OVER, REFUSED, SLOW, Ending, Stream, streams_of
 from hutch.gateway.stream.wire import close_of
 from hutch.sessions.seam import Update
@@ -67,7 +67,7 @@ async def _hear(stream: Stream, receive: Receive) -> Ending:
             if name is not None and not (isinstance(name, str | int) and len(str(name)) <= LONGEST_ID):
                 name = None
                 raise BadRequest(f"`id` is a text of at most {LONGEST_ID} letters, or a number.")
-            answer = await _answer(stream.permit, said, name)
+            answer = await _answer(permit_of(stream), said, name)
         except HutchError as error:
             answer = error_word(error, stream.permit.server.redactor.clean, id=name)
         await stream.put(text(answer))

@@ -35,15 +35,15 @@ class EventStream:
         async with streams_of(scope["app"]).open(allowed, send) as stream:
 
             async def write(update: Update) -> None:
-                await stream.put(_piece(sse(update)))
+                await stream.put(piece(sse(update)))
 
             async def beat() -> None:
-                await stream.put(_piece(BEAT))
+                await stream.put(piece(BEAT))
 
             await stream.put({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await stream.put(_piece(opening()))
+            await stream.put(piece(opening()))
             stream.beat = beat
-            ending = await stream.run(follower.run(write), _gone(receive))
+            ending = await stream.run(follower.run(write), gone(receive))
             if ending in (SLOW, LEFT):
                 stream.cut()
                 return
@@ -52,14 +52,14 @@ class EventStream:
             else:
                 last = sse_word("closing", reason=ending.reason, seq=follower.seq)
             stream.beat = None
-            await stream.put(_piece(last, more=False))
+            await stream.put(piece(last, more=False))
 
 
-def _piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
+def piece(body: bytes, *, more: bool = True) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
-async def _gone(receive: Receive) -> Ending:
+async def gone(receive: Receive) -> Ending:
     while (await receive())["type"] != "http.disconnect":
         continue
     return LEFT

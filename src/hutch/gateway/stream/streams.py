@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import structlog
 
+from hutch.app.server import Server
 from hutch.domain.errors import HutchError
-from hutch.gateway.stream.permit import Permit
+from hutch.domain.session import Session
 from hutch.gateway.stream.wire import abort_of
 
 TICK_S = 0.5
@@ -36,6 +37,23 @@ class Ending:
     reason: str
 
 
+class Leave(Protocol):
+    """Somebody's leave to follow a session."""
+
+    @property
+    def server(self) -> Server: ...
+
+    @property
+    def scope(self) -> Any: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    async def renew(self) -> "Leave":
+        """The same as of now; refused when it no longer holds."""
+        ...
+
+
 OVER = Ending("end", 1000, "the session has ended")
 LEFT = Ending("left", 1000, "")
 CLOSING = Ending("closing", 1012, "the server ends; come back in a moment")
@@ -47,7 +65,7 @@ FAILED = Ending("failed", 1011, "something went wrong in the server")
 class Stream:
     """One client, from when it was let in until it is gone."""
 
-    def __init__(self, permit: Permit, send: Send, patience_s: float, beat_s: float) -> None:
+    def __init__(self, permit: Leave, send: Send, patience_s: float, beat_s: float) -> None:
         self.permit = permit
         self.patience_s = patience_s  # with a client who does not read
         self.beat: Callable[[], Awaitable[None]] | None = None
@@ -146,7 +164,7 @@ class Streams:
         return len(self._open)
 
     @asynccontextmanager
-    async def open(self, permit: Permit, send: Send) -> AsyncIterator[Stream]:
+    async def open(self, permit: Leave, send: Send) -> AsyncIterator[Stream]:
         patience_s = float(permit.server.loaded.settings.server.slow_client_s)
         stream = Stream(permit, send, patience_s, self._beat_s)
         self._open.add(stream)

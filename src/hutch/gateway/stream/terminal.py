@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
 from hutch.gateway.stream.frames import error_word, heard, number, place, word
-from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.permit import permit, permit_of
 from hutch.gateway.stream.socket import close, refuse, text
 from hutch.gateway.stream.streams import LEFT, Ending, Stream, streams_of
 from hutch.gateway.stream.writers import Mode, Seat, Writers
@@ -74,7 +74,8 @@ class _Watching:
     def __init__(self, stream: Stream, viewer: Viewer, receive: Receive, writers: Writers) -> None:
         self._stream, self._viewer, self._receive, self._writers = stream, viewer, receive, writers
         self._told = asyncio.Event()
-        self._seat = Seat(stream.permit.who.user.name, stream.permit.writes, self._told.set)
+        permit = permit_of(stream)
+        self._seat = Seat(permit.who.user.name, permit.writes, self._told.set)
         self._sent = self._shown = self._granted = viewer.seq
         self._typed: deque[bytes] = deque()
         self._typed_bytes = 0
@@ -218,7 +219,7 @@ class _Watching:
 
     def _renewed(self) -> None:
         """What somebody may do has changed, or not."""
-        permit = self._stream.permit
+        permit = permit_of(self._stream)
         patience_s = float(permit.server.loaded.settings.server.slow_client_s)
         self._stream.patience_s = patience_s if permit.writes else min(WATCHER_S, patience_s)
         self._writers.allow(self._seat, permit.writes)

@@ -1,0 +1,105 @@
+"""A pass lets a browser see one port of one session, and nothing else.
+
+It is signed with a key that this process made for itself, so it is no use to anybody
+after a restart. Of whom it was made for it holds the name of the credential, not the
+credential: whether that still holds is asked every time.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import orjson
+
+ENTER_S = 60  # to follow a redirect
+STAY_S = 8 * 3600
+MOST_SPENT = 10_000
+LONGEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Who may see what, and until when."""
+
+    session_id: str
+    port: int
+    user_id: str
+    by: Literal["token", "cookie"]
+    credential_id: str
+    kind: Literal["enter", "stay"]
+    until: int  # in seconds since 1970
+    nonce: str
+
+
+class Passes:
+    """Makes passes, and knows its own."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._spent: OrderedDict[str, int] = OrderedDict()
+
+    def enter(self, session_id: str, port: int, user_id: str, by: str, credential_id: str) -> str:
+        """To be shown once, at the door of the port's own name."""
+        made = Pass(
+            session_id,
+            port,
+            user_id,
+            cast(Literal["token", "cookie"], by),
+            credential_id,
+            "enter",
+            int(time.time()) + ENTER_S,
+            secrets.token_urlsafe(12),
+        )
+        return self._signed(made)
+
+    def stay(self, entered: Pass) -> str:
+        """What a browser keeps."""
+        until, nonce = int(time.time()) + STAY_S, secrets.token_urlsafe(12)
+        return self._signed(
+            Pass(
+                entered.session_id,
+                entered.port,
+                entered.user_id,
+                entered.by,
+                entered.credential_id,
+                "stay",
+                until,
+                nonce,
+            )
+        )
+
+    def read(self, text: str, kind: Literal["enter", "stay"], session_id: str, port: int) -> Pass | None:
+        """The pass, if it is one of ours, of this kind, for this port, and not over."""
+        body, _, signature = text.partition(".")
+        if len(text) > LONGEST or not hmac.compare_digest(self._signature(body).encode(), _bytes(signature)):
+            return None
+        found = Pass(*orjson.loads(urlsafe_b64decode(body)))
+        fits = (found.kind, found.session_id, found.port) == (kind, session_id, port)
+        return found if fits and time.time() < found.until else None
+
+    def spend(self, entered: Pass) -> bool:
+        """Whether it is shown for the first time."""
+        now = int(time.time())
+        while self._spent and (next(iter(self._spent.values())) < now or len(self._spent) > MOST_SPENT):
+            self._spent.popitem(last=False)
+        if entered.nonce in self._spent:
+            return False
+        self._spent[entered.nonce] = entered.until
+        return True
+
+    def _signed(self, made: Pass) -> str:
+        fields = [getattr(made, name) for name in Pass.__dataclass_fields__]
+        body = urlsafe_b64encode(orjson.dumps(fields)).decode()
+        return f"{body}.{self._signature(body)}"
+
+    def _signature(self, body: str) -> str:
+        return hmac.new(self._key, _bytes(body), hashlib.sha256).hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

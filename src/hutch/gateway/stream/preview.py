@@ -1,0 +1,236 @@
+"""Pages that programs in a jail serve, shown to who may see the session.
+
+Such a page is as little to be trusted as the code it came from, so it never has the name
+of this server: each port of each session has a name of its own below
+`server.preview_domain`. A browser that is logged in here is sent there with a pass that
+holds for that name and no other; its login stays here. By a token, programs are answered
+right here, with all that could make it a page of ours taken off.
+"""
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hutch.app.server import Server
+from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
+from hutch.domain.session import Session
+from hutch.domain.user import Who, scopes_of
+from hutch.flows.sessions import allowed
+from hutch.gateway.auth.guard import REMEMBERED_S, Guard, client_of
+from hutch.gateway.auth.names import values
+from hutch.gateway.problem import tell
+from hutch.gateway.stream.passes import STAY_S, Pass, Passes
+from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.preview_answer import Target, answer, serve
+from hutch.gateway.stream.proxy_headers import COOKIE, cookie_of
+from hutch.gateway.stream.streams import Streams
+from hutch.store.sessions import now_ms
+
+ENTER = "/.hutch/enter"
+LABEL = re.compile(r"([0-7][0-9abcdefghjkmnpqrstvwxyz]{25})-(\d{1,5})")
+MOST_KNOWN = 1024
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class PassPermit:
+    """Leave by a pass; see `Permit`."""
+
+    previews: "Previews"
+    scope: Any
+    held: Pass
+    session: Session
+    server: Server
+    writes: bool = False
+
+    async def renew(self) -> "PassPermit":
+        return replace(self, session=await self.previews.check(self.held))
+
+
+@dataclass(slots=True)
+class Previews:
+    """All ports that are looked at."""
+
+    server: Server
+    guard: Guard
+    streams: Streams
+    passes: Passes = field(default_factory=Passes)
+    _known: OrderedDict[tuple[str, str], tuple[Who, float]] = field(default_factory=OrderedDict)
+
+    # --- under the server's own name ---
+
+    async def by_path(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`/preview/{session}/{port}/…`: send a browser on; answer a program."""
+        try:
+            found = await permit(scope, scope["path_params"]["session_id"])
+            port = _port(scope["path_params"]["port"])
+            path, prefix = _with_query(_rest(scope), scope), f"/preview/{found.session.id}/{port}"
+            origin, client = str(scope.get("hutch.origin")), client_of(scope)
+            target = Target(found.session, port, path, origin, client, prefix, token=True)
+            if found.who.by != "token":
+                if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
+                    raise Denied("Open the page first: it is shown under a name of its own.")
+                who = found.who
+                entered = self.passes.enter(found.session.id, port, who.user.id, who.by, who.credential_id)
+                await self._send_on(scope, receive, send, target, entered)
+                return
+        except HutchError as error:
+            await answer(scope, receive, send, tell(error, self.server.redactor))
+            return
+        async with self.streams.open(found, send) as stream:
+            await serve(self.server, stream, scope, receive, target)
+
+    async def _send_on(
+        self, scope: Scope, receive: Receive, send: Send, target: Target, entered: str
+    ) -> None:
+        scheme, _, host = target.own_origin.partition("://")
+        _, _, port = host.rpartition(":") if re.search(r":\d+$", host) else ("", "", "")
+        name = f"{target.session.id.removeprefix('ses_')}-{target.port}.{self.domain}"
+        there = f"{scheme}://{name}{f':{port}' if port else ''}{ENTER}"
+        response = Response(status_code=303)
+        response.headers["location"] = f"{there}?pass={entered}&to={quote(target.path, safe='')}"
+        response.headers["cache-control"] = "no-store"
+        response.headers["referrer-policy"] = "no-referrer"
+        await response(scope, receive, send)
+
+    # --- under a name of its own ---
+
+    @property
+    def domain(self) -> str:
+        return self.server.loaded.settings.server.preview_domain
+
+    def named(self, scope: Scope) -> tuple[str, int] | None:
+        """The session and port that the Host of a request stands for."""
+        hosts = values(scope["headers"], b"host")
+        if len(hosts) != 1:
+            return None
+        name = re.sub(r":\d{1,5}$", "", hosts[0].lower())
+        label, dot, domain = name.partition(".")
+        found = LABEL.fullmatch(label)
+        if not found or not dot or domain != self.domain or not 0 < int(found[2]) < 65536:
+            return None
+        return f"ses_{found[1]}", int(found[2])
+
+    async def by_name(self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int) -> None:
+        host = values(scope["headers"], b"host")[0].lower()
+        origin = f"{self.guard.names.scheme_of(scope, host)}://{host}"
+        try:
+            if scope["path"] == ENTER:
+                await self._enter(scope, receive, send, session_id, port, origin)
+                return
+            held = self.passes.read(cookie_of(scope["headers"]) or "", "stay", session_id, port)
+            if held is None:
+                raise Unauthenticated("This page is shown to who opens it from its session in Hutch.")
+            session = await self.check(held)
+            _check_origin(scope, origin)
+        except HutchError as error:
+            await answer(scope, receive, send, tell(error, self.server.redactor))
+            return
+        path = _with_query(scope["raw_path"].decode("latin-1"), scope)
+        target = Target(session, port, path, origin, self.guard.names.client_of(scope))
+        leave = PassPermit(self, scope, held, session, self.server)
+        async with self.streams.open(leave, send) as stream:
+            await serve(self.server, stream, scope, receive, target)
+
+    async def _enter(
+        self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int, origin: str
+    ) -> None:
+        asked = parse_qs(scope["query_string"].decode("latin-1"))
+        entered = self.passes.read(asked.get("pass", [""])[0], "enter", session_id, port)
+        if scope["type"] != "http" or entered is None or not self.passes.spend(entered):
+            raise Unauthenticated("This pass was used, or is too old. Open the page from its session again.")
+        await self.check(entered)
+        to = asked.get("to", ["/"])[0]
+        response = Response(status_code=303)
+        response.headers["location"] = origin + (to if to.startswith("/") else "/")
+        response.headers["cache-control"] = "no-store"
+        response.headers["referrer-policy"] = "no-referrer"
+        safe = origin.startswith("https:") or self.domain == "localhost"
+        # Inside a frame of ours the page is a stranger's: partitioned, the pass is for that frame alone.
+        kind = "Secure; SameSite=None; Partitioned" if safe else "SameSite=Lax"
+        kept = f"{COOKIE}={self.passes.stay(entered)}; Path=/; HttpOnly; Max-Age={STAY_S}; {kind}"
+        response.headers["set-cookie"] = kept
+        await response(scope, receive, send)
+
+    async def check(self, held: Pass) -> Session:
+        """Whether who got a pass is still somebody who may see the session."""
+        return await allowed(self.server.site, await self._who(held), held.session_id)
+
+    async def _who(self, held: Pass) -> Who:
+        key = (held.by, held.credential_id)
+        known = self._known.get(key)
+        if known is not None and known[1] > monotonic():
+            return known[0]
+        accounts = self.guard.accounts
+        user = await accounts.users.get(held.user_id)
+        scopes = scopes_of(user.role)
+        if held.by == "token":
+            tokens = [each for each in await accounts.tokens.list(user.id) if each.id == held.credential_id]
+            good = bool(tokens) and tokens[0].is_good(now_ms())
+            scopes &= tokens[0].scopes if tokens else frozenset()
+        else:
+            good = any(each.id == held.credential_id for each in await accounts.browsers.list(user.id))
+        if user.disabled or not good:
+            self._known.pop(key, None)
+            raise Unauthenticated("Whoever opened this page is logged out.")
+        who = Who(user, scopes, held.by, held.credential_id)
+        self._known[key] = (who, monotonic() + REMEMBERED_S)
+        while len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+        return who
+
+
+class PreviewPath:
+    """The route under our own name, as plain ASGI."""
+
+    def __init__(self, previews: Previews) -> None:
+        self._previews = previews
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._previews.by_path(scope, receive, send)
+
+
+class PreviewNames:
+    """Middleware before the doors: what has a name of a port's own never reaches anything else of ours."""
+
+    def __init__(self, app: ASGIApp, *, previews: Previews) -> None:
+        self._app, self._previews = app, previews
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        named = self._previews.named(scope) if scope["type"] in ("http", "websocket") else None
+        if named is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._previews.by_name(scope, receive, send, *named)
+
+
+def _check_origin(scope: Scope, own: str) -> None:
+    """What another page sends does not count, whatever cookie comes along."""
+    if scope["type"] == "http" and scope["method"] in SAFE:
+        return
+    origins = values(scope["headers"], b"origin")
+    if origins and [each.lower() for each in origins] != [own]:
+        raise Denied("This was sent by another page.")
+
+
+def _rest(scope: Scope) -> str:
+    """What follows the port in a path of ours."""
+    parts = scope["raw_path"].decode("latin-1").split("/", 4)
+    return f"/{parts[4]}" if len(parts) > 4 else "/"
+
+
+def _with_query(path: str, scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or not 0 < int(text) < 65536:
+        raise BadRequest(f"{text[:40]!r} is no port. There are 1 to 65535.")
+    return int(text)

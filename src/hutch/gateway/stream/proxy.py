@@ -1,0 +1,124 @@
+"""One request to a program in a jail, and its answer, parsed anew on both sides.
+
+The program may say anything, slowly or without end: what is no HTTP is a 502, a head
+has its size and its time, and a body goes on as fast as the browser reads.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import h11
+import structlog
+
+from hutch.domain.errors import HutchError
+from hutch.gateway.errors import Told
+from hutch.gateway.problem import problem
+from hutch.gateway.stream.proxy_headers import Header
+from hutch.sessions.seam import Stream as JailStream
+
+HEAD_BYTES = 64 * 1024
+HEAD_S = 120.0
+BAD_REQUEST = Told(400, "bad_request")
+BAD_GATEWAY = Told(502, "bad_gateway")
+TOO_LATE = Told(504, "gateway_timeout")
+
+Receive = Callable[[], Awaitable[Any]]
+Put = Callable[[Any], Awaitable[None]]
+logger = structlog.get_logger()
+
+
+class BadAnswer(Exception):
+    """The program's fault; `told` is what the browser hears."""
+
+    def __init__(self, message: str, told: Told = BAD_GATEWAY) -> None:
+        super().__init__(message)
+        self.told = told
+
+
+class Exchange:
+    """A request and its answer."""
+
+    def __init__(self, stream: JailStream, put: Put, fix: Callable[[list[Header]], list[Header]]) -> None:
+        self.started = self.whole = False  # the answer, as far as it was sent on
+        self._stream, self._put, self._fix = stream, put, fix
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
+
+    async def run(self, method: str, target: bytes, headers: list[Header], receive: Receive) -> None:
+        sending = asyncio.ensure_future(self._send(method, target, headers, receive))
+        receiving = asyncio.ensure_future(self._receive())
+        try:
+            await asyncio.wait([sending, receiving], return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and not receiving.done():
+                sending.result()
+            await receiving
+        finally:
+            sending.cancel()
+            receiving.cancel()
+            await asyncio.gather(sending, receiving, return_exceptions=True)
+
+    async def _send(self, method: str, target: bytes, headers: list[Header], receive: Receive) -> None:
+        """The request; who answers before all of it was sent may not want the rest."""
+        names = {name for name, _ in headers}
+        first = await receive()
+        more = first.get("more_body", False)
+        if b"content-length" not in names and (more or first.get("body")):
+            headers = [*headers, (b"transfer-encoding", b"chunked")]
+        try:
+            request = h11.Request(method=method, target=target, headers=[*headers, (b"connection", b"close")])
+            data = self._http.send(request) or b""
+        except h11.LocalProtocolError as error:
+            raise BadAnswer(f"This request cannot be handed on: {error}.", BAD_REQUEST) from None
+        body = first.get("body", b"")
+        try:
+            while True:
+                data += (self._http.send(h11.Data(data=body)) or b"") if body else b""
+                if not more:
+                    data += self._http.send(h11.EndOfMessage()) or b""
+                if data:
+                    await self._stream.write(data)
+                if not more:
+                    return
+                message = await receive()
+                if message["type"] != "http.request":
+                    return
+                data, body, more = b"", message.get("body", b""), message.get("more_body", False)
+        except (HutchError, h11.LocalProtocolError) as error:
+            logger.debug("preview.not_sent", problem=str(error))  # its answer may be there all the same
+
+    async def _receive(self) -> None:
+        try:
+            async with asyncio.timeout(HEAD_S):
+                head = await self._next()
+                while isinstance(head, h11.InformationalResponse):
+                    head = await self._next()
+        except TimeoutError:
+            raise BadAnswer(f"The program did not answer within {HEAD_S:g} s.", TOO_LATE) from None
+        if not isinstance(head, h11.Response):
+            raise BadAnswer("The program closed the connection without an answer.")
+        headers = self._fix([(bytes(name), bytes(value)) for name, value in head.headers])
+        self.started = True
+        await self._put({"type": "http.response.start", "status": head.status_code, "headers": headers})
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Data):
+                await self._put({"type": "http.response.body", "body": bytes(event.data), "more_body": True})
+            elif isinstance(event, h11.EndOfMessage):
+                self.whole = True
+                await self._put({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            else:
+                raise BadAnswer("The program closed the connection in the middle of its answer.")
+
+    async def _next(self) -> Any:
+        try:
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                self._http.receive_data(await self._stream.read())
+        except h11.RemoteProtocolError as error:
+            raise BadAnswer(f"The program's answer is not HTTP: {error}.") from None
+        return event
+
+
+def bad_gateway(error: BadAnswer) -> Any:
+    """What the browser hears of it."""
+    return problem(error.told, str(error)[:500])
