@@ -106,3 +106,17 @@ async def test_terminals_are_opened_listed_and_closed(api: Api, url: str) -> Non
     assert (await api.delete(f"{url}/terminals/nope")).status_code == 404
     assert (await api.post(f"{url}/terminals", json={"columns": 0})).status_code == 422
     assert (await api.post(f"{url}/terminals", json={"columns": 10**30})).status_code == 422
+
+
+async def test_ports_that_somebody_listens_on_can_be_looked_at(api: Api, url: str) -> None:
+    assert (await api.get(f"{url}/previews")).json() == {"items": [], "next": None}
+    serving = {"command": "python3 -m http.server 8123", "shell": "web", "yield_s": 0.1}
+    assert (await api.post(f"{url}/commands", json=serving)).json()["running"]
+
+    async def looked() -> list[dict[str, object]]:
+        return list((await api.get(f"{url}/previews")).json()["items"])
+
+    [preview] = await eventually(looked)
+    session = url.rpartition("/")[2]
+    assert preview == {"port": 8123, "url": f"{api.url}/preview/{session}/8123/"}
+    assert "Directory listing" in (await api.get(preview["url"])).text

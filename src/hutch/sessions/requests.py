@@ -235,3 +235,11 @@ class ListTerminals(Request[Sequence[TerminalState]]):
 @dataclass(frozen=True, slots=True)
 class CloseTerminal(Changing[None]):
     id: str
+
+
+# --- previews ---
+
+
+@dataclass(frozen=True, slots=True)
+class ListPorts(Request[Sequence[int]]):
+    """Those that programs in the jail listen on."""

@@ -13,6 +13,7 @@ from hutch.jail.seam import StreamName
 from hutch.jail.shell_result import Result
 from hutch.sessions import requests
 from hutch.sessions.desk import Desk
+from hutch.sessions.ports import listening
 from hutch.sessions.printing import Printing
 from hutch.sessions.terminals import Terminals
 from hutch.workspace.edit.text import printable
@@ -85,6 +86,8 @@ class Serving:
                 return self._terminals.list()
             case requests.CloseTerminal(id):
                 return await self._terminals.close(id)
+            case requests.ListPorts():
+                return await listening(jail)
         return await self._snapshots(request)
 
     async def _snapshots(self, request: requests.Request[Any]) -> Any:

@@ -1,0 +1,39 @@
+"""Previews: which ports of a session can be looked at, and where."""
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from hutch.flows.sessions import allowed
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.requests import ListPorts
+
+routes = router("previews")
+
+
+class PreviewOut(Out):
+    """A port that a program in the jail listens on."""
+
+    port: int
+    url: str = Field(
+        description="A browser is sent on to a name of the preview's own; a token is enough here."
+    )
+
+
+class PreviewsOut(Out):
+    """All ports that can be looked at."""
+
+    items: list[PreviewOut]
+    next: None = None
+
+
+@routes.get("/sessions/{session_id}/previews", operation_id="list_previews", response_model=PreviewsOut)
+async def listed(request: Request, who: Reader, session_id: str) -> Response:
+    """The ports that programs in the jail listen on, and where to look at them."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id)
+    ports = await site.host.call(session.id, ListPorts(), by=who.user.id)
+    origin = request.scope.get("hutch.origin") or ""
+    items = [{"port": port, "url": f"{origin}/preview/{session.id}/{port}/"} for port in ports]
+    return answer({"items": items, "next": None})
