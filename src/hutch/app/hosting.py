@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+import structlog
+
 from hutch.agent.limits import RunLimits
 from hutch.app import changes, models, runs, workspaces
 from hutch.app.desks import open_desk
@@ -24,7 +26,7 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.flows import delivery
 from hutch.flows.code_change import begin, go_on
 from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import past
+from hutch.flows.past import past, proposed_in
 from hutch.flows.terms import Terms
 from hutch.jail.seam import StreamName
 from hutch.llm import seam as llm
@@ -33,11 +35,14 @@ from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
 from hutch.sessions.rewind import still_told
 from hutch.sessions.seam import Delta
+from hutch.sessions.worker import FAULT
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room
 
 __all__ = ["local_host"]
+
+logger = structlog.get_logger()
 
 
 @asynccontextmanager
@@ -170,7 +175,7 @@ async def _deliver(loaded: Loaded, live: Live, session: Session, run: QueuedRun)
             append=live.append,
             start=workspace.snapshots.get(before.start),
             last=workspace.snapshots.get(before.last),
-            told=before.proposed,
+            told=proposed_in(entries),
             address=session.repository,
             on_step=on_step,
         )
@@ -178,6 +183,9 @@ async def _deliver(loaded: Loaded, live: Live, session: Session, run: QueuedRun)
             ended = DeliveryEnded(run_id=run.id, outcome="proposed", change_id=change.id, url=change.url)
     except HutchError as error:  # the work is kept, and can be delivered later
         ended = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
+    except Exception:
+        logger.exception("delivery.failed", session_id=live.id, run_id=run.id)
+        ended = DeliveryEnded(run_id=run.id, outcome="failed", reason=FAULT)
     await live.append([ended])
 
 

@@ -19,6 +19,7 @@ from hutch.gateway.idempotency import Answered
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.rest import (
     changes,
+    code,
     commands,
     content,
     edits,
@@ -29,6 +30,7 @@ from hutch.gateway.rest import (
     models,
     oidc,
     personas,
+    preview_list,
     record,
     runs,
     search,
@@ -47,6 +49,7 @@ from hutch.gateway.stream.streams import Streams
 from hutch.gateway.trace_id import Traced
 
 REST = (
+    code,
     sessions,
     search,
     inputs,
@@ -58,6 +61,7 @@ REST = (
     snapshots,
     commands,
     terminals,
+    preview_list,
     changes,
     record,
     personas,

@@ -1,0 +1,68 @@
+"""A repository and a prompt become a pull request: the smallest door to it all.
+
+It is a session that delivers, and one run of it. What this adds is where to find that
+run again.
+"""
+
+from dataclasses import dataclass
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.inputs import Cancel
+from hutch.domain.session import UNBOUND, Bounds, Delivery, QueuedRun, Session
+from hutch.domain.user import Who
+from hutch.flows import sessions
+from hutch.flows.sessions import Also, NewSession
+from hutch.flows.site import Site
+from hutch.store.runs import Runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCode:
+    """What is wanted of which repository."""
+
+    repository: str
+    prompt: str
+    revision: str = ""
+    persona: str = ""
+    model: str = ""
+    limits: Bounds = UNBOUND
+    delivery: Delivery = Delivery()  # noqa: RUF009  frozen
+
+
+async def submit(
+    site: Site, who: Who, new: NewCode, *, also: Also[Session] | None = None
+) -> tuple[Session, QueuedRun]:
+    """Have it done by the next free worker."""
+    wanted = NewSession(
+        repository=new.repository,
+        revision=new.revision,
+        persona=new.persona,
+        model=new.model,
+        limits=new.limits,
+        deliver=True,
+        delivery=new.delivery,
+        prompt=new.prompt,
+    )
+    session = await sessions.create(site, who, wanted, also=also)
+    found = await Runs(site.rows).page(session_ids=[session.id], limit=1)
+    return session, found[0]
+
+
+async def find(site: Site, who: Who, run_id: str) -> tuple[Session, QueuedRun]:
+    """A run that somebody may see, and its session."""
+    run = await sessions.run(site, who, run_id)
+    return await sessions.allowed(site, who, run.session_id), run
+
+
+async def cancel(site: Site, who: Who, run_id: str) -> None:
+    """Stop it, whether it works or waits."""
+    session, run = await find(site, who, run_id)
+    if run.state == "ended":
+        return
+    current = (await Runs(site.rows).unfinished(session.id))[:1]
+    if not current or current[0].id != run_id:
+        raise Conflict(f"The run {run_id} waits behind another of its session. Cancel that first.")
+    try:
+        await sessions.give(site, who, session.id, Cancel())
+    except NotFound:
+        raise NotFound(f"There is no run {run_id[:80]}.") from None

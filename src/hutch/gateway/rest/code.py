@@ -1,0 +1,154 @@
+"""`POST /api/code`: a repository and a prompt in, a stream to watch, a pull request at the end."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response
+from pydantic import ConfigDict, Field
+
+from hutch.domain.session import Bounds, Delivery
+from hutch.flows import code as flow
+from hutch.flows.code import NewCode
+from hutch.gateway.answers import In, Out, answer
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKeyWithRow
+from hutch.gateway.rest.route import PROBLEMS, Route, server_of
+from hutch.gateway.rest.sessions import told
+from hutch.gateway.stream.code import CodeStream, result
+
+routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, responses=PROBLEMS)
+
+Short = Annotated[str, Field(max_length=2048)]
+Accept = Annotated[str, Header(description="`text/event-stream`, or `application/json` to wait for the end.")]
+STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+
+
+class CodeIn(In):
+    """What is wanted of which repository."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "repoUrl": "https://github.com/example/project",
+                    "prompt": "Add input validation to all POST endpoints.",
+                }
+            ]
+        }
+    )
+
+    repoUrl: Annotated[str, Field(min_length=1, max_length=2048)]
+    prompt: Annotated[str, Field(min_length=1, max_length=200_000)]
+    branch: Short = Field("", description="Where to begin, and what the pull request is for.")
+    persona: Annotated[str, Field(max_length=100)] = ""
+    model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
+    title: Annotated[str, Field(max_length=200)] = Field("", description="Of the pull request.")
+    draft: bool = False
+    labels: list[Annotated[str, Field(min_length=1, max_length=50)]] = Field(
+        default_factory=list, max_length=20
+    )
+    reviewers: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=20
+    )
+    maxCost: float | None = Field(None, gt=0, description="US dollars.")
+    timeoutSeconds: float | None = Field(None, gt=0)
+    tests: Short = Field("", description="The command that has the last word.")
+
+
+class PullRequestOut(Out):
+    """Where the work can be looked at."""
+
+    url: str
+    changeId: str
+    branch: str | None = None
+    base: str | None = None
+    title: str | None = None
+
+
+class TestsOut(Out):
+    """What the tests said last."""
+
+    command: str
+    ok: bool
+    passed: int
+    failed: int
+    skipped: int
+
+
+class UsageOut(Out):
+    """What it took."""
+
+    turns: int
+    inputTokens: int
+    cachedTokens: int
+    outputTokens: int
+    costUsd: float | None
+    durationSeconds: float
+
+
+class CodeOut(Out):
+    """What came of it."""
+
+    run: str
+    session: str
+    outcome: str = Field(description="`done`, `nothing`, `not_delivered`, or how the run ended.")
+    message: str
+    pullRequest: PullRequestOut | None
+    diff: str | None
+    tests: TestsOut | None
+    usage: UsageOut | None
+
+
+@routes.post(
+    "",
+    operation_id="change_code",
+    response_model=CodeOut,
+    responses={200: {"description": "A stream, or the result.", "content": STREAM}},
+)
+async def submit(
+    request: Request, who: Writer, once: ByKeyWithRow, new: CodeIn, accept: Accept = ""
+) -> Response:
+    """Have an agent change a repository. Going away does not stop it: `Location` names the run."""
+    wanted = NewCode(
+        repository=new.repoUrl,
+        prompt=new.prompt,
+        revision=new.branch,
+        persona=new.persona,
+        model=new.model,
+        limits=Bounds(cost_usd=new.maxCost, timeout_s=new.timeoutSeconds),
+        delivery=Delivery(
+            title=new.title,
+            branch=new.branch,
+            draft=new.draft,
+            labels=tuple(new.labels),
+            reviewers=tuple(new.reviewers),
+            tests=new.tests,
+        ),
+    )
+    session, run = await flow.submit(server_of(request).site, who, wanted, also=once.keep(200, told))
+    return await _answer(request, session.id, run.id, accept)
+
+
+@routes.get(
+    "/{run_id}",
+    operation_id="follow_code",
+    response_model=CodeOut,
+    responses={200: {"description": "A stream, or the result.", "content": STREAM}},
+)
+async def follow(request: Request, who: Reader, run_id: str, accept: Accept = "") -> Response:
+    """The same stream again, after the frame that `Last-Event-ID` names."""
+    session, run = await flow.find(server_of(request).site, who, run_id)
+    return await _answer(request, session.id, run.id, accept)
+
+
+@routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
+async def cancel(request: Request, who: Writer, run_id: str) -> Response:
+    """Stop it; what was delivered already stays."""
+    await flow.cancel(server_of(request).site, who, run_id)
+    return Response(status_code=204)
+
+
+async def _answer(request: Request, session_id: str, run_id: str, accept: str) -> Response:
+    if "application/json" in accept and "text/event-stream" not in accept:
+        told = await result(server_of(request).site, session_id, run_id)
+        return answer(told, 200, {"Location": f"/api/code/{run_id}"})
+    return CodeStream(session_id, run_id)

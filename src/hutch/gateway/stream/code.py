@@ -1,0 +1,115 @@
+"""A run of `POST /api/code` as it goes, over SSE, and its result for who would rather wait."""
+
+from contextlib import aclosing
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from hutch.domain.errors import HutchError
+from hutch.domain.events import Entry
+from hutch.flows.site import Site
+from hutch.gateway.stream.code_frames import PER_ENTRY, Telling, sse_frame, start_after, unseen
+from hutch.gateway.stream.frames import BEAT, opening, place, sse_word
+from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.sse import HEADERS, gone, piece
+from hutch.gateway.stream.streams import LEFT, OVER, SLOW, Ending, streams_of
+from hutch.sessions.requests import Diff
+
+DIFF_LETTERS = 1_000_000
+
+
+class CodeStream(Response):
+    """The frames of one run, from where a client was."""
+
+    def __init__(self, session_id: str, run_id: str) -> None:
+        super().__init__()
+        self._session_id = session_id
+        self._run_id = run_id
+        self.location = f"/api/code/{run_id}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        allowed = await permit(scope, self._session_id)
+        last_id = place(Headers(scope=scope).get("last-event-id"), "Last-Event-ID") or 0
+        headers = [*HEADERS, (b"location", self.location.encode())]
+        async with streams_of(scope["app"]).open(allowed, send) as stream:
+
+            async def beat() -> None:
+                await stream.put(piece(BEAT))
+
+            async def run() -> Ending:
+                telling = Telling(self._run_id)
+                site = allowed.server.site
+                async with aclosing(site.host.follow(allowed.session.id)) as updates:
+                    async for update in updates:
+                        if not isinstance(update, Entry):
+                            continue
+                        frames = telling.frames(update)
+                        if update.seq <= start_after(last_id):
+                            continue
+                        if any(frame["type"] == "pull_request" for _, frame in frames):
+                            frames = await _with_diff(site, allowed.session.id, frames)
+                        for id, frame in unseen(frames, last_id):
+                            await stream.put(piece(sse_frame(id, frame)))
+                        if telling.over:
+                            return OVER
+                return OVER
+
+            await stream.put({"type": "http.response.start", "status": 200, "headers": headers})
+            await stream.put(piece(opening()))
+            stream.beat = beat
+            ending = await stream.run(run(), gone(receive))
+            stream.beat = None
+            if ending in (SLOW, LEFT):
+                stream.cut()
+            elif ending is OVER:
+                await stream.put(piece(b"", more=False))
+            else:
+                await stream.put(piece(sse_word(ending.name, reason=ending.reason), more=False))
+
+
+async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
+    """All of it at once, when it is over."""
+    telling, pull, diff = Telling(run_id), None, None
+    async with aclosing(site.host.follow(session_id)) as updates:
+        async for update in updates:
+            if not isinstance(update, Entry):
+                continue
+            for _, frame in telling.frames(update):
+                if frame["type"] == "pull_request":
+                    pull, diff = frame, await _diff(site, session_id)
+            if telling.over:
+                break
+    return {
+        "run": run_id,
+        "session": session_id,
+        "outcome": telling.result.get("outcome", "failed"),
+        "message": telling.result.get("message") or telling.message,
+        "pullRequest": _plain(pull),
+        "diff": diff,
+        "tests": _plain(telling.tests),
+        "usage": _plain(telling.usage),
+    }
+
+
+async def _with_diff(
+    site: Site, session_id: Any, frames: list[tuple[int, dict[str, Any]]]
+) -> list[tuple[int, dict[str, Any]]]:
+    """The diff comes before the pull request that holds it."""
+    first = frames[0][0] - frames[0][0] % PER_ENTRY
+    told = [{"type": "diff", "diff": await _diff(site, session_id)}, *(frame for _, frame in frames)]
+    return [(first + number, frame) for number, frame in enumerate(told)]
+
+
+async def _diff(site: Site, session_id: Any) -> str:
+    try:
+        found = await site.host.call(session_id, Diff())
+    except HutchError as error:  # the session was removed meanwhile, say
+        return f"(no diff: {error})"
+    text = site.redactor.clean(found.patch.decode(errors="replace"))
+    return text if len(text) <= DIFF_LETTERS else text[:DIFF_LETTERS] + "\n(cut)\n"
+
+
+def _plain(frame: dict[str, Any] | None) -> dict[str, Any] | None:
+    return frame and {name: value for name, value in frame.items() if name != "type"}

@@ -1,0 +1,124 @@
+"""The events of a run as `POST /api/code` tells them: few kinds, in the words of its callers.
+
+Pure: entries go in, frames come out. A frame has a number that rises and by which a
+client goes on: that of its entry times four, plus its place among the frames of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from hutch.domain import events
+from hutch.domain.events import AnyEvent, Entry
+
+PER_ENTRY = 4
+Frame = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Telling:
+    """One run, told from its beginning."""
+
+    run_id: str
+    over: bool = False  # the last frame was told
+    begun: bool = False
+    change: events.ChangeProposed | None = None
+    message: str = ""  # what the agent said last
+    tests: Frame | None = None
+    usage: Frame | None = None
+    result: Frame = field(default_factory=dict)  # of the last frame
+
+    def frames(self, entry: Entry) -> list[tuple[int, Frame]]:
+        """What an entry is to callers, with numbers; perhaps nothing."""
+        if self.over:
+            return []
+        event = entry.event
+        if getattr(event, "run_id", None) == self.run_id:
+            self.begun = True
+        told = self._told(event) if self.begun or event.type == "session.ended" else []
+        return [(entry.seq * PER_ENTRY + place, frame) for place, frame in enumerate(told)]
+
+    def _told(self, event: AnyEvent) -> list[Frame]:
+        match event:
+            case events.StepReached(message=message, step=step):
+                return [{"type": "status", "message": message, "step": step}]
+            case events.RunStarted() if event.run_id == self.run_id:
+                return [{"type": "status", "message": f"Working with {event.model}...", "step": "working"}]
+            case events.ModelReplied() if event.run_id == self.run_id:
+                self.message = event.text or self.message
+                return [{"type": "message", "text": event.text}] if event.text else []
+            case events.ToolCalled() if event.run_id == self.run_id:
+                return [{"type": "tool_call", "tool": event.tool, "input": _input(event.arguments)}]
+            case events.ToolReturned() if event.run_id == self.run_id:
+                return [{"type": "tool_result", "tool": event.tool, "result": event.text, "ok": event.ok}]
+            case events.RanTests() if event.run_id == self.run_id:
+                names = ("command", "ok", "passed", "failed", "skipped")
+                self.tests = {"type": "test_result", **{name: getattr(event, name) for name in names}}
+                return [self.tests]
+            case events.ChangeProposed():
+                self.change = event
+                return []
+            case events.RunEnded() if event.run_id == self.run_id:
+                return self._ended(event)
+            case events.DeliveryEnded() if event.run_id == self.run_id:
+                return self._delivered(event)
+            case events.SessionEnded():
+                return [_error(event.reason or "The session was ended."), self._done("failed", event.reason)]
+        return []
+
+    def _ended(self, event: events.RunEnded) -> list[Frame]:
+        self.usage = {
+            "type": "usage",
+            "turns": event.turns,
+            "inputTokens": event.input_tokens,
+            "cachedTokens": event.cached_tokens,
+            "outputTokens": event.output_tokens,
+            "costUsd": event.cost_usd,
+            "durationSeconds": event.duration_s,
+        }
+        if event.outcome == "done":
+            return [self.usage]  # what was done is delivered next
+        reason = event.reason or f"It ended: {event.outcome}."
+        return [self.usage, _error(reason), self._done(event.outcome, reason)]
+
+    def _delivered(self, event: events.DeliveryEnded) -> list[Frame]:
+        if event.outcome == "failed":
+            reason = f"It is done, but not delivered: {event.reason}"
+            return [_error(reason), self._done("not_delivered", reason)]
+        if event.outcome == "nothing":
+            return [self._done("nothing", event.reason)]
+        pull: Frame = {"type": "pull_request", "url": event.url, "changeId": event.change_id}
+        if self.change is not None:
+            pull |= {"branch": self.change.branch, "base": self.change.base, "title": self.change.title}
+        return [pull, self._done("done", url=event.url)]
+
+    def _done(self, outcome: str, reason: str = "", url: str = "") -> Frame:
+        self.over = True
+        self.result = {"type": "done", "outcome": outcome, "url": url or None, "message": reason}
+        return self.result
+
+
+def start_after(last_id: int) -> int:
+    """The number of the entry after which to read, for who has seen this frame."""
+    return max(0, last_id // PER_ENTRY - 1)
+
+
+def sse_frame(id: int, frame: Frame) -> bytes:
+    return b"id: %d\ndata: %b\n\n" % (id, orjson.dumps(frame))
+
+
+def unseen(frames: Sequence[tuple[int, Frame]], last_id: int) -> list[tuple[int, Frame]]:
+    return [(id, frame) for id, frame in frames if id > last_id]
+
+
+def _input(arguments: str) -> Any:
+    try:
+        return orjson.loads(arguments)
+    except ValueError:
+        return arguments
+
+
+def _error(message: str) -> Frame:
+    return {"type": "error", "message": message}

@@ -1,0 +1,152 @@
+"""`POST /api/code`: a repository and a prompt in, a stream to watch, a pull request at the end."""
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.gateway.api import V1, Api
+from tests.sessions.hosting import call, cassette, repository
+
+pytestmark = pytest.mark.anyio
+
+READ = call("read_file", path="slug.py")
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+FINISH = call("finish", title="Slugs are lower case", summary="As they should be.")
+SLEEP = call("bash", command="sleep 600", timeout_s=600)
+
+
+async def frames(answered: httpx.Response) -> list[tuple[int, dict[str, Any]]]:
+    """The frames of a stream with their numbers, until its end."""
+    found, id = [], 0
+    async for line in answered.aiter_lines():
+        if line.startswith("id: "):
+            id = int(line[4:])
+        elif line.startswith("data: "):
+            found.append((id, json.loads(line[6:])))
+    return found
+
+
+async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo")
+    asked = {
+        "repoUrl": str(repo),
+        "prompt": "Make slugs lower case.",
+        "model": cassette(tmp_path / "c.json", [READ, FIX, FINISH]),
+    }
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        assert answered.status_code == 200
+        assert answered.headers["content-type"].startswith("text/event-stream")
+        location = answered.headers["location"]
+        told = await frames(answered)
+    ids, types = [id for id, _ in told], [frame["type"] for _, frame in told]
+    assert ids == sorted(set(ids))
+    statuses = [frame["step"] for _, frame in told if frame["type"] == "status"]
+    assert statuses == ["cloning", "working", "branching", "committing", "pushing", "opening"]
+    assert types[0] == "status" and types[-3:] == ["diff", "pull_request", "done"]
+    calls = [(frame["tool"], frame["input"]) for _, frame in told if frame["type"] == "tool_call"]
+    assert calls[0] == ("read_file", {"path": "slug.py"})
+    results = [frame for _, frame in told if frame["type"] == "tool_result"]
+    assert results[0]["tool"] == "read_file" and "return text" in results[0]["result"]
+    by_type = {frame["type"]: frame for _, frame in told}
+    assert "+    return text.lower()" in by_type["diff"]["diff"]
+    assert by_type["usage"]["turns"] == 3
+    assert by_type["pull_request"]["branch"] == "hutch/slugs-are-lower-case"
+    assert by_type["done"] == {
+        "type": "done",
+        "outcome": "done",
+        "url": by_type["pull_request"]["url"],
+        "message": "",
+    }
+    for last_id in (0, ids[3], ids[-2], ids[-1]):
+        async with api.stream("GET", location, headers={"Last-Event-ID": str(last_id)}) as again:
+            assert await frames(again) == [(id, frame) for id, frame in told if id > last_id]
+    waited = (await api.get(location, headers={"Accept": "application/json"})).json()
+    assert waited["outcome"] == "done" and waited["pullRequest"]["url"] == by_type["done"]["url"]
+    shown = await asyncio.to_thread(
+        subprocess.run,
+        ["git", "-C", str(repo), "show", "hutch/slugs-are-lower-case:slug.py"],
+        capture_output=True,
+        check=True,
+    )
+    assert b"lower()" in shown.stdout
+
+
+async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Is it fine?",
+        "model": cassette(tmp_path / "c.json", [{"text": "It is fine."}]),
+    }
+    answered = await api.post("/api/code", json=asked, headers={"Accept": "application/json"}, timeout=60)
+    told = answered.json()
+    assert (answered.status_code, told["outcome"], told["pullRequest"]) == (200, "nothing", None)
+    assert told["message"] == "Nothing was changed."
+
+
+async def test_a_repository_that_is_not_there_is_an_error_with_a_reason(api: Api, tmp_path: Path) -> None:
+    asked = {"repoUrl": str(tmp_path / "nowhere"), "prompt": "Mend it."}
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        told = [frame for _, frame in await frames(answered)]
+    assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
+    assert "nowhere" in told[-2]["message"] and told[-1]["outcome"] == "failed"
+
+
+async def test_going_away_does_not_stop_it_and_delete_does(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        location = answered.headers["location"]
+        async for line in answered.aiter_lines():
+            if '"tool_call"' in line:
+                break
+    await asyncio.sleep(0.3)
+    run = (await api.get(f"{V1}/runs/{location.rpartition('/')[2]}")).json()
+    assert run["state"] == "running"
+    assert (await api.delete(location)).status_code == 204
+    async with asyncio.timeout(30), api.stream("GET", location) as again:
+        told = [frame for _, frame in await frames(again)]
+    assert told[-1]["outcome"] == "cancelled"
+    assert (await api.delete(location)).status_code == 204
+
+
+async def test_a_run_of_another_is_as_if_it_were_not_there(api: Api, tmp_path: Path) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
+    answered = await api.post("/api/code", json=asked, headers={"Accept": "application/json"}, timeout=60)
+    bob = await api.as_user("bob")
+    for method in ("GET", "DELETE"):
+        found = await bob.request(method, answered.headers["location"])
+        missing = await bob.request(method, "/api/code/run_01jd2m4c9k7w6t0q8n5x3vbaeh")
+        assert found.status_code == missing.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({}, 422),
+        ({"prompt": "x"}, 422),
+        ({"repoUrl": "x", "prompt": ""}, 422),
+        ({"repoUrl": "ext::sh -c id", "prompt": "x"}, 400),
+        ({"repoUrl": "https://example.com/a", "prompt": "x", "maxCost": -1}, 422),
+        ({"repoUrl": "https://example.com/a", "prompt": "x", "unknown": 1}, 422),
+        ({"repoUrl": "https://example.com/a", "prompt": "x", "model": "nonsense"}, 400),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_at_once(api: Api, wrong: dict[str, Any], status: int) -> None:
+    assert (await api.post("/api/code", json=wrong)).status_code == status
+
+
+async def test_only_owners_name_files_of_the_server(api: Api, tmp_path: Path) -> None:
+    bob = await api.as_user("bob")
+    local = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "x"}
+    script = {"repoUrl": "https://example.com/a", "prompt": "x", "model": f"scripted:{tmp_path}/c.json"}
+    url = {"repoUrl": f"file://{tmp_path}/repo", "prompt": "x"}
+    for asked in (local, script, url):
+        assert (await bob.post("/api/code", json=asked)).status_code == 403
