@@ -184,6 +184,13 @@ async def test_a_body_that_is_read_by_the_framework(tmp_path: Path) -> None:
         assert answer.json()["limit"] == "server.body_bytes"
 
 
+async def test_who_asks_before_sending_is_told_at_once(tmp_path: Path) -> None:
+    async with answering(tmp_path, server=Server(body_bytes=2000)) as served:
+        head = "POST /api/v1/open HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+        answer = await raw(served, f"{head}Content-Length: 5000\r\n\r\n")
+        assert status(answer) == 413
+
+
 @pytest.mark.parametrize("length", ["99999999999999999999999999", "-1", "1e9", "0x10"])
 async def test_a_length_that_is_absurd(served: Answering, length: str) -> None:
     answer = await raw(

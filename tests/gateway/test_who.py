@@ -12,6 +12,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from hutch.domain.errors import Unauthenticated
 from hutch.domain.secret import new_secret
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.auth.cookies import csrf_token
@@ -260,6 +261,24 @@ async def test_a_cookie_that_comes_twice_is_none(served: Answering) -> None:
     async with served.client() as http:
         answer = await http.get("/api/v1/read", headers={"Cookie": f"{pair}; {pair.partition('=')[0]}=other"})
     assert answer.status_code == 401
+
+
+async def test_a_connection_that_stays_is_asked_again_without_being_counted(served: Answering) -> None:
+    owner = await served.accounts.ensure_owner("ada")
+    token = await served.token(owner)
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "headers": [(b"authorization", f"Bearer {token}".encode())],
+        "client": ("10.0.0.1", 1),
+    }
+    for _ in range(2000):  # more than a minute has
+        assert (await served.guard.still(scope)).user == owner
+    assert served.guard.buckets.take("10.0.0.1") == 0
+    ended = await served.accounts.revoke_token(token[:12], LOCAL)
+    served.guard.forget(credential_id=ended.id)
+    with pytest.raises(Unauthenticated):
+        await served.guard.still(scope)
 
 
 async def test_the_openapi_document_says_how_to_show_a_token(served: Answering) -> None:

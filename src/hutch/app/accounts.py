@@ -5,6 +5,7 @@ import pwd
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from hutch.app.running import find_server
 from hutch.domain.user import LONGEST_NAME
 from hutch.flows.users import (
     LOCAL,
@@ -54,11 +55,13 @@ def system_user() -> str:
     return kept[:LONGEST_NAME] or "owner"
 
 
-def base_url(settings: Settings) -> str:
-    """Where people open this server in a browser."""
+def base_url(settings: Settings, paths: Paths) -> str:
+    """Where people open this server in a browser: the one that runs, or else that would."""
     server = settings.server
     if server.public_url:
         return server.public_url.rstrip("/")
+    if running := find_server(paths):
+        return running.url
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
     scheme = "https" if server.tls_cert else "http"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{server.port}"

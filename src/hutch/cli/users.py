@@ -111,7 +111,8 @@ def link(
         if user.disabled:
             raise BadRequest(f"{user.name} is disabled. First: hutch users disable --undo {user.name}")
         made = await held.new_link(user)
-        url = made.url(base_url(settings.load().settings))
+        loaded = settings.load()
+        url = made.url(base_url(loaded.settings, loaded.paths))
         if as_json:
             typer.echo(json.dumps({"url": url, "user": user.name, "expires_ms": made.link.expires_ms}))
         else:

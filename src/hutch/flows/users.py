@@ -117,7 +117,7 @@ class Accounts:
     async def login(self, name: str, password: str, actor: Actor) -> User:
         """The user with this name and password; anything wrong looks alike, and is counted."""
         found = await self.users.password(name)
-        known = found is not None and await self.browsers.knows(found[0].id, actor.address)
+        known = await self.browsers.knows(found[0].id if found else "", actor.address)
         pair, meters = _meters(name, actor.address, known=known)
         await self._count(meters)
         right = await self.passwords.is_right(password, found[1] if found else "")

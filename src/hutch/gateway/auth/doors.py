@@ -193,6 +193,8 @@ class _Exchange:
 
     async def _drain(self) -> None:
         """Hear a little more of it: who is still speaking when the line is cut never hears why."""
+        if values(self._scope["headers"], b"expect"):  # it waits for our word before it sends
+            return
         left_bytes = DRAINED_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAINED_S):

@@ -65,18 +65,9 @@ class Guard:
         self._forgotten = 0
 
     async def recognise(self, scope: Any) -> Who:
-        """Who asks; refused when nobody is known, or when it was not they who asked."""
-        shown = values(scope["headers"], b"authorization")
-        if shown:  # with a token, a cookie does not count
-            secret, kind = _bearer(shown), "token"
-        else:
-            secret, kind = read_cookie(scope) or "", "cookie"
-        known = await self._lookup(secret, kind) if secret else None
-        if known is None:
-            raise Unauthenticated("This token or login is not valid (any more)." if secret else ANONYMOUS)
+        """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
+        known = await self._shown(scope)
         self.buckets.put_back(address_key(client_of(scope)))
-        if kind == "cookie":
-            self._must_be_ours(scope, secret)
         wait_s = self.buckets.take(known.who.credential_id)
         if wait_s:
             raise TooManyRequests(
@@ -86,6 +77,23 @@ class Guard:
             )
         self._touch(known)
         return known.who
+
+    async def still(self, scope: Any) -> Who:
+        """The same, for a connection that stays: asked again and again, it counts as no request."""
+        return (await self._shown(scope)).who
+
+    async def _shown(self, scope: Any) -> Known:
+        shown = values(scope["headers"], b"authorization")
+        if shown:  # with a token, a cookie does not count
+            secret, kind = _bearer(shown), "token"
+        else:
+            secret, kind = read_cookie(scope) or "", "cookie"
+        known = await self._lookup(secret, kind) if secret else None
+        if known is None:
+            raise Unauthenticated("This token or login is not valid (any more)." if secret else ANONYMOUS)
+        if kind == "cookie":
+            self._must_be_ours(scope, secret)
+        return known
 
     async def browser(self, scope: Any) -> tuple[Who, Browser, str] | None:
         """The browser session of a request, if there is one, with its secret; nothing is counted."""
