@@ -21,7 +21,6 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.gateway.answers import answer
 from hutch.gateway.auth.who import Writer
 from hutch.gateway.errors import KeyReused
 from hutch.store.rows import Rows
@@ -49,12 +48,12 @@ class Once:
     atomic: bool = False  # the answer is written with what was asked for, or neither is
     kept: bool = False
 
-    def keep(self, status: int, of: Callable[[T], Any]) -> Callable[[Connection, T], None]:
+    def keep(self, of: Callable[[T], Response]) -> Callable[[Connection, T], None]:
         """For a flow, to be called in its transaction: the answer made of what came to be."""
 
         def write(connection: Connection, made: T) -> None:
             if self.key:
-                self.write(connection, answer(of(made), status))
+                self.write(connection, of(made))
                 self.kept = True
 
         return write

@@ -50,6 +50,11 @@ def told(given: GivenInput) -> dict[str, Any]:
     }
 
 
+def kept(given: GivenInput) -> Response:
+    """The answer to who gave an input."""
+    return answer(told(given), 202)
+
+
 @routes.post(
     "/sessions/{session_id}/inputs", status_code=202, operation_id="give_input", response_model=InputOut
 )
@@ -61,8 +66,8 @@ async def give(
     asked: Annotated[AnyInput, Body(openapi_examples=EXAMPLES)],
 ) -> Response:
     """Give an input to a session. It is kept when this answers; what comes of it is in the log."""
-    given = await flow.give(server_of(request).site, who, session_id, asked, also=once.keep(202, told))
-    return answer(told(given), 202)
+    site = server_of(request).site
+    return kept(await flow.give(site, who, session_id, asked, also=once.keep(kept)))
 
 
 @routes.get("/sessions/{session_id}/inputs", operation_id="list_inputs", response_model=InputPage)

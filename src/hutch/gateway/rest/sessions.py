@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from hutch.app import workspaces
-from hutch.domain.session import Bounds, Session, SessionState
+from hutch.domain.session import Bounds, Delivery, Session, SessionState
 from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.sessions import NewSession, Shown
@@ -29,6 +29,22 @@ class Limits(In):
     tokens: int | None = Field(None, ge=1, le=LARGEST)
     cost_usd: float | None = Field(None, gt=0)
     timeout_s: float | None = Field(None, gt=0)
+
+
+class DeliveryIn(In):
+    """How what is done is to be handed over."""
+
+    title: Annotated[str, Field(max_length=200)] = Field("", description="Empty: as the agent calls it.")
+    branch: Short = Field("", description="What it is for; empty: where the workspace began.")
+    draft: bool = False
+    labels: list[Annotated[str, Field(min_length=1, max_length=50)]] = Field(
+        default_factory=list, max_length=20
+    )
+    reviewers: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=20
+    )
+    tests: Short = Field("", description="The command that has the last word; empty: found by looking.")
+    issue: Short = Field("", description="The address of what asked for it.")
 
 
 class NewSessionIn(In):
@@ -59,6 +75,7 @@ class NewSessionIn(In):
     )
     limits: Limits = Field(default_factory=Limits)
     deliver: bool = Field(False, description="A run that changed something ends in a change.")
+    delivery: DeliveryIn = Field(default_factory=DeliveryIn)
     prompt: Long = Field("", description="The first; without one the session is only made ready.")
 
 
@@ -79,6 +96,18 @@ class LimitsOut(Out):
     timeout_s: float | None
 
 
+class DeliveryOut(Out):
+    """How what is done is to be handed over."""
+
+    title: str
+    branch: str
+    draft: bool
+    labels: list[str]
+    reviewers: list[str]
+    tests: str
+    issue: str
+
+
 class SessionOut(Out):
     """A session as its users see it."""
 
@@ -94,6 +123,7 @@ class SessionOut(Out):
     network: list[str]
     limits: LimitsOut
     deliver: bool
+    delivery: DeliveryOut
     forked_from: str = Field(description="`SESSION@SNAPSHOT`, when it began as a copy.")
     state: SessionState
     reason: str = Field(description="Why it is in that state, when there is something to say.")
@@ -122,17 +152,27 @@ def shown(found: Shown) -> dict[str, Any]:
     return told(found.session, found.head, found.place)
 
 
+def made(session: Session) -> Response:
+    """The answer to who wanted a session."""
+    return answer(told(session), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
+
+
+def _plain(given: In) -> dict[str, Any]:
+    """What somebody gave, as the domain has it."""
+    values = {name: getattr(given, name) for name in type(given).model_fields}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
 _OWN = tuple(name for name in SessionOut.model_fields if name not in ("place", "head"))
 
 
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
 async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSessionIn) -> Response:
     """Open a session. Its workspace is made ready, and its prompt taken up, when there is room."""
-    values = {name: getattr(new, name) for name in NewSessionIn.model_fields}
-    limits = Bounds(**{name: getattr(new.limits, name) for name in Limits.model_fields})
-    wanted = NewSession(**{**values, "limits": limits, "network": tuple(new.network)})
-    session = await flow.create(server_of(request).site, who, wanted, also=once.keep(201, told))
-    return answer(told(session), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
+    limits, delivery = Bounds(**_plain(new.limits)), Delivery(**_plain(new.delivery))
+    wanted = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
+    session = await flow.create(server_of(request).site, who, wanted, also=once.keep(made))
+    return made(session)
 
 
 @routes.get("/sessions", operation_id="list_sessions", response_model=Page[SessionOut])
@@ -175,11 +215,6 @@ async def fork(
     request: Request, who: Writer, once: ByKeyWithRow, session_id: str, wanted: ForkIn | None = None
 ) -> Response:
     """A new session with the files of this one, as they are or as a snapshot has them."""
-    made = await flow.fork(
-        server_of(request).site,
-        who,
-        session_id,
-        snapshot=wanted.snapshot if wanted else None,
-        also=once.keep(201, told),
-    )
-    return answer(told(made), 201, {"Location": f"{PREFIX}/sessions/{made.id}"})
+    snapshot = wanted.snapshot if wanted else None
+    site = server_of(request).site
+    return made(await flow.fork(site, who, session_id, snapshot=snapshot, also=once.keep(made)))
