@@ -22,7 +22,7 @@ from hutch.gateway.stream.wire import abort_of
 
 TICK_S = 0.5
 BEAT_S = 15.0
-RENEW_S = 4.0
+RENEW_S = 3.0
 
 Send = Callable[[Any], Awaitable[None]]
 logger = structlog.get_logger()
