@@ -61,3 +61,10 @@ def test_an_address_that_others_reach_without_tls_is_warned_of(host: str) -> Non
 def test_tls_or_a_trusted_proxy_is_enough() -> None:
     assert exposure(Server(host="0.0.0.0", tls_cert="c.pem", tls_key="k.pem")) == ""
     assert exposure(Server(host="0.0.0.0", trusted_proxies=("10.0.0.0/8",))) == ""
+
+
+def test_what_is_accepted_does_not_wait_for_acknowledgements() -> None:
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
