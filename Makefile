@@ -31,6 +31,7 @@ test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, te
 	$(BIN)/python scripts/settings_reference.py --check
 	$(BIN)/python scripts/cli_reference.py --check
 	$(BIN)/python scripts/attack_table.py --check
+	$(BIN)/python scripts/openapi.py --check
 	@# What fails beside others, while bombs go off, is named and then tried once more by itself.
 	$(BIN)/python -m pytest -n 2 || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
@@ -42,10 +43,11 @@ lint: setup ## Check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-docs: setup ## Generate docs/settings.md and docs/cli.md
+docs: setup ## Generate docs/settings.md, docs/cli.md and docs/openapi.json
 	$(BIN)/python scripts/settings_reference.py
 	$(BIN)/python scripts/cli_reference.py
 	$(BIN)/python scripts/attack_table.py
+	$(BIN)/python scripts/openapi.py
 
 soak: $(TESTS_STAMP) ## Run the long tests
 	$(BIN)/python -m pytest -m soak

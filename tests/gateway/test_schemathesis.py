@@ -5,7 +5,6 @@ anything of a session that is not theirs.
 """
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from schemathesis.specs.openapi import checks
 from tests.cli.upping import Home
 from tests.gateway.api import PATIENCE_S, V1, cassette
 
-EXAMPLES = int(os.environ.get("HUTCH_TEST_EXAMPLES", "6"))
+FEW, MANY = 6, 200
 MARKER = "quillwort"  # stands in everything of the session that others must not see
 DOCUMENT = Path(__file__).parents[2] / "docs/openapi.json"
 CHECKS = [
@@ -97,6 +96,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_made_up_requests(served: Served, name: str) -> None:
+    make_up(served, name, FEW)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_many_made_up_requests(served: Served, name: str) -> None:
+    make_up(served, name, MANY)
+
+
+def make_up(served: Served, name: str, examples: int) -> None:
     operation = OPERATIONS[name]
     by_owner = set(operation.definition.raw["tags"]) & set(BY_OWNER)
     session_id = served.session()
@@ -104,7 +113,7 @@ def test_made_up_requests(served: Served, name: str) -> None:
         count = 0
 
         @settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             deadline=None,
             database=None,
             phases=[Phase.generate],

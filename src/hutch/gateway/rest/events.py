@@ -17,6 +17,7 @@ routes = router("events")
 
 MOST_EVENTS = 1000
 SSE = "text/event-stream"
+LONG_BYTES = 512 * 1024  # the log gives fewer events at once when they are long
 
 
 class EventPage(Out):
@@ -50,6 +51,9 @@ async def listed(
     server = server_of(request)
     session = await flow.allowed(server.site, who, session_id)
     entries = await server.log.read(session.id, after=after, limit=limit)
-    head = await server.log.head(session.id)
-    more = entries[-1].seq if entries and entries[-1].seq < head.seq else None
-    return page(request, [orjson.Fragment(entry_json(entry)) for entry in entries], more, "after")
+    told = [entry_json(entry) for entry in entries]
+    more = None
+    if len(entries) == limit or sum(map(len, told)) > LONG_BYTES:  # else this is all there is
+        newest = (await server.log.head(session.id)).seq
+        more = entries[-1].seq if entries[-1].seq < newest else None
+    return page(request, [orjson.Fragment(each) for each in told], more, "after")
