@@ -1,0 +1,135 @@
+"""A forge: where branches become pull requests, and people speak about them.
+
+A `Forge` stands for one repository there, with the credentials of whoever it works
+for. Texts are written as they are given: whoever calls has taken the secrets out.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from hutch.forge.repo_url import RepoUrl
+
+ForgeName = Literal["local", "git", "github"]
+PullState = Literal["open", "closed", "merged"]
+Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
+Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequestWanted:
+    """A branch that was pushed, and what is to be said about it."""
+
+    branch: str
+    head_owner: str  # whose copy of the repository the branch is in: `Target.owner`
+    base: str
+    commit: str  # that the branch is at
+    title: str
+    body: str
+    draft: bool = False
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()  # people, or `owner/team`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """A pull request as the forge has it."""
+
+    number: int
+    url: str
+    title: str
+    body: str
+    state: PullState
+    draft: bool
+    author: str
+    base: str
+    base_commit: str
+    branch: str
+    head_owner: str
+    commit: str
+    notes: tuple[str, ...] = field(default=())  # what could not be done, such as a label nobody made
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a branch can be pushed to: the repository itself, or a copy of it that we may write to."""
+
+    remote: RepoUrl  # with credentials
+    owner: str
+    forked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineComment:
+    """What is to be said about a line of a pull request, or a range that ends with it."""
+
+    path: str
+    line: int
+    body: str
+    side: Literal["LEFT", "RIGHT"] = "RIGHT"
+    start_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A review: a summary, and comments on lines."""
+
+    commit: str  # that was read
+    body: str
+    comments: tuple[LineComment, ...] = ()
+    verdict: Verdict = "COMMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A comment or review that is there now."""
+
+    id: int
+    url: str
+
+
+class Forge(Protocol):
+    """One repository of a forge."""
+
+    async def target(self) -> Target:
+        """Where to push: a copy is made when there is no write access."""
+        ...
+
+    async def open(self, wanted: PullRequestWanted) -> PullRequest:
+        """Propose a branch that was pushed. One that proposes it already is updated instead."""
+        ...
+
+    async def update(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        labels: tuple[str, ...] = (),
+        reviewers: tuple[str, ...] = (),
+    ) -> PullRequest:
+        """Say something else about a pull request; labels and reviewers are added to those there are."""
+        ...
+
+    async def pull(self, number: int) -> PullRequest: ...
+
+    async def diff(self, number: int) -> bytes:
+        """A pull request as a patch."""
+        ...
+
+    async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
+        """Say something below an issue or pull request, or replace what comment `id` says."""
+        ...
+
+    async def reply(self, number: int, comment_id: int, body: str) -> Posted:
+        """Answer a comment on a line."""
+        ...
+
+    async def review(self, number: int, review: Review) -> Posted: ...
+
+    async def permission(self, user: str) -> Permission:
+        """What a person may do with the repository."""
+        ...
+
+    async def me(self) -> str:
+        """Who we are there: a login."""
+        ...
