@@ -44,7 +44,7 @@ def test_money_is_not_all_when_a_price_is_unknown() -> None:
 
 def test_the_tighter_of_two_limits_holds() -> None:
     assert RunLimits(10, None, 2.0, 60).tightened(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 30)
-    assert RunLimits(10, None, 2.0, 60).over(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 60)
+    assert RunLimits(10, None, 2.0, 60).or_else(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 60)
 
 
 def test_the_limit_that_a_run_ended_at_is_known_by_its_end() -> None:

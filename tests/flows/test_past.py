@@ -36,7 +36,9 @@ def test_a_run_has_its_own_snapshots_and_its_session_the_first() -> None:
     log = entries(taken(1), started("run_1"), taken(2), taken(3), started("run_2"), taken(4))
     found = past(log)
     assert (found.started.run_id, found.start, found.first, found.last) == ("run_2", 1, 3, 4)
-    assert past(log, "run_1").first == 1
+    log[4:4] = entries(taken(3, "before the run"))
+    one = past([*log, *entries(ran_tests("run_2"), *finished('{"title": "Two"}'))], "run_1")
+    assert (one.first, one.last, one.tests, one.said) == (1, 3, None, ("Go.", ""))
     with pytest.raises(NotFound):
         past(log, "run_3")
 

@@ -24,7 +24,7 @@ class RunLimits:
             *(min((value for value in pair if value is not None), default=None) for pair in pairs)
         )
 
-    def over(self, other: "RunLimits") -> "RunLimits":
+    def or_else(self, other: "RunLimits") -> "RunLimits":
         """These where they say something, and the others elsewhere."""
         pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))

@@ -43,7 +43,7 @@ class Persona:
     def limits_for(self, asked: RunLimits) -> RunLimits:
         """What a run may take: the tighter of the persona's and the caller's, else what is usual; and never
         more than the repository says."""
-        return self.limits.tightened(asked).over(USUAL).tightened(self.repository_limits)
+        return self.limits.tightened(asked).or_else(USUAL).tightened(self.repository_limits)
 
 
 class _Rules(BaseModel):

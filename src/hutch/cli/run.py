@@ -117,7 +117,7 @@ async def _resume(
     before = runs.Terms.of(started)
     terms = replace(
         before,
-        limits=limits.over(before.limits),
+        limits=limits.or_else(before.limits),
         deliver=before.deliver if deliver is None else deliver,
     )
     job = runs.Job(

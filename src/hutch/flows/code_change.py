@@ -29,7 +29,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
-from hutch.flows.past import first_line, past
+from hutch.flows.past import BEFORE, first_line, past
 from hutch.flows.terms import Terms
 from hutch.llm.price import Prices
 from hutch.llm.seam import Model
@@ -98,7 +98,7 @@ async def begin(
     notes = _notes(entries)
     if notes is None:
         notes = bench.redactor.clean(await repository_notes(bench.context.workspace))
-    first = await bench.context.workspace.snapshot("before the run")
+    first = await bench.context.workspace.snapshot(BEFORE)
     started = RunStarted(
         run_id=run_id,
         prompt=bench.redactor.clean(prompt),

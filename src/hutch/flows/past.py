@@ -18,6 +18,7 @@ from hutch.domain.events import (
 from hutch.llm.seam import Call
 
 FIRST_LINE_LETTERS = 72
+BEFORE = "before the run"  # the snapshot of where one begins
 # Snapshots of what is tested last, and of what tests leave behind.
 BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
 
@@ -50,14 +51,17 @@ class Past:
 def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
     """What a log says of a run, the last one when none is named."""
     found: Past | None = None
-    start = newest = 0
+    start = newest = upto = 0
     for entry in entries:
         event = entry.event
+        if isinstance(event, RunStarted) and found and run_id:
+            break  # the next run: nothing from there on is about this one
+        upto += 1
         match event:
             case SnapshotTaken():
                 same = event.snapshot == newest
                 start, newest = start or event.snapshot, event.snapshot
-                if found and not same:
+                if found and not same and event.reason != BEFORE:
                     found.last = newest
                     found.tested = found.tested and event.reason in BY_TESTS
             case RunStarted() if run_id in (None, event.run_id):
@@ -70,7 +74,7 @@ def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
                 found.over = True
     if found is None:
         raise NotFound(f"There is no run '{run_id}' in this log.")
-    found.conversation = Conversation.of(entries)
+    found.conversation = Conversation.of(entries[:upto])
     return found
 
 
