@@ -288,3 +288,56 @@ async def test_nothing_that_is_read_lifts_a_rule(tmp_path: Path) -> None:
         assert bench.approvals.policy == before
         assert bench.approvals.policy.decide("bash", command="git push").action == "deny"
         assert bench.persona.prompt == "Work."
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        call("read_file", path="link/key.txt"),
+        call("read_file", path="deep/../link/key.txt"),
+        call("read_file", path="name"),
+        call("write_file", path="link/new.txt", content="x"),
+        call("edit_file", path="name", edits=[{"old": "hidden", "new": "x"}]),
+        call("apply_patch", patch=MOVE.replace("secrets/a", "link/a")),
+        call("apply_patch", patch="*** Begin Patch\n*** Add File: link/b\n+x\n*** End Patch"),
+        call("grep", pattern="hidden"),
+        call("grep", pattern="hidden", output="files"),
+        call("grep", pattern="hidden", output="count"),
+        call("grep", pattern="hidden", path="secrets"),
+        call("grep", pattern="hidden", path="link"),
+        call("grep", pattern="hidden", path="away"),
+        call("grep", pattern="hidden", path="secrets/key.txt"),
+        call("grep", pattern="hidden", glob="secrets/*"),
+        call("glob", pattern="secrets/*"),
+        call("glob", pattern="**/*.txt"),
+        call("glob", pattern="*", path="link"),
+    ],
+    ids=lambda wish: str(wish)[:80],
+)
+async def test_a_rule_about_paths_holds_for_links_and_for_searches(
+    tmp_path: Path, wish: dict[str, object]
+) -> None:
+    folder = own_persona(tmp_path, "deny * secrets/**")
+    files = {"a": b"a\n", "deep/b": b"", "secrets/key.txt": b"hidden\n"}
+    wishes = Wishes(files, replies({"calls": [wish]}, FINISH), folder=folder)
+    async with open_bench(tmp_path, wishes) as bench:
+        tree = bench.context.workspace.place.directory
+        for name, target in (("link", "secrets"), ("name", "link/key.txt"), ("away", "/workspace/secrets")):
+            (tree / name).symlink_to(target)
+        _, returned = await worked(bench)
+        assert (tree / "secrets" / "key.txt").read_text() == "hidden\n"
+        assert [path.name for path in (tree / "secrets").iterdir()] == ["key.txt"]
+    assert "hidden" not in returned[0].text and "key.txt" not in returned[0].text
+    assert "denies this" in returned[0].text or returned[0].text.startswith("No ")
+
+
+async def test_who_may_look_below_a_path_is_not_told_of_what_must_be_asked_for(tmp_path: Path) -> None:
+    folder = own_persona(tmp_path, "ask grep secrets/**")
+    files = {"a": b"hidden\n", "secrets/key.txt": b"hidden\n"}
+    looks = [call("grep", pattern="hidden", output="files"), call("grep", pattern="hidden", path="secrets")]
+    person = Person(Answer(True, "once", "ada"))
+    wishes = Wishes(files, replies({"calls": looks}, FINISH), folder=folder, approve=person)
+    async with open_bench(tmp_path, wishes) as bench:
+        _, returned = await worked(bench)
+    assert returned[0].text == "a"
+    assert returned[1].text.startswith("secrets/key.txt")

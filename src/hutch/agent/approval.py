@@ -9,12 +9,14 @@ import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 from hutch.agent.policy import Decision, Policy, Rule
 from hutch.agent.tools.seam import Arguments, ToolResult
+from hutch.domain.errors import HutchError
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event
 from hutch.jail.policy import WORKSPACE
 from hutch.llm.seam import Call
@@ -36,6 +38,7 @@ class Answer:
 
 
 Asker = Callable[[ApprovalAsked, tuple[Rule, ...]], Awaitable[Answer]]
+Resolve = Callable[[str], Awaitable[str]]
 Keep = Callable[[tuple[Rule, ...]], None]
 
 
@@ -47,6 +50,7 @@ class Approvals:
     ask: Asker | None = None  # None: nobody is there
     keep: Keep | None = None  # where what is allowed always is kept
     roots: Sequence[str] = (WORKSPACE,)  # what the workspace is called inside
+    resolve: Resolve | None = None  # where a path really leads
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one question at a time
 
     async def check(self, call: Call, given: Arguments, write: Write) -> ToolResult | None:
@@ -71,8 +75,18 @@ class Approvals:
         # Another process parses a command, one at a time, and has some seconds for it: whoever waits for it
         # takes no thread from the others.
         threads = PARSING if isinstance(getattr(given, "command", None), str) else None
-        work = partial(decide, self.policy, tool, given, self.roots)
+        really = [] if threads else await self._really(given)
+        work = partial(decide, self.policy, tool, given, self.roots, really)
         return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+    async def _really(self, given: Arguments) -> list[str]:
+        """Where the paths of a call lead. Those that lead out are refused by who uses them."""
+        found: list[str] = []
+        if self.resolve is not None:
+            for path in _named(given):
+                with suppress(HutchError):
+                    found.append(await self.resolve(path))
+        return found
 
     async def _ask(self, call: Call, given: Arguments, decision: Decision, write: Write) -> ToolResult | None:
         if self.ask is None:
@@ -105,14 +119,31 @@ class Approvals:
         return None
 
 
-def decide(policy: Policy, tool: str, given: Arguments, roots: Sequence[str] = (WORKSPACE,)) -> Decision:
-    """What the rules say of a call. Paths are looked at as they are meant, however they are written."""
+def decide(
+    policy: Policy,
+    tool: str,
+    given: Arguments,
+    roots: Sequence[str] = (WORKSPACE,),
+    really: Sequence[str] = (),
+) -> Decision:
+    """What the rules say of a call. Paths are looked at as they are meant, however they are written, and by
+    where they really lead."""
     command = getattr(given, "command", None)
     if tool == "bash" and isinstance(command, str):
         return policy.decide(tool, command=command)
-    paths = getattr(given, "touched", None)
-    named = [_meant(path, roots) for path in paths()] if callable(paths) else []
-    return policy.decide(tool, paths=named)
+    named = _named(given)
+    paths = tuple(dict.fromkeys([*(_meant(path, roots) for path in named), *really]))
+    if hasattr(given, "searched"):
+        return policy.decide(tool, below=paths)
+    return policy.decide(tool, paths=paths)
+
+
+def _named(given: Arguments) -> tuple[str, ...]:
+    """The paths that a call names, or the one that it looks below."""
+    searched, touched = getattr(given, "searched", None), getattr(given, "touched", None)
+    if callable(searched):
+        return (searched(),)
+    return tuple(touched()) if callable(touched) else ()
 
 
 def _meant(path: str, roots: Sequence[str]) -> str:

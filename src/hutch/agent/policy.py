@@ -8,7 +8,7 @@ is allowed.
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -77,15 +77,29 @@ class Policy:
         """With what a person has allowed: an ask that it covers is answered, a deny never is."""
         return replace(self, grants=(*self.grants, *rules))
 
-    def decide(self, tool: str, *, command: str | None = None, paths: Sequence[str] = ()) -> Decision:
-        """What holds for a call of a tool: on a command, on paths, or as such.
+    def decide(
+        self, tool: str, *, command: str | None = None, paths: Sequence[str] = (), below: Sequence[str] = ()
+    ) -> Decision:
+        """What holds for a call of a tool: on a command, on paths, on all below some, or as such.
 
         A command is parsed by another process, and that is waited for: do it in a thread.
         """
         rules = [rule for rule in self.rules if fnmatchcase(tool, rule.tool)]
         if command is not None:
             return self._for_command(tool, rules, parse(command))
-        return _strictest([self._for_path(tool, rules, path) for path in paths or ("",)])
+        fitting = [(path, [rule for rule in rules if _fits_path(rule, path)]) for path in paths]
+        fitting += [(path, [rule for rule in rules if _fits_below(rule, path)]) for path in below]
+        return _strictest(
+            [self._for_path(tool, those, path) for path, those in fitting or [("", _for_all(rules))]]
+        )
+
+    def hides(self, tool: str, below: str) -> Callable[[str], bool]:
+        """Which files a search may not tell of, though it may look below this path."""
+        careful = [rule for rule in self.rules if rule.pattern and rule.action != "allow"]
+        careful = [rule for rule in careful if fnmatchcase(tool, rule.tool)]
+        # What such a rule says of all that is below was asked before the search.
+        careful = [rule for rule in careful if rule.action == "deny" or not _fits_below(rule, below)]
+        return lambda path: any(_fits_path(rule, path) for rule in careful)
 
     def _for_command(self, tool: str, rules: Sequence[Rule], parsed: Parsed) -> Decision:
         careful = [rule for rule in rules if rule.pattern and rule.action != "allow"]
@@ -106,7 +120,7 @@ class Policy:
             decisions.append(Decision("ask", f"{careful[0]} (the command cannot be read for sure)"))
         if not parsed.clear or not decisions:
             # What is not read, or does something without a command, is under what holds for all of them.
-            for_all = self._first([rule for rule in rules if not rule.pattern], None)
+            for_all = self._first(_for_all(rules), None)
             decisions.append(for_all)
         return _strictest(decisions)
 
@@ -115,8 +129,7 @@ class Policy:
         begin = shlex.join(_literally(word) for word in words[:2] if word)
         return self._first(fitting, Rule("allow", tool, begin) if plain and begin else None)
 
-    def _for_path(self, tool: str, rules: Sequence[Rule], path: str) -> Decision:
-        fitting = [rule for rule in rules if not rule.pattern or glob_pattern(rule.pattern).fullmatch(path)]
+    def _for_path(self, tool: str, fitting: Sequence[Rule], path: str) -> Decision:
         return self._first(fitting, Rule("allow", tool, path))
 
     def _first(self, fitting: Sequence[Rule], grant: Rule | None) -> Decision:
@@ -159,6 +172,18 @@ def _fits_words(rule: Rule, words: Words) -> bool:
         if not fnmatchcase(word, part) and not fnmatchcase(name, part):
             return False
     return True
+
+
+def _for_all(rules: Sequence[Rule]) -> list[Rule]:
+    return [rule for rule in rules if not rule.pattern]
+
+
+def _fits_path(rule: Rule, path: str) -> bool:
+    return not rule.pattern or glob_pattern(rule.pattern).fullmatch(path) is not None
+
+
+def _fits_below(rule: Rule, path: str) -> bool:
+    return _fits_path(rule, path) or _fits_path(rule, f"{path}/*" if path else "*")
 
 
 def _literally(word: str) -> str:

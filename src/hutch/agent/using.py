@@ -4,9 +4,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from hutch.agent.approval import Approvals
 from hutch.agent.guard import LoopGuard
+from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken, ToolCalled, ToolReturned
@@ -29,6 +31,9 @@ class Using:
     conclusion: ToolResult | None = None  # what the model finished with
     stuck: str = ""  # why it is no use to go on
     guard: LoopGuard = field(default_factory=LoopGuard)
+
+    def __post_init__(self) -> None:
+        self.approvals.resolve = partial(really, context=self.context)
 
     async def use(self, calls: Sequence[Call]) -> None:
         """Use tools in order; neighbours that only read run side by side."""
@@ -80,6 +85,7 @@ class Using:
         given = self.toolbox.parse(call.tool, call.arguments)
         if isinstance(given, Arguments):
             refusal = await self.approvals.check(call, given, self.write)
+            self.context.hides = self.approvals.policy.hides
             given = refusal or await self.toolbox.use(call.tool, given, self.context)
         if call.tool == "finish" and given.ok:
             self.conclusion = given

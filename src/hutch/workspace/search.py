@@ -16,6 +16,7 @@ from hutch.jail.seam import Finished, Jail, StreamName
 from hutch.workspace.globs import glob_pattern
 
 GrepOutput = Literal["content", "files", "count"]
+Hidden = Callable[[str], bool]  # whether a file is not to be told of
 
 KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
 LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
@@ -77,19 +78,22 @@ class Paths:
     cut: bool
 
 
-async def grep(jail: Jail, wanted: Grep, *, ignore: Sequence[str] = ()) -> Found:
+async def grep(
+    jail: Jail, wanted: Grep, *, ignore: Sequence[str] = (), hidden: Hidden | None = None
+) -> Found:
     """Look for a regular expression in the files below a path.
 
     A letter that is not ASCII has other bytes in files that are not UTF-8. If none has it as UTF-8, it is
     looked for once more as Western files of old have it.
     """
-    found = await _grep(jail, wanted, ignore)
+    hidden = hidden or _none_hidden
+    found = await _grep(jail, wanted, ignore, hidden)
     if found.total or wanted.pattern.isascii():
         return found
-    return replace(await _grep(jail, wanted, ignore, "--encoding=latin1"), latin1=True)
+    return replace(await _grep(jail, wanted, ignore, hidden, "--encoding=latin1"), latin1=True)
 
 
-async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], *more: str) -> Found:
+async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden, *more: str) -> Found:
     if wanted.limit < 1 or not 0 <= wanted.context <= MOST_CONTEXT:
         raise BadRequest(f"limit must be at least 1, and context between 0 and {MOST_CONTEXT} lines.")
     argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--engine=auto", "--crlf", *more]
@@ -108,13 +112,15 @@ async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], *more: str) -> 
     printed = await _search(jail, [*argv, f"--regexp={wanted.pattern}"], wanted.path, unit=unit)
     match wanted.output:
         case "content":
-            return _content(printed, wanted.limit)
+            return _content(printed, wanted.limit, hidden)
         case "files":
-            paths = sorted(_relative(path) for path in printed.kept.split(b"\0") if path)
+            names = (_relative(path) for path in printed.kept.split(b"\0") if path)
+            paths = sorted(path for path in names if not hidden(path))
             total = len(paths) + printed.more
             return Found(paths=paths[: wanted.limit], total=total, cut=total > wanted.limit)
         case "count":
-            counts = sorted((_relative(path), int(count)) for path, count in COUNT.findall(printed.kept))
+            told = ((_relative(path), int(count)) for path, count in COUNT.findall(printed.kept))
+            counts = sorted((path, count) for path, count in told if not hidden(path))
             total = sum(count for _, count in counts)
             return Found(
                 counts=dict(counts[: wanted.limit]),
@@ -131,6 +137,7 @@ async def glob(
     path: str = "",
     limit: int = 200,
     ignore: Sequence[str] = (),
+    hidden: Hidden | None = None,
 ) -> Paths:
     """Files below a path whose path from there fits `pattern`; `modified_ns` tells when a file changed."""
     if limit < 1:
@@ -141,7 +148,8 @@ async def glob(
     base = _inside(jail, path)
     skip = len(base) + 1 if base else 0
     listed = (_relative(name) for name in printed.kept.split(b"\0") if name)
-    found = [name for name in listed if fits.fullmatch(name, skip)]
+    hidden = hidden or _none_hidden
+    found = [name for name in listed if fits.fullmatch(name, skip) and not hidden(name)]
     found.sort(key=lambda name: (-modified_ns(name), name))
     return Paths(found[:limit], len(found), len(found) > limit or printed.cut)
 
@@ -210,8 +218,13 @@ def _check(ran: Finished, path: str) -> None:
         )
 
 
-def _content(printed: _Printed, limit: int) -> Found:
-    lines = sorted(_lines(printed.kept), key=lambda line: (line.path, line.number))
+def _none_hidden(path: str) -> bool:
+    return False
+
+
+def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
+    told = (line for line in _lines(printed.kept) if not hidden(line.path))
+    lines = sorted(told, key=lambda line: (line.path, line.number))
     total = sum(line.matched for line in lines) + printed.more
     shown: list[Line] = []
     matches = 0

@@ -32,6 +32,7 @@ from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.quota import Quota
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.thread import finish, over
+from hutch.workspace.resolved import resolved
 from hutch.workspace.snapshots import compare
 from hutch.workspace.snapshots.collecting import MANY_PACKS, Held, drop, fit, held
 from hutch.workspace.snapshots.restore import Restored, restore
@@ -108,6 +109,10 @@ class Workspace:
             limit=limit,
         )
 
+    async def resolved(self, path: str, roots: Sequence[str] = ()) -> str:
+        """Where a path leads once links are followed."""
+        return await self.work(resolved, self.files.tree, path, roots)
+
     async def stat(self, path: str, *, hashed: bool = False) -> Status:
         return await self.work(self.files.stat, path, hashed=hashed)
 
@@ -158,14 +163,34 @@ class Workspace:
         """Do all that a patch says, or nothing."""
         return await self._change("before a patch", apply_patch, self, patch)
 
-    async def grep(self, jail: Jail, wanted: search.Grep, *, ignore: Sequence[str] = ()) -> search.Found:
-        return await search.grep(jail, wanted, ignore=ignore)
+    async def grep(
+        self,
+        jail: Jail,
+        wanted: search.Grep,
+        *,
+        ignore: Sequence[str] = (),
+        hidden: search.Hidden | None = None,
+    ) -> search.Found:
+        return await search.grep(jail, wanted, ignore=ignore, hidden=hidden)
 
     async def glob(
-        self, jail: Jail, pattern: str, *, path: str = "", limit: int = 200, ignore: Sequence[str] = ()
+        self,
+        jail: Jail,
+        pattern: str,
+        *,
+        path: str = "",
+        limit: int = 200,
+        ignore: Sequence[str] = (),
+        hidden: search.Hidden | None = None,
     ) -> search.Paths:
         return await search.glob(
-            jail, pattern, modified_ns=self._modified_ns, path=path, limit=limit, ignore=ignore
+            jail,
+            pattern,
+            modified_ns=self._modified_ns,
+            path=path,
+            limit=limit,
+            ignore=ignore,
+            hidden=hidden,
         )
 
     async def snapshot(self, reason: str) -> Snapshot:

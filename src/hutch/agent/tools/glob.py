@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.paths import existing
+from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 
 
@@ -13,8 +13,8 @@ class GlobArguments(Arguments):
     path: str = ""
     limit: int = Field(200, ge=1, le=5000)
 
-    def touched(self) -> tuple[str, ...]:
-        return (self.path,)
+    def searched(self) -> str:
+        return self.path
 
 
 class Glob:
@@ -24,12 +24,14 @@ class Glob:
     parallel: ClassVar[bool] = True
 
     async def __call__(self, given: GlobArguments, context: Context) -> ToolResult:
+        path = await really(given.path, context)
         found = await context.workspace.glob(
             context.jail,
             given.pattern,
-            path=await existing(given.path, context),
+            path=path,
             limit=given.limit,
             ignore=context.ignore,
+            hidden=context.hides and context.hides(self.name, path),
         )
         data = {"paths": found.paths, "total": found.total, "cut": found.cut}
         if not found.paths:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hutch.agent.tools.paths import existing
+from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.workspace.search import Found, Grep, GrepOutput
 
@@ -23,8 +23,8 @@ class GrepArguments(Arguments):
     limit: int = Field(100, ge=1, le=2000)
     output: GrepOutput = "content"
 
-    def touched(self) -> tuple[str, ...]:
-        return (self.path,)
+    def searched(self) -> str:
+        return self.path
 
 
 class GrepTool:
@@ -37,8 +37,10 @@ class GrepTool:
     parallel: ClassVar[bool] = True
 
     async def __call__(self, given: GrepArguments, context: Context) -> ToolResult:
-        wanted = Grep(**{**given.model_dump(), "path": await existing(given.path, context)})
-        found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore)
+        path = await really(given.path, context)
+        wanted = Grep(**{**given.model_dump(), "path": path})
+        hidden = context.hides and context.hides(self.name, path)
+        found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore, hidden=hidden)
         lines = [replace(line, text=_cut(line.text, context)) for line in found.lines]
         found = replace(found, lines=lines)
         data = {

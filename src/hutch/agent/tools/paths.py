@@ -32,6 +32,12 @@ async def existing(path: str, context: Context) -> str:
     return meant
 
 
+async def really(path: str, context: Context) -> str:
+    """The same without links, as rules and searches want it."""
+    roots = (context.jail.workspace, *context.jail.policy.also_at)
+    return await context.workspace.resolved(await existing(path, context), roots)
+
+
 def legible(text: str) -> str:
     """A text that everybody takes: halves of letters are joined, and those that are alone told by number."""
     if text.isascii():
