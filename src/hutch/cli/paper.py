@@ -84,7 +84,7 @@ class Paper:
         room = self.columns - 3
         while cell_len(text) > room:
             head = chop_cells(text, room)[0]
-            space = head.rstrip().rfind(" ")
+            space = text[: len(head) + 1].rfind(" ")
             at = space + 1 if space > room // 2 else len(head)
             rows.append(text[:at].rstrip())
             text = text[at:]

@@ -33,6 +33,7 @@ class PromptScreen:
         self.paper = Paper(self._columns())
         self._above = 0  # rows that we have drawn above the one to type on
         self._drawn = False
+        self._last: tuple[list[str], str] = ([], "")
         self._saved: list[Any] = []
 
     @contextmanager
@@ -59,11 +60,15 @@ class PromptScreen:
         """Put something above the line to type on."""
         self.paper.columns = self._columns()
         lines = "".join(f"{coloured(line)}\r\n" for line in self.paper.put(shown))
-        self._write(lines)
+        if lines:
+            self._write(lines)
+        else:
+            self.draw()
 
     def draw(self) -> None:
-        """Draw the last rows again: something in them has changed."""
-        self._write("")
+        """Draw the last rows again, when something in them has changed."""
+        if not self._drawn or self._rows() != self._last:
+            self._write("")
 
     def end_line(self) -> None:
         """Finish the line that is being written."""
@@ -89,12 +94,17 @@ class PromptScreen:
         up = f"\x1b[{self._above}A" if self._above else ""
         return f"\r{up}\x1b[J" if self._drawn else ""
 
-    def _write(self, lines: str) -> None:
+    def _rows(self) -> tuple[list[str], str]:
+        """The rows above the one to type on, and that one, with the cursor put in its place."""
         columns = self._columns()
         above = [row for row in (self.paper.begun,) if row]
         above.append(DIM + set_cell_size(self.status, columns - 1).rstrip() + OFF)
         typed, at = self._typed(columns)
-        rows = "".join(f"{row}\r\n" for row in above) + typed + f"\r\x1b[{at}C"
+        return above, f"{typed}\r\x1b[{at}C"
+
+    def _write(self, lines: str) -> None:
+        above, typed = self._last = self._rows()
+        rows = "".join(f"{row}\r\n" for row in above) + typed
         sys.stdout.write(f"{ALL_AT_ONCE}{self._to_top()}{lines}{rows}{NOW}")
         sys.stdout.flush()
         self._drawn, self._above = True, len(above)

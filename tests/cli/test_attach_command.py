@@ -1,0 +1,153 @@
+"""`hutch attach`: a person at a real terminal, a real server, and an agent that asks."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from tests.cli.running import call
+from tests.cli.visiting import House, new_house, open_house
+
+PAIR = "pair"  # who asks before everything
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
+    id = house.new(
+        {"text": "I will look.", "pace_s": 0.01, "calls": [call("bash", command="echo seen-42")]},
+        {"calls": [call("ask_user", question="Which colour?")]},
+        {"text": "I wait a little.", "calls": [call("bash", command="sleep 2")]},
+        {"text": "So be it.", "times": 100},
+        prompt="Look around",
+        persona=PAIR,
+    )
+    with house.visitor("attach", id) as ada:
+        ada.see("you: Look around")
+        ada.see("I will look.")
+        ada.see(r"may it\? bash: echo seen")
+        ada.see(r"session and always would allow: bash echo seen.*\[y\]es \[s\]ession \[a\]lways \[n\]o")
+        ada.answer("y")
+        ada.see("you allowed it, this once.*seen-42")
+        ada.see("the agent asks: Which colour.*answer: ")
+        ada.type("blue\r")
+        ada.see("you: blue.*I wait a little.")
+        ada.see(r"\[n\]o > ")
+        ada.answer("s")
+        ada.see("you allowed it, for this session.*running")
+        ada.type("and be quick\r")
+        ada.see("to be heard: and be quick")
+        ada.type("\x03")
+        ada.see(f"You left; it goes on. Come back: hutch attach {id[-6:]}")
+        assert ada.leave() == exits.OK
+    house.until(id, "idle")
+    with house.visitor("attach", id[-6:]) as ada:
+        ada.see("you: Look around.*you: and be quick.*So be it.*idle")
+        ada.type("/nonsense\r")
+        ada.see("There is no /nonsense")
+        ada.type("once more\r")
+        ada.see("you: once more.*So be it")
+        ada.type("/end enough\r")
+        ada.see("the session has ended: enough")
+        assert ada.leave() == exits.OK
+
+
+def test_no_is_told_with_its_reason_and_a_message_is_not_taken_for_an_answer(house: House) -> None:
+    id = house.new(
+        {"calls": [call("bash", command="rm -rf build")]},
+        {"text": "I leave it.", "times": 100},
+        prompt="Clean",
+        persona=PAIR,
+    )
+    with house.visitor("attach", id) as ada:
+        ada.see(r"\[n\]o > ")
+        ada.answer("why do you ask\r")
+        ada.see("to be heard: why do you ask")
+        ada.answer("n")
+        ada.see("no, because: ")
+        ada.type("it is mine\r")
+        ada.see("you said no.*it is mine.*I leave it.")
+        ada.type("\x04")
+        assert ada.leave() == exits.OK
+
+
+def test_what_is_done_can_be_seen_stopped_and_undone(house: House) -> None:
+    id = house.new(
+        {"calls": [call("write_file", path="a.txt", content="one\n")]},
+        {"text": "Now slowly.", "calls": [call("bash", command="sleep 60")], "times": 2},
+        {"text": "Fine.", "times": 100},
+        prompt="Write",
+    )
+    with house.visitor("attach", id) as ada:
+        ada.see("Now slowly.*running: bash")
+        ada.type("/pause\r")
+        ada.see("paused by you.*paused")
+        ada.type("/resume\r")
+        ada.see("resumed by you.*running")
+        ada.type("/cancel\r")
+        ada.see("cancelled.*idle")
+        ada.type("/diff\r")
+        ada.see(r"\+one")
+        ada.type("/undo\r")
+        ada.see("you undid the last run")
+        ada.type("/diff\r")
+        ada.see("Nothing differs")
+        ada.type("/help\r")
+        ada.see("/cancel    stop what it is doing")
+        ada.type("/leave\r")
+        assert ada.leave() == exits.OK
+
+
+def test_the_server_may_end_and_begin_again_meanwhile() -> None:
+    with new_house() as house:
+        with house.up():
+            id = house.new({"text": "First."}, {"text": "Second.", "times": 9}, prompt="Begin")
+            house.until(id, "idle")
+            came = house.visitor("attach", id)
+            ada = came.__enter__()
+            ada.see("First.*idle")
+        try:
+            ada.see("the server is away; waiting for it")
+            with house.up():
+                ada.see("parked")
+                ada.type("go on\r")
+                ada.see("you: go on.*Second.")
+                ada.type("\x03")
+                assert ada.leave() == exits.OK
+            assert ada.shown.count(b"First.") == 1
+        finally:
+            came.__exit__(None, None, None)
+
+
+def test_who_is_told_to_end_leaves_the_terminal_as_it_was(house: House) -> None:
+    id = house.new({"text": "Hello."}, prompt="Greet")
+    with house.visitor("attach", id) as ada:
+        ada.see("Hello.*idle")
+        ada.process.send_signal(signal.SIGTERM)
+        assert ada.leave() == exits.OK
+
+
+def test_a_narrow_window_and_a_long_line(house: House) -> None:
+    id = house.new({"text": "Hello."}, prompt="Greet")
+    with house.visitor("attach", id) as ada:
+        ada.see("Hello.*idle")
+        ada.resize(10, 30)
+        ada.type("0123456789" * 6)
+        ada.see("> [0-9]{26,28}")
+        ada.type("\x15\x03")
+        assert ada.leave() == exits.OK
+
+
+def test_on_a_terminal_that_cannot_be_drawn_on_it_is_plain(house: House) -> None:
+    id = house.new({"text": "Hello."}, prompt="Greet")
+    house.until(id, "idle")
+    with house.visitor("attach", id, TERM="dumb") as ada:
+        ada.see("Hello.")
+        os.kill(ada.process.pid, signal.SIGINT)
+        assert ada.leave() == exits.INTERRUPTED

@@ -1,0 +1,123 @@
+"""Events as lines for people."""
+
+from typing import Any
+
+import pytest
+
+from hutch.cli.transcript import Asked, Line, Piece, Transcript, arguments
+
+RUN = {"run_id": "run_1"}
+
+
+class Told:
+    """A transcript to which events are told, numbered by themselves."""
+
+    def __init__(self) -> None:
+        self.transcript = Transcript(me="usr_1", names={"usr_2": "bob"})
+        self.seq = 0
+
+    def event(self, type_: str, **fields: Any) -> list[Line | Piece]:
+        self.seq += 1
+        return self.transcript.entry({"seq": self.seq, "event": {"type": type_, **fields}})
+
+    def delta(self, text: str, kind: str = "text", turn: int = 1) -> list[Line | Piece]:
+        return self.transcript.delta({"run_id": "run_1", "turn": turn, "kind": kind, "text": text})
+
+
+def test_a_reply_is_shown_as_it_comes_and_not_again_as_a_whole() -> None:
+    told = Told()
+    told.event("run.started", **RUN)
+    assert told.delta("It ") == [Piece("It ")]
+    assert told.event("model.replied", text="It works.") == [Piece("works.", end=True)]
+
+
+def test_what_came_before_a_cut_is_not_shown_twice_and_what_came_after_is_not_lost() -> None:
+    told = Told()
+    told.event("run.started", **RUN)
+    told.delta("One ")
+    told.transcript.cut()
+    assert told.delta("three ") == []
+    assert told.event("model.replied", text="One two three four") == [Piece("two three four", end=True)]
+    assert told.delta("Next", turn=2) == [Piece("Next")]
+
+
+def test_a_reply_that_had_begun_before_anybody_came_is_shown_when_it_is_whole() -> None:
+    told = Told()
+    told.transcript.live_after = 1
+    told.event("run.started", **RUN)
+    assert told.delta("end of it") == []
+    assert told.event("model.replied", text="The end of it") == [Piece("The end of it", end=True)]
+
+
+def test_pieces_that_were_left_out_come_with_the_whole() -> None:
+    told = Told()
+    told.event("run.started", **RUN)
+    told.delta("One ")
+    told.delta("three")
+    assert told.event("model.replied", text="One two three")[-1] == Piece("One two three", end=True)
+
+
+def test_a_model_that_broke_off_begins_anew() -> None:
+    told = Told()
+    told.event("run.started", **RUN)
+    told.delta("Wro")
+    assert told.delta("", kind="again") == [Line("the model broke off; it is asked again", "dim")]
+    told.delta("Right")
+    assert told.event("model.replied", text="Right.") == [Piece(".", end=True)]
+
+
+def test_who_waits_for_what() -> None:
+    told = Told()
+    told.event(
+        "approval.asked", call_id="c1", tool="bash", summary="git push", rule="ask", covers=["bash git"]
+    )
+    told.event("question.asked", call_id="c2", text="Why?")
+    assert told.transcript.state == "waiting"
+    assert list(told.transcript.waiting.values()) == [
+        Asked("approval", "c1", "bash: git push", ("bash git",)),
+        Asked("question", "c2", "Why?"),
+    ]
+    told.event("approval.given", call_id="c1", allowed=True)
+    assert list(told.transcript.waiting) == ["c2"]
+    told.event("run.ended", outcome="cancelled")
+    assert told.transcript.waiting == {}
+
+
+def test_people_are_called_by_their_names() -> None:
+    told = Told()
+    assert told.event("message.sent", author="user", text="Hi", by="usr_1") == [Line("Hi", "you", "you: ")]
+    assert told.event("message.sent", author="user", text="Hi", by="usr_2") == [Line("Hi", "you", "bob: ")]
+    assert told.event("message.sent", author="user", text="Hi", by="usr_3") == [Line("Hi", "you", "usr_3: ")]
+
+
+def test_a_long_result_is_cut_and_says_so() -> None:
+    told = Told()
+    lines = told.event("tool.returned", ok=False, text="\n".join("x" * 300 for _ in range(20)))
+    assert len(lines) == 13
+    assert lines[0] == Line(f"  ! {'x' * 160}…", "dim")
+    assert lines[-1] == Line("  … 8 more lines", "dim")
+
+
+@pytest.mark.parametrize(
+    "type_", ["", "run.ended", "approval.asked", "tests.run", "model.replied", "a.new.one"]
+)
+def test_an_event_that_is_not_as_expected_breaks_nothing(type_: str) -> None:
+    Told().event(type_)
+
+
+def test_an_erased_event_is_told_as_such() -> None:
+    assert Told().event("model.replied", erased=True) == [Line("(model.replied: erased)", "dim")]
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ('{"command": "ls\\n-la"}', "ls ⏎ -la"),
+        ('{"path": "a", "all": true}', "path=a all=true"),
+        ("not json", "not json"),
+        ("", ""),
+        ('{"a": "\\u001b[31m"}', "\\x1b[31m"),
+    ],
+)
+def test_arguments_in_a_line(given: str, line: str) -> None:
+    assert arguments(given) == line

@@ -1,0 +1,102 @@
+"""A server that runs, and people at terminals who visit its sessions with the real command."""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cli.test_shell_command import Person
+from tests.cli.upping import HUTCH, PATIENCE_S, Home
+
+READ_S = 0.6  # a key is no answer to a question that nobody can have read yet
+
+
+class Visitor(Person):
+    """Somebody who has typed `hutch …` at a terminal of their own."""
+
+    program = (HUTCH,)
+
+    def see(self, pattern: str, within_s: float = PATIENCE_S) -> None:
+        super().see(pattern, within_s)
+
+    def leave(self, within_s: float = PATIENCE_S) -> int:
+        return super().leave(within_s)
+
+    def answer(self, key: str) -> None:
+        """Read, and then press a key."""
+        time.sleep(READ_S)
+        self.type(key)
+
+    def _clean(self) -> bytes:
+        """Without colours and what moves the cursor."""
+        return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.shown)
+
+
+@dataclass(frozen=True)
+class House(Home):
+    """An installation whose server runs."""
+
+    def model(self, *replies: dict[str, Any]) -> str:
+        path = Path(tempfile.mkstemp(suffix=".json", dir=self.place)[1])
+        path.write_text(json.dumps({"replies": replies}))
+        return f"scripted:{path}"
+
+    def json(self, *words: str, **env: str) -> Any:
+        told = self.hutch(*words, "--json", **env)
+        assert told.returncode == 0, told.stderr
+        return json.loads(told.stdout)
+
+    def new(self, *replies: dict[str, Any], **options: str) -> str:
+        """The id of a new session with a model that says this."""
+        words = [f"--{name}={value}" for name, value in options.items()]
+        return str(self.json("sessions", "new", "--model", self.model(*replies), *words)["id"])
+
+    def until(self, session_id: str, *states: str) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := self.json("sessions", "show", session_id))["state"] not in states:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return dict(found)
+
+    def say(self, *words: str, stdin: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [HUTCH, *words],
+            env=self.environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+
+    @contextmanager
+    def visitor(self, *words: str, **env: str) -> Iterator[Visitor]:
+        came = Visitor(self.place, *words, **env)
+        try:
+            yield came
+        finally:
+            came.close()
+
+
+@contextmanager
+def new_house() -> Iterator[House]:
+    """A place that users of jails can reach, without a server yet."""
+    place = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    place.chmod(0o755)
+    (place / "work").mkdir()
+    try:
+        yield House(place)
+    finally:
+        shutil.rmtree(place)
+
+
+@contextmanager
+def open_house() -> Iterator[House]:
+    with new_house() as house, house.up():
+        yield house
