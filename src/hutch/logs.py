@@ -27,6 +27,7 @@ import structlog
 from structlog.stdlib import ProcessorFormatter
 
 from hutch.domain.redaction import SHORTEST_VALUE, Redactor
+from hutch.domain.trace import trace_id
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "human"]
@@ -115,7 +116,7 @@ def trace(trace_id: str | None = None) -> Iterator[str]:
 
 def current_trace_id() -> str:
     """The trace id that a line written now would carry; outside any trace, the process's own."""
-    return str(structlog.contextvars.get_contextvars().get("trace_id", PROCESS_TRACE_ID))
+    return trace_id() or PROCESS_TRACE_ID
 
 
 def _add_trace_id(_: Any, __: str, line: Line) -> Line:

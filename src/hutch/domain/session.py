@@ -84,6 +84,7 @@ class QueuedRun:
     ended_ms: int = 0
     outcome: str = ""
     reason: str = ""
+    trace_id: str = ""  # of the request that wanted it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from hutch.domain.session import (
     Session,
     SessionState,
 )
+from hutch.domain.trace import trace_id
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
@@ -126,6 +127,7 @@ async def create(
         kind="prompt" if new.prompt else "prepare",
         prompt=clean(new.prompt),
         queued_ms=now,
+        trace_id=trace_id(),
     )
     opened = SessionOpened(
         purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations

@@ -187,6 +187,7 @@ class Live:
                 else:
                     woken = [SessionWoken()]
                 self._open = await _open(self, session)
+                logger.info("session.jail_opened", session_id=self.id)
                 head = await self.log.head(self.id)
                 if woken and not head.ended:
                     await self.append(woken)

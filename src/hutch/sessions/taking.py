@@ -28,6 +28,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import GivenInput, QueuedRun
+from hutch.domain.trace import trace_id
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import before_last_run
 from hutch.store import schema
@@ -104,6 +105,7 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
         prompt=live.grounds.redactor.clean(prompt),
         input=given.seq,
         queued_ms=now_ms(),
+        trace_id=trace_id(),
     )
 
     def add(connection: Connection) -> None:

@@ -15,6 +15,7 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import RunEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
+from hutch.domain.trace import traced
 from hutch.sessions.live import Done, Live
 from hutch.store.runs import Room, Runs
 
@@ -112,7 +113,19 @@ class Worker:
                     live.working.cancel()
 
     async def _work(self, live: Live, run: QueuedRun) -> None:
-        log = logger.bind(session_id=live.id, run_id=run.id)
+        """One run, from its claim to its end, or to where it is left open."""
+        try:
+            with traced(run.trace_id, session_id=live.id, run_id=run.id):
+                await self._see_through(live, run)
+        finally:
+            live.run = live.working = None
+            live.leaves_open = False
+            self._working.pop(run.id, None)
+            self._freed(live)
+            self.ring()
+
+    async def _see_through(self, live: Live, run: QueuedRun) -> None:
+        logger.info("run.claimed", kind=run.kind)
         done: Done | None
         try:
             done = await self._perform(live, run)
@@ -121,18 +134,13 @@ class Worker:
         except HutchError as error:
             done = Done("failed", str(error))
         except Exception:
-            log.exception("run.failed")
+            logger.exception("run.failed")
             done = Done("failed", FAULT)
         try:
             await asyncio.shield(asyncio.ensure_future(self._finish(live, run, done)))
         except HutchError as error:
-            log.error("run.not_ended", error=str(error))
-        finally:
-            live.run = live.working = None
-            live.leaves_open = False
-            self._working.pop(run.id, None)
-            self._freed(live)
-            self.ring()
+            logger.error("run.not_ended", error=str(error))
+        logger.info("run.over", outcome=done.outcome if done else "left open")
 
     async def _perform(self, live: Live, run: QueuedRun) -> Done:
         async with live.used():

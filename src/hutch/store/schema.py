@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -243,6 +243,7 @@ runs = Table(
     Column("ended_ms", BigInteger, nullable=False),
     Column("outcome", Text, nullable=False),
     Column("reason", Text, nullable=False),
+    Column("trace_id", Text, nullable=False),  # of the request that wanted it
 )
 
 inputs = Table(

@@ -1,0 +1,11 @@
+"""By which trace a run is followed, from the request that wanted it on."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+
+
+def upgrade() -> None:
+    op.add_column("runs", sa.Column("trace_id", sa.Text, nullable=False, server_default=""))
