@@ -9,6 +9,7 @@ import random
 import sys
 from pathlib import Path
 
+from hutch import logs
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.flows import sessions
@@ -53,4 +54,5 @@ async def main(home: Path, model: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
+    logs.configure("error")  # to standard error: what is told goes by standard output
     asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
