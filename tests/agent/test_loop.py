@@ -62,6 +62,17 @@ async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
     assert (worked.title, worked.summary) == ("What does it do?", "It subtracts.")
 
 
+async def test_arguments_that_are_nested_without_end_are_an_answer(tmp_path: Path) -> None:
+    wanted = [{"tool": "read_file", "args": "[" * 100_000}, {"tool": "bash", "args": '{"a":' * 100_000}]
+    deep = {"calls": wanted}
+    async with open_bench(tmp_path, Wishes(BROKEN, replies(deep, FINISH))) as bench:
+        worked = await begin(bench, "run_1", "Try.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
+    assert ["nested too deep" in text for text in told] == [True, True]
+    assert worked.ended.outcome == "done"
+
+
 async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
     cassette = replies(
         {"calls": [call("telepathy"), {"tool": "read_file", "args": "{"}, call("read_file", file="x")]},

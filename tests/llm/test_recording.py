@@ -6,15 +6,21 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.llm.recording import RecordingModel
+from hutch.llm.recording import RecordingModel, as_scripted
 from hutch.llm.reply import Reply
 from hutch.llm.scripted import ScriptedModel
-from hutch.llm.seam import FromTool, Usage
+from hutch.llm.seam import Call, FromTool, Usage
 from tests.llm.dialects import DIALECTS, Dialect, said
 from tests.llm.scripts import pieces, reply, scripted
 from tests.llm.wire import Act, playing
 
 pytestmark = pytest.mark.anyio
+
+
+def test_arguments_that_are_nested_without_end_are_kept_as_text() -> None:
+    deep = "[" * 100_000
+    kept = as_scripted(Reply(calls=(Call("a", "bash", deep),)))
+    assert kept["calls"] == [{"id": "a", "tool": "bash", "args": deep}]
 
 
 async def test_a_recording_plays_back_the_same(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def _way_on(worked: runs.Worked, opened: runs.Opened) -> str:
 def _arguments(text: str) -> str:
     try:
         given = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         given = text
     if isinstance(given, dict):
         text = "  ".join(

@@ -254,7 +254,7 @@ def arguments(text: str) -> str:
     """What a tool is given, in a line."""
     try:
         given = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         given = text
     if isinstance(given, dict) and [*map(type, given.values())] == [str]:
         text = next(iter(given.values()))

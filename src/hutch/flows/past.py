@@ -81,7 +81,11 @@ def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
 def _given(call: Call) -> dict[str, str]:
     try:
         return {str(name): str(value) for name, value in json.loads(call.arguments).items()}
-    except (ValueError, AttributeError):  # no secret was left in it, and perhaps no JSON either
+    except (
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ):  # perhaps no JSON is left of it
         return {}
 
 

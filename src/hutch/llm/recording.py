@@ -72,6 +72,6 @@ def as_scripted(reply: Reply) -> dict[str, Any]:
 def _arguments(text: str) -> dict[str, Any] | str:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, dict) else text
