@@ -26,6 +26,12 @@ def test_a_meter_tells_what_is_new() -> None:
     assert [meter.read(total) for total in totals] == [Usage(10, 2), None, Usage(output=5)]
 
 
+def test_a_meter_never_runs_backwards() -> None:
+    meter = Meter()
+    totals = [Usage(10, 2), Usage(3, 0), Usage(11, 2, 0, 5)]
+    assert [meter.read(total) for total in totals] == [Usage(10, 2), None, Usage(1, output=5)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "value", "text"),
     [

@@ -222,3 +222,9 @@ async def test_what_is_used_up_for_today_is_not_waited_for() -> None:
     async with playing(answer(429, body)) as wire:
         with pytest.raises(LimitReached, match="no credit left"):
             await pieces(GEMINI.open(wire))
+
+
+async def test_tokens_that_cannot_be_are_none() -> None:
+    end = gemini_chunk([{"text": "Hi."}], "STOP", promptTokenCount=-5, candidatesTokenCount=10**30)
+    async with playing(Act([end])) as wire:
+        assert (await reply(GEMINI.open(wire))).usage == Usage()

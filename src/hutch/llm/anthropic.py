@@ -6,6 +6,7 @@ from typing import Any
 
 import anthropic
 
+from hutch.llm.bounds import bounded
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.fields import as_json, count, fields
@@ -52,7 +53,11 @@ class AnthropicModel:
         self.name = account.full_name
         self._account = account
         self._client = anthropic.AsyncAnthropic(
-            api_key=account.key, base_url=account.base_url, max_retries=0, timeout=account.timeout
+            api_key=account.key,
+            base_url=account.base_url,
+            max_retries=0,
+            timeout=account.timeout,
+            http_client=anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [bounded]}),
         )
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:

@@ -40,13 +40,14 @@ class Meter:
         self._told = Usage()
 
     def read(self, total: Usage) -> Usage | None:
-        before, self._told = self._told, total
+        before = self._told
         fresh = Usage(
-            total.input - before.input,
-            total.cached - before.cached,
-            total.cache_written - before.cache_written,
-            total.output - before.output,
+            max(0, total.input - before.input),
+            max(0, total.cached - before.cached),
+            max(0, total.cache_written - before.cache_written),
+            max(0, total.output - before.output),
         )
+        self._told = before + fresh
         return None if fresh == Usage() else fresh
 
 

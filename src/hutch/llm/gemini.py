@@ -15,8 +15,10 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
+from hutch.llm.bounds import bounded
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
+from hutch.llm.fields import count
 from hutch.llm.order import Order, Said, Wanted, in_order
 from hutch.llm.provider import CONNECT_S, READ_S, Account
 from hutch.llm.seam import (
@@ -60,7 +62,7 @@ class GeminiModel:
         self.name = account.full_name
         self._account = account
         self._http = httpx2.AsyncClient(
-            event_hooks={"request": [_hurry], "response": [_keep]}, follow_redirects=True
+            event_hooks={"request": [_hurry], "response": [_keep, bounded]}, follow_redirects=True
         )
         options = types.HttpOptions(
             base_url=account.base_url, timeout=int(READ_S * 1000), httpx_async_client=self._http
@@ -205,9 +207,8 @@ async def _pieces(reply: Any, ids: CallIds) -> AsyncGenerator[Delta]:
 
 
 def _usage(told: Any) -> Usage:
-    thought = told.thoughts_token_count or 0
     return Usage(
-        input=told.prompt_token_count or 0,
-        cached=told.cached_content_token_count or 0,
-        output=(told.candidates_token_count or 0) + thought,
+        input=count(told.prompt_token_count) or 0,
+        cached=count(told.cached_content_token_count) or 0,
+        output=(count(told.candidates_token_count) or 0) + (count(told.thoughts_token_count) or 0),
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 import openai
 
-from hutch.llm.calls import CallIds, json_arguments
+from hutch.llm.bounds import bounded
+from hutch.llm.calls import CallIds, Meter, json_arguments
 from hutch.llm.faults import Transient
 from hutch.llm.fields import Fields, as_json, count, fields
 from hutch.llm.provider import Account
@@ -48,6 +49,7 @@ def openai_client(account: Account) -> openai.AsyncOpenAI:
         max_retries=0,
         timeout=account.timeout,
         default_headers=hidden,
+        http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bounded]}),
     )
 
 
@@ -178,7 +180,7 @@ class _Open:
 def _is_whole(arguments: str) -> bool:
     try:
         return isinstance(json.loads(arguments), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -188,13 +190,13 @@ def _text(arguments: Any) -> str:
 
 
 async def _pieces(reply: "openai.AsyncStream[object]", ids: CallIds) -> AsyncGenerator[Delta]:
-    calls = _Calls(ids)
+    calls, meter = _Calls(ids), Meter()
     reason: str | None = None
     refused = False
     async for piece in reply:
         chunk = fields(piece)
-        if chunk.usage:
-            yield _usage(chunk.usage)
+        if chunk.usage and (fresh := meter.read(_usage(chunk.usage))):  # some tell it with every piece
+            yield fresh
         for choice in (chunk.choices or ())[:1]:
             delta = choice.delta
             if thought := getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None):

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
+from hutch.llm.bounds import Bound
 from hutch.llm.faults import TRANSIENT_STATUSES, Transient
 from hutch.llm.names import how_to_set, near_names, setting_of_address
 from hutch.llm.price import listed_models
@@ -102,8 +103,10 @@ async def translated(account: Account, kind: type[Exception], *, names: Names) -
 async def plain(pieces: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
     """Pieces that were read from a stream, and a `Transient` for whatever in it made no sense."""
     async with aclosing(pieces):
+        bound = Bound()
         try:
             async for piece in pieces:
+                bound.add(piece)
                 yield piece
         except STRANGE as error:
             reason = f"{type(error).__name__}: {_sentence(str(error), 100).rstrip('.')}"
