@@ -17,6 +17,7 @@ from websockets.exceptions import InvalidState
 
 ABORT, CLOSE = "hutch.abort", "hutch.close"
 MOST_FRAME_BYTES = 1 << 20  # of a message that comes in
+MOST_FRAGMENTS = 1024
 SHUTDOWN_S = 1.5  # for a stream to end by itself
 LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
 
@@ -61,6 +62,31 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.close_timer = self.loop.call_later(LAST_WORD_S, self.transport.abort)
 
+    # Pings are answered without asking anybody. Who sends them and does not read the answers is not read
+    # either, or those would pile up.
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    async def receive(self) -> Any:
+        message = await super().receive()
+        if not self.writable.is_set() and not self.transport.is_closing():
+            self.transport.pause_reading()
+        return message
+
+    def handle_cont(self, event: Any) -> None:
+        if len(self.frames) < MOST_FRAGMENTS:
+            super().handle_cont(event)
+        elif not self.close_sent:
+            self.conn.fail(1009, "too many fragments")
+            self.handle_parser_exception()
+
     async def send(self, message: Any) -> None:
         data = message.get("bytes")
         if data is None or not self.handshake_complete or self.conn.extensions or self.close_sent:
@@ -91,7 +117,7 @@ def options() -> dict[str, Any]:
         "ws_max_size": MOST_FRAME_BYTES,
         "ws_per_message_deflate": False,  # a terminal's bytes would cost more to squeeze than to send
         "ws_ping_interval": 20.0,
-        "ws_ping_timeout": 20.0,
+        "ws_ping_timeout": 45.0,
     }
 
 
