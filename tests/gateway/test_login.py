@@ -179,6 +179,17 @@ async def test_strangers_do_not_lock_the_owner_out(tmp_path: Path) -> None:
             assert (await logs_in(elsewhere)).status_code == 429  # where nobody knows the owner, one waits
 
 
+async def test_one_customer_of_ipv6_is_one_guesser(tmp_path: Path) -> None:
+    async with answering(tmp_path, login.routes, server=Server(trusted_proxies=("127.0.0.1",))) as served:
+        await served.accounts.ensure_owner("ada")
+        said = []
+        for number in range(8):
+            address = {"X-Forwarded-For": f"2001:db8::{number}"}
+            async with served.client(headers=address) as http:
+                said.append((await logs_in(http, "wrong")).status_code)
+        assert said == [401] * 6 + [429] * 2
+
+
 async def test_a_link_logs_in_once(served: Answering, browser: httpx.AsyncClient) -> None:
     owner = await served.accounts.users.find("ada")
     made = await served.accounts.new_link(owner)

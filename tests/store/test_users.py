@@ -33,7 +33,9 @@ async def test_a_name_that_is_taken(users: Users, name: str) -> None:
         await users.add(name, "member")
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x00", "x" * 65, "<b>", "a/b", " a", "a;b", "\u202eada"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "a\nb", "a\x00", "x" * 65, "<b>", "a/b", " a", "a;b", "\u202eada", "usr_01", "USR_x"]
+)
 async def test_what_is_no_name(users: Users, name: str) -> None:
     with pytest.raises(BadRequest):
         await users.add(name, "member")

@@ -86,7 +86,8 @@ def widened(scopes: frozenset[Scope]) -> frozenset[Scope]:
 def parse_name(text: str) -> str:
     """Check a user's name that came from outside: letters, digits and a few signs, or an e-mail address."""
     name = unicodedata.normalize("NFKC", text)
-    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+    # Not like an id: people are found by either, and one must not be taken for the other.
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name.casefold().startswith("usr_"):
         raise BadRequest(
             f"{text[:80]!r} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, spaces "
             "and . @ + - _ '"

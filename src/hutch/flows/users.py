@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from hutch.domain.address import address_key
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
 from hutch.domain.user import Role, Scope, ShareRole, User, scopes_of
@@ -267,13 +268,13 @@ def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]
     count for an address where this user is at home: strangers cannot keep anybody out for long.
     """
     key = name[:256].casefold()
-    pair = Meter(f"login\0{address}\0{key}", free=5, longest_s=15 * 60)
+    pair = Meter(f"login\0{address_key(address)}\0{key}", free=5, longest_s=15 * 60)
     anywhere = Meter(f"name\0{key}", free=100, longest_s=30)
     return pair, [pair, _address_meter(address), *(() if known else (anywhere,))]
 
 
 def _address_meter(address: str) -> Meter:
-    return Meter(f"address\0{address}", free=20, longest_s=15 * 60)
+    return Meter(f"address\0{address_key(address)}", free=20, longest_s=15 * 60)
 
 
 def _now_ms() -> int:

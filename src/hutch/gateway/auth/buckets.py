@@ -3,9 +3,12 @@
 In memory: what a restart forgives is one minute's worth.
 """
 
-import ipaddress
 import time
 from collections.abc import Callable
+
+from hutch.domain.address import address_key
+
+__all__ = ["Buckets", "address_key"]
 
 MOST_KEPT = 20_000
 
@@ -42,16 +45,3 @@ class Buckets:
         if len(kept) >= MOST_KEPT:
             kept = dict(sorted(kept.items(), key=lambda item: item[1])[MOST_KEPT // 2 :])
         self._full_at = kept
-
-
-def address_key(address: str) -> str:
-    """What is counted as one address: of IPv6, the network that one customer has to choose from."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return address[:64]
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, 64), strict=False))

@@ -177,7 +177,7 @@ class _Exchange:
 
     async def run(self) -> None:
         length = values(self._scope["headers"], b"content-length")
-        if length and length[0].isdigit() and int(length[0][:20]) > self._most_bytes:
+        if length and length[0].isascii() and length[0].isdigit() and int(length[0][:20]) > self._most_bytes:
             self._refusal = self._too_large()
             await self._drain()
             await _refuse(self._scope, self._send, self._refusal)
