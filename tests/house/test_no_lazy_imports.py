@@ -14,9 +14,24 @@ LATE = {
         (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
+    ("hutch.cli.shell", "hutch.cli.session_shell"): "a jail here needs no client of a server",
     ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
     ("hutch.gateway.mcp_mount", "hutch.gateway"): "the protocol's library, when somebody speaks it",
     ("hutch.gateway.graphql.door", "hutch.gateway.graphql"): "half a second; a server is ready without it",
+    **dict.fromkeys(
+        (
+            ("hutch.gateway.tracing", f"opentelemetry{module}")
+            for module in (
+                "",
+                ".exporter.otlp.proto.http.trace_exporter",
+                ".sdk.resources",
+                ".sdk.trace",
+                ".sdk.trace.export",
+                ".sdk.trace.id_generator",
+            )
+        ),
+        "only who has a collector pays for it",
+    ),
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

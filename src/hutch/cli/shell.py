@@ -29,6 +29,7 @@ from hutch.domain.errors import BadRequest, NotFound
 DAY_S = 86_400
 SHORT_S = 1.0  # a shell that lived no longer is not tried again
 MOST_NOTED, MOST_REFUSALS = 1000, 10
+SHORT_ID = 6  # letters by which lists name a session
 NO_JAIL = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
 UNSAFE_WORKSPACE = (
     "UNSAFE WORKSPACE: what runs in the jail may change this machine or Hutch itself (--unsafe-workspace)."
@@ -45,8 +46,18 @@ class Unsafe(NamedTuple):
 
 def shell_command(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- CMD...", help="A command; without it, a shell.")
+        list[str] | None,
+        typer.Argument(
+            metavar="-- CMD...", help="A command; without it, a shell. Or a session of the server, by its id."
+        ),
     ] = None,
+    session: Annotated[
+        str,
+        typer.Option("--session", "-s", metavar="SESSION", help="Open a terminal of this session instead."),
+    ] = "",
+    terminal: Annotated[
+        str, typer.Option(metavar="ID", help="With a session: come back to this terminal of it.")
+    ] = "",
     workspace: Annotated[
         Path, typer.Option("--workspace", "-w", metavar="DIR", help="The directory to work on, in place.")
     ] = Path(),
@@ -76,7 +87,14 @@ def shell_command(
     Only the directory can be changed; nothing else of this machine, its network and its secrets is in
     reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit,
     126 or 127 when it could not be started.
+
+    `hutch shell SESSION` opens a terminal of a session of the server, which Ctrl-] leaves.
     """
+    if session or (command and len(command) == 1 and _may_be_session(command[0])):
+        from hutch.cli.session_shell import is_session, session_shell
+
+        if session or is_session((command or [""])[0]):
+            return session_shell(session or (command or [""])[0], terminal)
     if timeout is not None and not 0 < timeout <= DAY_S:
         raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {DAY_S}, which is a day.")
     _fill_ends()
@@ -169,6 +187,11 @@ async def _at_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, hits: H
             return exit_
         _say("All that ran in the jail was ended. It is still the same jail, with a new shell.")
         hits.begin_anew()
+
+
+def _may_be_session(word: str) -> bool:
+    """Whether it is worth a closer look; most programs are called otherwise."""
+    return word.startswith("ses_") or (len(word) == SHORT_ID and word.isalnum())
 
 
 def _fill_ends() -> None:

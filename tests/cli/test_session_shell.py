@@ -1,0 +1,113 @@
+"""`hutch shell SESSION`: a terminal of a session, on a person's own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from hutch.cli.session_shell import is_session
+from tests.cli.visiting import House, new_house, open_house
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def session(house: House) -> str:
+    id = house.new({"text": "Hello."}, purpose="shells")
+    house.until(id, "idle")
+    return id
+
+
+def test_a_shell_in_the_session_and_its_exit_code(house: House, session: str) -> None:
+    with house.visitor("shell", session) as ada:
+        ada.see("Ctrl-\\] leaves")
+        ada.see(r"\$ ")
+        ada.type("echo seen-$((40+2)); stty size\r")
+        ada.see("seen-42\r\n24 80")
+        ada.resize(30, 100)
+        ada.type("sleep 0.3; stty size; exit 7\r")
+        ada.see("30 100")
+        assert ada.leave() == 7
+
+
+def test_who_leaves_comes_back_to_the_same_shell(house: House, session: str) -> None:
+    with house.visitor("shell", session[-6:]) as ada:
+        ada.see(r"terminal (\S+) of session")
+        ada.see(r"\$ ")
+        ada.type("MARK=kept-here\r")
+        ada.see(r"\$ ")
+        ada.type("\x1d")
+        ada.see(f"come back: hutch shell {session} --terminal ")
+        assert ada.leave() == exits.OK
+        id = ada.shown.split(b"--terminal ")[1].split()[0].decode()
+    with house.visitor("shell", "--session", session, "--terminal", id) as ada:
+        ada.type("echo it-is-$MARK\r")
+        ada.see("it-is-kept-here")
+        ada.type("exit\r")
+        assert ada.leave() == exits.OK
+    gone = house.hutch("shell", session, "--terminal", "nonsense")
+    assert gone.returncode == exits.BAD_REQUEST
+
+
+def test_the_keys_of_the_terminal_go_through(house: House, session: str) -> None:
+    with house.visitor("shell", session) as ada:
+        ada.see(r"\$ ")
+        ada.type("sleep 100\r")
+        ada.see("sleep 100")
+        ada.type("\x03")
+        ada.see(r"\^C.*\$ ")
+        ada.type("true\r")
+        ada.see(r"true.*\$ ")
+        ada.type("\x04")
+        assert ada.leave() == exits.OK
+
+
+def test_a_lot_of_output_comes_whole(house: House, session: str) -> None:
+    with house.visitor("shell", session) as ada:
+        ada.see(r"\$ ")
+        ada.type("seq 1 200000; echo the-$((1+1))nd-end\r")
+        ada.see("the-2nd-end")
+        ada.type("exit\r")
+        assert ada.leave() == exits.OK
+        numbers = [line for line in ada._clean().replace(b"\r", b"").split(b"\n") if line.isdigit()]
+        assert numbers == [str(number).encode() for number in range(1, 200_001)]
+
+
+def test_a_server_that_goes_away_is_waited_for_and_the_shell_is_gone_with_it() -> None:
+    with new_house() as house:
+        with house.up():
+            id = house.new({"text": "Hello."})
+            house.until(id, "idle")
+            came = house.visitor("shell", id)
+            ada = came.__enter__()
+            ada.see(r"\$ ")
+        try:
+            ada.see("the server is away; waiting for it")
+            with house.up():
+                ada.see("The terminal is gone")
+                assert ada.leave() == exits.UNAVAILABLE
+        finally:
+            came.__exit__(None, None, None)
+
+
+def test_without_a_terminal_it_says_so(house: House, session: str) -> None:
+    told = house.hutch("shell", session)
+    assert told.returncode == exits.BAD_REQUEST and "needs a terminal" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "so"),
+    [
+        ("ses_01jd2m4c9k7w6t0q8n5x3vbaeh", True),
+        ("3vbae4", True),
+        ("base64", False),
+        ("python", False),
+        ("ls", False),
+    ],
+)
+def test_a_program_is_not_taken_for_a_session(word: str, so: bool) -> None:
+    assert is_session(word) is so
