@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from hutch.app.server import Server
 from hutch.flows.users import Accounts
-from hutch.gateway import health, mcp_mount, metrics, openapi
+from hutch.gateway import health, mcp_mount, metrics, openapi, tracing
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.by_provider import open_provider_login
 from hutch.gateway.auth.doors import Doors
@@ -84,11 +84,12 @@ def make_app(server: Server) -> FastAPI:
     guard = Guard(Accounts(server.rows), serving)
     provider = open_provider_login(server.loaded)
     measured = metrics.Metrics(server)
+    spans = tracing.open_spans(server)
     mcp = mcp_mount.McpMount(server)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        async with measured.measuring():
+        async with measured.measuring(), tracing.sending(spans, server):
             yield
         await mcp.close()
         await guard.close()
@@ -117,6 +118,8 @@ def make_app(server: Server) -> FastAPI:
     app.add_middleware(metrics.Routed)
     app.add_middleware(Doors, server=serving, buckets=guard.buckets)
     app.add_middleware(PreviewNames, previews=previews)
+    if spans is not None:
+        app.add_middleware(tracing.Spanned, spans=spans)
     app.add_middleware(Traced)
     app.add_middleware(metrics.Measured, metrics=measured)  # the last one added is the outermost
     return app

@@ -1,0 +1,225 @@
+"""Traces for a collector, when one is named in the settings: requests, runs, model and tool calls.
+
+Whatever happens in a session goes into its log, so spans of runs are a reading of it, as
+counts are. Names, times and numbers are sent; nothing of what was said or written.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import hutch
+from hutch.app.server import Server
+from hutch.domain.events import Event, ModelReplied, RunEnded, RunStarted, ToolReturned, UnknownEvent
+from hutch.domain.ids import SessionId
+from hutch.domain.trace import trace_id
+from hutch.gateway import span_names as names
+from hutch.gateway.counts import model_label
+from hutch.gateway.metrics import METHODS, SEEN
+
+EXPORT_S = 2.0  # for the collector to take what is sent, and for the last of it at the end
+EVERY_S = 1.0
+MOST_RUNS = 10_000
+MOST_REQUESTS = 10_000
+FAILED = {"failed", "limit_reached"}
+
+
+class Spans:
+    """What is sent. Made only where a collector is named: its library is loaded here."""
+
+    def __init__(self, endpoint: str) -> None:
+        from opentelemetry import context, trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+        class OurIds(RandomIdGenerator):
+            """A span that nothing stands above belongs to the trace that log lines name."""
+
+            def generate_trace_id(self) -> int:
+                return int(trace_id() or "0", 16) or super().generate_trace_id()
+
+        self._trace, self._nothing = trace, context.Context()
+        self._provider = TracerProvider(
+            id_generator=OurIds(),
+            resource=Resource.create({names.SERVICE_NAME: "hutch", names.SERVICE_VERSION: hutch.__version__}),
+        )
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_S)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=EVERY_S * 1000))
+        self._tracer = self._provider.get_tracer("hutch", hutch.__version__)
+        self._runs: OrderedDict[str, tuple[Any, str]] = OrderedDict()  # spans that go on, and their models
+        self._requests: OrderedDict[str, Any] = OrderedDict()  # the last one of each trace
+
+    # --- what happens in sessions; a listener of the log ---
+
+    def __call__(self, session_id: SessionId, events: Sequence[Event | UnknownEvent]) -> None:
+        for event in events:
+            match event:
+                case RunStarted():
+                    self._begin_run(session_id, event)
+                case ModelReplied():
+                    self._reply(session_id, event)
+                case ToolReturned():
+                    self._tool(session_id, event)
+                case RunEnded():
+                    self._end_run(event)
+
+    def _begin_run(self, session_id: SessionId, event: RunStarted) -> None:
+        span = self._start(
+            f"{names.INVOKE_AGENT} {event.persona}",
+            above=self._requests.get(trace_id()),
+            attributes={
+                names.OPERATION: names.INVOKE_AGENT,
+                names.AGENT_NAME: event.persona,
+                names.CONVERSATION_ID: session_id,
+                names.RUN_ID: event.run_id,
+                **_model(event.model),
+            },
+        )
+        _put(self._runs, event.run_id, (span, event.model), MOST_RUNS)
+
+    def _reply(self, session_id: SessionId, event: ModelReplied) -> None:
+        above, model = self._runs.get(event.run_id, (None, ""))
+        attributes = {
+            names.OPERATION: names.CHAT,
+            names.CONVERSATION_ID: session_id,
+            names.RUN_ID: event.run_id,
+            names.FINISH_REASONS: [event.finish],
+            names.INPUT_TOKENS: event.input_tokens,
+            names.CACHED_TOKENS: event.cached_tokens,
+            names.OUTPUT_TOKENS: event.output_tokens,
+            **_model(model),
+        }
+        if event.cost_usd is not None:
+            attributes[names.COST_USD] = event.cost_usd
+        self._past(f"{names.CHAT} {model_label(model)}".strip(), event.duration_s, above, attributes)
+
+    def _tool(self, session_id: SessionId, event: ToolReturned) -> None:
+        above, _ = self._runs.get(event.run_id, (None, ""))
+        attributes = {
+            names.OPERATION: names.EXECUTE_TOOL,
+            names.TOOL_NAME: event.tool[:100],
+            names.TOOL_CALL_ID: event.call_id,
+            names.CONVERSATION_ID: session_id,
+            names.RUN_ID: event.run_id,
+            names.TOOL_OK: event.ok,
+        }
+        self._past(f"{names.EXECUTE_TOOL} {event.tool[:100]}", event.duration_s, above, attributes)
+
+    def _end_run(self, event: RunEnded) -> None:
+        span, _ = self._runs.pop(event.run_id, (None, ""))
+        if span is None:
+            return
+        span.set_attributes(
+            {
+                names.RUN_OUTCOME: event.outcome,
+                names.RUN_TURNS: event.turns,
+                names.INPUT_TOKENS: event.input_tokens,
+                names.OUTPUT_TOKENS: event.output_tokens,
+            }
+        )
+        if event.outcome in FAILED:
+            span.set_attribute(names.ERROR_TYPE, event.outcome)
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end()
+
+    # --- requests ---
+
+    def begin_request(self, scope: Scope) -> Any:
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+        attributes = {names.HTTP_METHOD: method, names.URL_SCHEME: scope.get("scheme", "http")}
+        span = self._start(method, attributes=attributes, kind=self._trace.SpanKind.SERVER)
+        _put(self._requests, trace_id(), span, MOST_REQUESTS)
+        return span
+
+    def end_request(self, span: Any, scope: Scope, status: int) -> None:
+        route = scope.get(SEEN, [""])[0]
+        if route:
+            span.update_name(f"{scope['method']} {route}")
+            span.set_attribute(names.HTTP_ROUTE, route)
+        span.set_attribute(names.HTTP_STATUS, status)
+        if status >= 500:
+            span.set_attribute(names.ERROR_TYPE, str(status))
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end()
+
+    def close(self) -> None:
+        """Send what is left, if somebody takes it soon."""
+        for span, _ in self._runs.values():  # left open, to go on after the next start
+            span.end()
+        self._provider.force_flush(int(EXPORT_S * 1000))
+        self._provider.shutdown()
+
+    # --- inside ---
+
+    def _start(self, name: str, *, above: Any = None, start_ns: int | None = None, **options: Any) -> Any:
+        parent = self._nothing if above is None else self._trace.set_span_in_context(above, self._nothing)
+        return self._tracer.start_span(name, context=parent, start_time=start_ns, **options)
+
+    def _past(self, name: str, duration_s: float, above: Any, attributes: dict[str, Any]) -> None:
+        """Something that is over by now."""
+        now = time.time_ns()
+        self._start(name, above=above, start_ns=now - int(duration_s * 1e9), attributes=attributes).end(now)
+
+
+class Spanned:
+    """Middleware: a span for each request. Inside of who knows the trace, outside of the doors."""
+
+    def __init__(self, app: ASGIApp, spans: Spans) -> None:
+        self._app, self._spans = app, spans
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        span, status = self._spans.begin_request(scope), 500
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_on)
+        finally:
+            self._spans.end_request(span, scope, status)
+
+
+def open_spans(server: Server) -> Spans | None:
+    """Where the settings name a collector."""
+    endpoint = server.loaded.settings.telemetry.otlp_endpoint
+    return Spans(endpoint) if endpoint else None
+
+
+@asynccontextmanager
+async def sending(spans: Spans | None, server: Server) -> AsyncIterator[None]:
+    """Listen to the log while the block lasts; at the end, send what is left."""
+    if spans is None:
+        yield
+        return
+    server.log.listeners.append(spans)
+    try:
+        yield
+    finally:
+        server.log.listeners.remove(spans)
+        await asyncio.to_thread(spans.close)
+
+
+def _model(name: str) -> dict[str, Any]:
+    provider, _, _ = name.partition(":")
+    return {names.PROVIDER: provider, names.REQUEST_MODEL: model_label(name)} if name else {}
+
+
+def _put(kept: OrderedDict[str, Any], key: str, value: Any, most: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
