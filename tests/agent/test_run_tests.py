@@ -180,6 +180,25 @@ async def test_a_report_from_before_does_not_speak_for_now(tmp_path: Path) -> No
     assert "not a pass" in result.text and not result.data["tests"]["ok"]
 
 
+PASSED = '<testsuite><testcase classname="a" name="b"/></testsuite>'
+
+
+@anyio
+@pytest.mark.parametrize(
+    "trick",
+    [
+        f"echo '{PASSED}' > /tmp/other; ln -s /tmp/other /tmp/hutch-tests.report",
+        f"mkfifo /tmp/hutch-tests.report; (echo '{PASSED}' > /tmp/hutch-tests.report) &",
+    ],
+    ids=["link", "fifo"],
+)
+async def test_a_report_is_a_file_or_none(tmp_path: Path, trick: str) -> None:
+    code = f"import os, unittest\nos.system({trick!r})\nos._exit(0)\n"
+    async with open_desk(tmp_path, {"test_x.py": code.encode()}) as desk:
+        result = await desk.use("run_tests")
+    assert "without a report" in result.text and not result.data["tests"]["ok"]
+
+
 @anyio
 async def test_a_giant_report_is_none(tmp_path: Path) -> None:
     forged = (
