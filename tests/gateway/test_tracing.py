@@ -115,6 +115,8 @@ def test_the_id_of_a_request_is_in_every_line_of_its_run_and_jail(home: Home) ->
         assert up.end() == 0
     lines = [json.loads(line) for line in home.hutch("logs", "--json", "-n", "1000").stdout.splitlines()]
     of_run = {line["event"]: line for line in lines if line["trace_id"] == TRACE}
+    request = of_run.pop("request.answered")
+    assert (request["method"], request["route"], request["status"]) == ("POST", "/api/v1/sessions", 201)
     assert {"run.claimed", "session.jail_opened", "run.over"} <= set(of_run)
     assert {line["session_id"] for line in of_run.values()} == {session_id}
     assert of_run["run.claimed"]["run_id"] == of_run["session.jail_opened"]["run_id"]

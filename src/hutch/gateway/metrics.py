@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import structlog
 from fastapi import APIRouter, Request, Response
 from prometheus_client import (
     CollectorRegistry,
@@ -26,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import hutch
 from hutch.app.server import Server
 from hutch.domain.errors import Denied
+from hutch.domain.trace import traced
 from hutch.gateway.auth.guard import client_of
 from hutch.gateway.auth.who import guard_of
 from hutch.gateway.counts import Counts
@@ -36,11 +38,13 @@ from hutch.store.sessions import Sessions
 
 URL = "/metrics"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only what failed is worth a line
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 LAG_LOOK_S = 0.25
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
 SEEN = "hutch.route"  # in a scope: where the route is noted for those outside the router
 
+logger = structlog.get_logger("hutch.requests")
 routes = APIRouter()
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a line for each that nobody reads
 
@@ -135,18 +139,23 @@ class Measured:
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, seen = time.perf_counter(), [""]
+        began, seen, status = time.perf_counter(), [""], 0
         scope[SEEN] = seen
         method = scope["method"] if scope["method"] in METHODS else "other"
 
         async def send_on(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                route = seen[0] or "none"
+                route, status = seen[0] or "none", message["status"]
                 self._metrics.requests.labels(method, route, str(message["status"])).inc()
                 self._metrics.seconds.labels(method, route).observe(time.perf_counter() - began)
             await send(message)
 
         await self._app(scope, receive, send_on)
+        if status >= 500 or method not in READING:
+            with traced(scope.get("hutch.trace_id", "")):
+                took_ms = round((time.perf_counter() - began) * 1000, 1)
+                logger.info("request.answered", method=method, route=seen[0], status=status, took_ms=took_ms)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen, opened = [""], []
