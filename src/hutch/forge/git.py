@@ -141,7 +141,7 @@ class Git:
             environment["GIT_DIR"] = str(git_dir)
         if work_tree is not None:
             environment["GIT_WORK_TREE"] = str(work_tree)
-        pairs = {**pinned(), **(settings or {})}.items()
+        pairs = {**pinned(), **_reach(remote), **(settings or {})}.items()
         options = [word for name, value in pairs for word in ("-c", f"{name}={value}")]
         program = shutil.which("git", path=environment["PATH"])
         if program is None:
@@ -183,6 +183,12 @@ class Git:
         environment |= {name: self.environ[name] for name in PASSED_ON if name in self.environ}
         # From https, a redirect must not lead to where everybody can read along.
         environment["GIT_ALLOW_PROTOCOL"] = "http:https" if remote.transport == "http" else remote.transport
+        if remote.pinned and remote.transport == "ssh":
+            alias = remote.host if remote.port == 22 else f"[{remote.host}]:{remote.port}"
+            environment["GIT_SSH_COMMAND"] += f" -oHostName={remote.pinned[0]} -oHostKeyAlias={alias}"
+            environment["GIT_SSH_COMMAND"] += (
+                " -oProxyCommand=none -oProxyJump=none -oCanonicalizeHostname=no"
+            )
         if remote.credentials is not None:
             # Arguments can be read by every user of the machine; this cannot.
             user, password = remote.credentials
@@ -201,6 +207,15 @@ def pinned() -> dict[str, str]:
 def strictness() -> str:
     """The same, for programs that take it as an option."""
     return "--strict=" + ",".join(f"{name}=warn" for name in FORGIVEN)
+
+
+def _reach(remote: RepoUrl | None) -> dict[str, str]:
+    """A host that was looked up already is not looked up again, and leads to no other."""
+    if remote is None or not remote.pinned or remote.transport == "ssh":
+        return {}
+    host = f"[{remote.host}]" if ":" in remote.host else remote.host
+    addresses = ",".join(f"[{each}]" if ":" in each else each for each in remote.pinned)
+    return {"http.curloptResolve": f"{host}:{remote.port}:{addresses}", "http.followRedirects": "false"}
 
 
 def _input(stdin: bytes | int | None) -> int:

@@ -23,6 +23,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 SCP_LIKE = re.compile(r"(?:(?P<user>[^@/:\[\]]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^@/:\[\]]+):(?P<path>.+)")
 HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?|\[[0-9A-Fa-f:.]+\]")
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%\\-]*")
+SLUG = re.compile(r"/?(?P<owner>[A-Za-z0-9][A-Za-z0-9-]{0,99})/(?P<name>[A-Za-z0-9._-]{1,100}?)(\.git)?/?")
 WANTED = (
     "Give a URL such as https://example.com/team/project.git, git@example.com:team/project.git or a path."
 )
@@ -36,6 +37,36 @@ class RepoUrl:
     shown: str
     credentials: tuple[str, str] | None = field(default=None, repr=False)  # that were written into it
     path: Path | None = None  # of a repository on this machine
+    pinned: tuple[str, ...] = ()  # addresses that its host stands for, and no others; see `reach`
+
+    @property
+    def host(self) -> str:
+        """The machine that it is on, in small letters and without brackets; empty for a path."""
+        return self._place[0]
+
+    @property
+    def port(self) -> int:
+        """That the machine is asked on."""
+        return self._place[1] or {"https": 443, "http": 80, "ssh": 22}.get(self.transport, 0)
+
+    @property
+    def slug(self) -> tuple[str, str] | None:
+        """Owner and name, where an address has just these two, as on GitHub."""
+        if self.path is not None:
+            return None
+        place = urlsplit(self.shown).path if SCHEME.match(self.shown) else self.shown.partition(":")[2]
+        found = SLUG.fullmatch(place)
+        return (found["owner"], found["name"]) if found else None
+
+    @property
+    def _place(self) -> tuple[str, int | None]:
+        if self.path is not None:
+            return "", None
+        if SCHEME.match(self.shown):
+            parts = urlsplit(self.shown)
+            return (parts.hostname or "").rstrip("."), parts.port
+        found = SCP_LIKE.fullmatch(self.shown)
+        return (found["host"].strip("[]").lower().rstrip(".") if found else ""), None
 
     @property
     def name(self) -> str:

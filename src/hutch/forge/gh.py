@@ -1,0 +1,202 @@
+"""The real `gh`, with an environment that holds nothing but what one call needs.
+
+The token travels in the environment, which only this user can read; never in an
+argument, a file or an address. What GitHub says about its limits is heeded.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hutch.domain.errors import Unavailable
+from hutch.forge.github_failure import GitHubFailed, explain, limited_until
+from hutch.forge.leash import leashed
+
+GITHUB = "github.com"
+PASSED_ON = (
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"),
+    *("no_proxy", "NO_PROXY"),
+)
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+TIMEOUT_S = 60.0
+MOST_BYTES = 64 * 1024 * 1024
+ATTEMPTS = 4
+STATUS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\n]*\r?\n")
+
+TokenOf = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long GitHub is waited for."""
+
+    longest_wait_s: float = 60.0  # for a limit to pass
+    first_pause_s: float = 1.0  # after a failure that may pass; doubled each time
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What GitHub answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        try:
+            return json.loads(self.content)
+        except ValueError:
+            raise Unavailable("GitHub's answer is no JSON. Try again later.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Gh:
+    """`gh` for one host."""
+
+    host: str
+    token: TokenOf
+    environ: Mapping[str, str]
+    socket: str = ""  # a Unix socket that leads to the API instead of the network
+    patience: Patience = Patience()
+
+    async def api(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        accept: str = "application/vnd.github+json",
+        again: bool | None = None,
+    ) -> Answer:
+        """Ask the REST API. `again` says that asking twice does no harm; else as the method promises."""
+        again = method in ("GET", "PATCH", "PUT") if again is None else again
+        words = ["api", "--include", "--method", method, "-H", f"Accept: {accept}", path]
+        if body is not None:
+            words += ["--input", "-"]
+        stdin = None if body is None else json.dumps(body).encode()
+        pause_s, failed = self.patience.first_pause_s, None
+        for _ in range(ATTEMPTS if again else 1):
+            code, printed, said = await self.run(*words, stdin=stdin)
+            answer = _answer(printed)
+            if answer is not None and answer.status < 400 and code == 0:
+                return answer
+            failed = explain(answer.status if answer else None, _message(answer, said), self.host)
+            failed.headers = dict(answer.headers) if answer else {}
+            until = limited_until(failed, time.time())
+            if until is not None:
+                pause_s = max(until - time.time(), 0.0)
+                if pause_s > self.patience.longest_wait_s:
+                    break
+            elif not failed.may_pass:
+                break
+            await asyncio.sleep(pause_s)
+            pause_s = max(pause_s, 0.1) * 2
+        assert failed is not None
+        raise failed
+
+    def failed(self, said: str) -> GitHubFailed:
+        """Why a command of gh's own failed, by its words."""
+        return explain(None, said, self.host)
+
+    async def run(self, *words: str, stdin: bytes | None = None) -> tuple[int, bytes, str]:
+        """Run it: the exit code, what it printed, and what it said, without the token."""
+        token = await self.token()
+        async with self._home() as home:
+            environment = self.environment(home, token)
+            program = shutil.which("gh", path=environment["PATH"])
+            if program is None:
+                raise Unavailable("gh is not installed. Install it: sudo apt-get install -y gh")
+            process = await asyncio.create_subprocess_exec(
+                *leashed(program, *words, bounded=False),
+                env=environment,
+                cwd=home,
+                stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+                umask=0o077,
+            )
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    printed, said = await process.communicate(stdin)
+            except TimeoutError:
+                raise Unavailable(
+                    f"{self.host} did not answer within {TIMEOUT_S:g} s. Try again later."
+                ) from None
+            finally:
+                if process.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    await asyncio.shield(asyncio.ensure_future(process.wait()))
+        if len(printed) > MOST_BYTES:
+            raise Unavailable(f"{self.host} answered with more than {MOST_BYTES} bytes.")
+        return process.returncode or 0, printed, said.decode(errors="replace").replace(token, "…")
+
+    def environment(self, home: Path, token: str) -> dict[str, str]:
+        """All that gh finds in its environment. It sends GH_TOKEN to github.com only, the other elsewhere."""
+        path = ":".join(part for part in self.environ.get("PATH", "").split(":") if part.startswith("/"))
+        return {
+            **{name: self.environ[name] for name in PASSED_ON if name in self.environ},
+            "PATH": path or DEFAULT_PATH,
+            "HOME": str(home),
+            "GH_CONFIG_DIR": str(home),
+            "GH_HOST": self.host,
+            "GH_TOKEN" if self.host == GITHUB else "GH_ENTERPRISE_TOKEN": token,
+            "GH_PROMPT_DISABLED": "1",
+            "GH_NO_UPDATE_NOTIFIER": "1",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "NO_COLOR": "1",
+            "LC_ALL": "C",
+        }
+
+    @asynccontextmanager
+    async def _home(self) -> AsyncIterator[Path]:
+        """A directory that only we can read, with settings and nothing else."""
+        home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="hutch-gh-"))
+        try:
+            lines = ["prompt: disabled", "git_protocol: https"]
+            if self.socket:
+                lines.append(f"http_unix_socket: {json.dumps(self.socket)}")
+            (home / "config.yml").write_text("\n".join(lines) + "\n")
+            yield home
+        finally:
+            await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+
+
+def _answer(printed: bytes) -> Answer | None:
+    """What `gh api --include` printed, taken apart; None when there was no answer."""
+    found = STATUS.match(printed)
+    if found is None:
+        return None
+    head, _, content = printed[found.end() :].replace(b"\r\n\r\n", b"\n\n", 1).partition(b"\n\n")
+    pairs = (line.partition(":") for line in head.decode(errors="replace").splitlines())
+    headers = {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}
+    return Answer(int(found[1]), headers, content)
+
+
+def _message(answer: Answer | None, said: str) -> str:
+    """What GitHub says, or else what gh does."""
+    try:
+        told = json.loads(answer.content) if answer else {}
+    except ValueError:
+        told = {}
+    if not isinstance(told, dict) or not told.get("message"):
+        return said
+    errors = told.get("errors")
+    errors = errors if isinstance(errors, list) else []
+    more = [str(each.get("message", "") if isinstance(each, dict) else each) for each in errors]
+    return ". ".join(filter(None, [str(told["message"]), *more]))
+
+
+__all__ = ["GITHUB", "Answer", "Gh", "GitHubFailed", "Patience", "TokenOf"]

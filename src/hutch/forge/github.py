@@ -1,0 +1,253 @@
+"""One repository on GitHub, through `gh`.
+
+Whatever is done here can be done again after a crash: a pull request is looked for
+before one is opened, and what was said before is said anew.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast, get_args
+from urllib.parse import quote
+
+from hutch.domain.errors import Conflict, NotFound, Unavailable
+from hutch.forge.gh import Answer, Gh, GitHubFailed
+from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.forge.seam import Permission, Posted, PullRequest, PullRequestWanted, PullState, Review, Target
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
+FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
+USER = "x-access-token"
+FORK_TRIES = 30
+DIFF = "application/vnd.github.diff"
+
+
+@dataclass(frozen=True, slots=True)
+class GitHub:
+    """`Forge` for a repository on github.com or a server of its kind."""
+
+    gh: Gh
+    remote: RepoUrl  # as it was named
+
+    @property
+    def full_name(self) -> str:
+        slug = self.remote.slug
+        if slug is None:
+            raise NotFound(f"{self.remote} names no repository on {self.gh.host}: it has OWNER/NAME there.")
+        return "/".join(slug)
+
+    async def target(self) -> Target:
+        async with _plainly():
+            about = (await self._ask("GET", "")).json()
+            if about.get("archived") or about.get("disabled"):
+                raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
+            if about.get("permissions", {}).get("push", True):
+                return Target(await self._remote(self.full_name), _owner(about))
+            if about.get("allow_forking") is False:
+                raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
+            return await self._fork()
+
+    async def open(self, wanted: PullRequestWanted) -> PullRequest:
+        async with _plainly():
+            found = await self._find(wanted)
+            if found is None:
+                found = await self._create(wanted)
+                told = {"labels": wanted.labels, "reviewers": wanted.reviewers}
+                return replace(found, notes=await self._adorn(found.number, **told))
+            if found.state != "open":
+                return found  # somebody was faster, and it is as they want it
+        return await self.update(
+            found.number,
+            title=wanted.title,
+            body=wanted.body,
+            labels=wanted.labels,
+            reviewers=wanted.reviewers,
+        )
+
+    async def update(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        labels: tuple[str, ...] = (),
+        reviewers: tuple[str, ...] = (),
+    ) -> PullRequest:
+        said = {name: text for name, text in (("title", title), ("body", body)) if text is not None}
+        async with _plainly():
+            answer = await self._ask("PATCH" if said else "GET", f"/pulls/{number}", said or None)
+            notes = await self._adorn(number, labels, reviewers)
+            return replace(_pull(answer.json()), notes=notes)
+
+    async def pull(self, number: int) -> PullRequest:
+        async with _plainly():
+            return _pull((await self._ask("GET", f"/pulls/{number}")).json())
+
+    async def diff(self, number: int) -> bytes:
+        async with _plainly():
+            return (await self._ask("GET", f"/pulls/{number}", accept=DIFF)).content
+
+    async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
+        async with _plainly():
+            if id is not None:
+                try:
+                    return _posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
+                except GitHubFailed as failed:
+                    if failed.status != 404:  # it was deleted: say it anew
+                        raise
+            return _posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
+
+    async def reply(self, number: int, comment_id: int, body: str) -> Posted:
+        async with _plainly():
+            return _posted(
+                await self._ask("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
+            )
+
+    async def review(self, number: int, review: Review) -> Posted:
+        comments: list[dict[str, Any]] = []
+        for each in review.comments:
+            about: dict[str, Any] = {"path": each.path, "line": each.line, "side": each.side}
+            if each.start_line is not None and each.start_line < each.line:
+                about |= {"start_line": each.start_line, "start_side": each.side}
+            comments.append({**about, "body": each.body})
+        body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
+        async with _plainly():
+            return _posted(
+                await self._ask("POST", f"/pulls/{number}/reviews", {**body, "comments": comments})
+            )
+
+    async def permission(self, user: str) -> Permission:
+        if not NAME.fullmatch(user):
+            return "none"
+        async with _plainly():
+            try:
+                told = (await self._ask("GET", f"/collaborators/{quote(user, safe='')}/permission")).json()
+            except GitHubFailed as failed:
+                if failed.status == 404:
+                    return "none"
+                raise
+        for name in (told.get("role_name"), told.get("permission")):
+            if name in get_args(Permission):  # a role of the organisation's own has one of these below it
+                return cast("Permission", name)
+        return "none"
+
+    async def me(self) -> str:
+        async with _plainly():
+            return str((await self.gh.api("GET", "user")).json().get("login", ""))
+
+    # --- inside ---
+
+    async def _ask(self, method: str, rest: str, body: Mapping[str, Any] | None = None, **how: Any) -> Answer:
+        return await self.gh.api(method, f"repos/{self.full_name}{rest}", body, **how)
+
+    async def _remote(self, full_name: str) -> RepoUrl:
+        """Where git is spoken, with the token; on the machine that was named, whatever an answer says."""
+        remote, token = self.remote, await self.gh.token()
+        if remote.transport == "ssh":
+            return replace(
+                parse_repo_url(f"https://{remote.host}/{full_name}.git"), credentials=(USER, token)
+            )
+        start = remote.shown.split("/", 3)[:3]
+        return replace(remote, shown="/".join([*start, f"{full_name}.git"]), credentials=(USER, token))
+
+    async def _fork(self) -> Target:
+        made = (await self._ask("POST", "/forks", {}, again=True)).json()
+        full_name = str(made.get("full_name", ""))
+        if not FULL_NAME.fullmatch(full_name):
+            raise Unavailable(f"{self.gh.host} did not say where the fork of {self.full_name} is.")
+        for _ in range(FORK_TRIES):  # it is made while we wait
+            try:
+                await self.gh.api("GET", f"repos/{full_name}")
+                return Target(await self._remote(full_name), full_name.partition("/")[0], forked=True)
+            except GitHubFailed as failed:
+                if failed.status != 404:
+                    raise
+            await asyncio.sleep(self.gh.patience.first_pause_s)
+        raise Unavailable(f"The fork {full_name} is not ready yet. Deliver it again in a few minutes.")
+
+    async def _find(self, wanted: PullRequestWanted) -> PullRequest | None:
+        """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
+        head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
+        listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).json()
+        found = [_pull(each) for each in listed]
+        fitting = [each for each in found if each.state == "open" and each.base == wanted.base]
+        fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
+        return fitting[0] if fitting else None
+
+    async def _create(self, wanted: PullRequestWanted) -> PullRequest:
+        head = wanted.branch
+        if wanted.head_owner.lower() != self.full_name.partition("/")[0].lower():
+            head = f"{wanted.head_owner}:{head}"
+        words = ["pr", "create", "--repo", f"{self.gh.host}/{self.full_name}", f"--head={head}"]
+        words += [f"--base={wanted.base}", f"--title={wanted.title}", "--body-file=-"]
+        words += ["--draft"] if wanted.draft else []
+        failed = await self._created(words, wanted)
+        if failed and wanted.draft and "draft" in failed.said.lower():  # not every plan has drafts
+            failed = await self._created([word for word in words if word != "--draft"], wanted)
+        # What was opened is looked up, also after an answer that was lost on its way.
+        found = await self._find(wanted)
+        if found is None:
+            raise failed or Unavailable(f"{self.gh.host} opened a pull request that cannot be found.")
+        return found
+
+    async def _created(self, words: list[str], wanted: PullRequestWanted) -> GitHubFailed | None:
+        code, _, said = await self.gh.run(*words, stdin=wanted.body.encode(errors="replace"))
+        return None if code == 0 else self.gh.failed(said)
+
+    async def _adorn(
+        self, number: int, labels: tuple[str, ...], reviewers: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Labels and reviewers, as far as they can be had: none of them is worth failing for."""
+        notes = []
+        if labels:
+            try:
+                await self._ask("POST", f"/issues/{number}/labels", {"labels": list(labels)}, again=True)
+            except GitHubFailed as failed:
+                notes.append(f"The labels {', '.join(labels)} were not set: {failed.error}")
+        for reviewer in reviewers:
+            owner, slash, team = reviewer.rpartition("/")
+            asked = {"team_reviewers": [team]} if slash and owner else {"reviewers": [reviewer]}
+            try:
+                await self._ask("POST", f"/pulls/{number}/requested_reviewers", asked, again=True)
+            except GitHubFailed as failed:
+                notes.append(f"{reviewer} was not asked for a review: {failed.error}")
+        return tuple(notes)
+
+
+@asynccontextmanager
+async def _plainly() -> AsyncIterator[None]:
+    """Failures as callers know them."""
+    try:
+        yield
+    except GitHubFailed as failed:
+        raise failed.error from None
+
+
+def _owner(about: Mapping[str, Any]) -> str:
+    return str(about.get("owner", {}).get("login", ""))
+
+
+def _posted(answer: Answer) -> Posted:
+    told = answer.json()
+    return Posted(int(told["id"]), str(told.get("html_url", "")))
+
+
+def _pull(told: Mapping[str, Any]) -> PullRequest:
+    state: PullState = "merged" if told.get("merged_at") else "open" if told["state"] == "open" else "closed"
+    head, base = told["head"], told["base"]
+    return PullRequest(
+        number=int(told["number"]),
+        url=str(told["html_url"]),
+        title=str(told["title"]),
+        body=str(told.get("body") or ""),
+        state=state,
+        draft=bool(told.get("draft")),
+        author=str((told.get("user") or {}).get("login", "")),
+        base=str(base["ref"]),
+        base_commit=str(base.get("sha") or ""),
+        branch=str(head["ref"]),
+        head_owner=str((head.get("user") or {}).get("login", "")),
+        commit=str(head.get("sha") or ""),
+    )

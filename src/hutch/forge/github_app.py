@@ -1,0 +1,87 @@
+"""Tokens of a GitHub App: it signs who it is, and gets a token for one repository's installation.
+
+The signed word goes over a connection of our own: gh sends every token in a way that
+GitHub does not take from an App.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import httpx
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import RSAKey
+
+from hutch.domain.errors import BadRequest, Denied, NotFound, Unavailable
+from hutch.forge.gh import GITHUB
+
+BEFORE_S = 300  # a token is not used when it ends so soon
+SIGNED_S = 540  # GitHub takes nothing that is valid for more than ten minutes
+SKEW_S = 60
+TIMEOUT_S = 30.0
+
+
+@dataclass(slots=True)
+class GitHubApp:
+    """One App on one host."""
+
+    host: str
+    app_id: str
+    key: str = field(repr=False)  # PEM
+    socket: str = ""
+    _tokens: dict[str, tuple[str, float]] = field(default_factory=dict, repr=False)
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    async def token(self, full_name: str) -> str:
+        """A token for a repository that the App is installed on."""
+        async with self._asking:
+            token, until = self._tokens.get(full_name, ("", 0.0))
+            if until - BEFORE_S > time.time():
+                return token
+            found = await self._ask("GET", f"/repos/{full_name}/installation", full_name)
+            made = await self._ask("POST", f"/app/installations/{int(found['id'])}/access_tokens", full_name)
+            token = str(made["token"])
+            self._tokens[full_name] = token, datetime.fromisoformat(made["expires_at"]).timestamp()
+            return token
+
+    def signed(self) -> str:
+        """Who we are, by our own word."""
+        now = int(time.time())
+        claims = {"iat": now - SKEW_S, "exp": now + SIGNED_S, "iss": self.app_id}
+        try:
+            return jwt.encode({"alg": "RS256"}, claims, RSAKey.import_key(self.key))
+        except (ValueError, JoseError):
+            raise BadRequest(
+                "The secret github_app_key is no private key of a GitHub App. Set it from the .pem file: "
+                "hutch config set-secret github_app_key < FILE"
+            ) from None
+
+    async def _ask(self, method: str, path: str, full_name: str) -> dict[str, Any]:
+        transport = httpx.AsyncHTTPTransport(uds=self.socket) if self.socket else None
+        scheme = "http" if self.socket else "https"
+        base = f"{scheme}://api.github.com" if self.host == GITHUB else f"{scheme}://{self.host}/api/v3"
+        headers = {"Authorization": f"Bearer {self.signed()}", "Accept": "application/vnd.github+json"}
+        try:
+            async with httpx.AsyncClient(
+                transport=transport, timeout=TIMEOUT_S, follow_redirects=False
+            ) as client:
+                answered = await client.request(method, base + path, headers=headers)
+                told = answered.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise Unavailable(f"{self.host} does not answer the App: {type(error).__name__}.") from None
+        if answered.status_code == 404:
+            raise NotFound(
+                f"The GitHub App {self.app_id} is not installed on {full_name}. Install it there, or set "
+                "github_token."
+            )
+        if answered.status_code >= 500:
+            raise Unavailable(f"{self.host} does not answer the App as it should. Try again later.")
+        if answered.status_code >= 300:
+            raise Denied(
+                f"{self.host} does not take the word of the GitHub App {self.app_id} "
+                f"({answered.status_code}). Check github.app_id, the secret github_app_key and the clock."
+            )
+        return dict(told)

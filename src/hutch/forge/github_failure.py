@@ -1,0 +1,80 @@
+"""What GitHub's refusals mean, and what to do about them."""
+
+import re
+from datetime import UTC, datetime
+
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
+
+LONGEST = 300
+SOON_S = 60.0  # after which a limit that names no time is tried again
+
+
+class GitHubFailed(Unavailable):
+    """GitHub said no, or nothing. `error` is the same for people, of the family of who must act."""
+
+    def __init__(self, status: int | None, said: str, error: HutchError) -> None:
+        super().__init__(str(error))
+        self.status = status
+        self.said = said
+        self.error = error
+        self.headers: dict[str, str] = {}
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same may work in a moment."""
+        return self.status is None or self.status >= 500
+
+
+def explain(status: int | None, said: str, host: str) -> GitHubFailed:
+    """The failure for an answer, or for none."""
+    line = plain(said)
+    error: HutchError
+    if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", said):
+        error = Denied(
+            f"{host} does not know the token that Hutch shows ({line}). It may have run out: set a new one "
+            "with `hutch config set-secret github_token`."
+        )
+    elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", said) or status == 429:
+        error = Unavailable(f"The limit of requests to {host} is used up ({line}). Try again later.")
+    elif status == 403 or re.search(r"HTTP 403|FORBIDDEN|not accessible by", said):
+        error = Denied(f"{host} does not let this token do that: {line}. Give it the rights it needs.")
+    elif status == 404 or re.search(r"HTTP 404|Could not resolve to a Repository|NOT_FOUND", said):
+        error = NotFound(
+            f"There is no such repository on {host}, or this token may not see it: {line}. Check the "
+            "address, and that the token reaches it."
+        )
+    elif status in (400, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", said):
+        error = Conflict(f"{host} refuses it: {line}.")
+    elif status is not None and status < 500:
+        error = BadRequest(f"{host} refuses it ({status}): {line}.")
+    else:
+        error = Unavailable(f"{host} does not answer as it should: {line}. Try again later.")
+    return GitHubFailed(status, said, error)
+
+
+def limited_until(failed: GitHubFailed, now: float) -> float | None:
+    """When it can be asked again, where a limit was the reason; told in the message, too."""
+    headers = failed.headers
+    remaining, reset = headers.get("x-ratelimit-remaining"), headers.get("x-ratelimit-reset", "")
+    after = headers.get("retry-after", "")
+    limited = failed.status in (403, 429) and (after or remaining == "0" or "rate limit" in failed.said)
+    if not limited and failed.status != 429:
+        return None
+    if after.isdecimal():
+        until = now + int(after[:9])
+    elif reset.isdecimal():
+        until = float(reset[:12])
+    else:
+        until = now + SOON_S
+    at = datetime.fromtimestamp(min(until, now + 31_536_000), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    words = f"The limit of requests to GitHub is used up until {at}. Deliver it again after that."
+    failed.error = Unavailable(words)
+    failed.args = (words,)
+    return until
+
+
+def plain(said: str) -> str:
+    """The last line of a stranger's, fit for a message."""
+    lines = [line for line in said.splitlines() if line.strip()] or ["it did not say why"]
+    text = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", " ".join(lines[-2:]))[:LONGEST]
+    return re.sub(r"^(gh|GraphQL): *", "", text).strip().rstrip(".")
