@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.session_shell import is_session
 from tests.cli.visiting import House, new_house, open_house
 
 
@@ -99,15 +98,8 @@ def test_without_a_terminal_it_says_so(house: House, session: str) -> None:
     assert told.returncode == exits.BAD_REQUEST and "needs a terminal" in told.stderr
 
 
-@pytest.mark.parametrize(
-    ("word", "so"),
-    [
-        ("ses_01jd2m4c9k7w6t0q8n5x3vbaeh", True),
-        ("3vbae4", True),
-        ("base64", False),
-        ("python", False),
-        ("ls", False),
-    ],
-)
-def test_a_program_is_not_taken_for_a_session(word: str, so: bool) -> None:
-    assert is_session(word) is so
+def test_a_program_is_not_taken_for_a_session(house: House, session: str) -> None:
+    ran = house.say("shell", "base64", stdin="x")
+    assert (ran.returncode, ran.stdout) == (exits.OK, "eA==\n"), ran.stderr
+    unknown = house.say("shell", "nn7s7h", stdin="")
+    assert unknown.returncode == exits.NOT_FOUND and "no program 'nn7s7h'" in unknown.stderr

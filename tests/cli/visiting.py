@@ -68,6 +68,7 @@ class House(Home):
     def say(self, *words: str, stdin: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [HUTCH, *words],
+            cwd=self.place / "work",
             env=self.environment(),
             input=stdin,
             capture_output=True,

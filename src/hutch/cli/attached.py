@@ -11,6 +11,7 @@ from typing import Any
 
 from hutch.cli.asking import names_of_users, short
 from hutch.cli.client import Client
+from hutch.cli.diff import patch_lines
 from hutch.cli.following import follow
 from hutch.cli.line_editor import Action, Key, Leave, Submit, Suspend
 from hutch.cli.prompt_screen import PromptScreen
@@ -248,10 +249,9 @@ class Attached:
 
     async def _diff(self) -> None:
         found = await self._client.get(f"/sessions/{self._session['id']}/diff")
-        styles = {"+": "added", "-": "removed", "@": "dim"}
-        lines = found["patch"].splitlines()
-        from_patch = [Line(line, styles.get(line[:1], "plain")) for line in lines]  # type: ignore[arg-type]
-        self._screen.show(from_patch or [Line("Nothing differs from where it began.", "dim")])
+        self._screen.show(
+            patch_lines(found["patch"]) or [Line("Nothing differs from where it began.", "dim")]
+        )
 
     async def _speak(self) -> None:
         """Send what was typed, in order; what is refused is told."""

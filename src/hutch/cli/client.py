@@ -68,7 +68,7 @@ class Client:
 
     # --- requests ---
 
-    async def get(self, path: str, **params: Any) -> Any:
+    async def get(self, path: str, /, **params: Any) -> Any:
         """What is there."""
         return (await self.request("GET", path, params=params)).json()
 
@@ -112,6 +112,7 @@ class Client:
     async def stream(
         self,
         path: str,
+        /,
         *,
         headers: dict[str, str] | None = None,
         silence_s: float = PATIENCE_S,

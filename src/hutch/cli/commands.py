@@ -40,6 +40,11 @@ COMMANDS = (
         "Watch a session and speak with its agent.",
         "SESSION",
     ),
+    Command("Sessions", "files", "hutch.cli.files:app", "List, read, write and move files of a session."),
+    Command(
+        "Sessions", "diff", "hutch.cli.diff:diff_command", "Show what has changed in a session.", "SESSION"
+    ),
+    Command("Sessions", "undo", "hutch.cli.undo:undo_command", "Take a session's last run back.", "SESSION"),
     Command(
         "Record",
         "export",

@@ -33,11 +33,21 @@ NOTE, OFF = "\x1b[2m", "\x1b[0m"
 
 
 def is_session(word: str) -> bool:
-    """Whether a single word after `hutch shell` names a session, and no program."""
+    """Whether a single word after `hutch shell` names a session, and no program of this machine."""
     if word.startswith("ses_"):
         return True
-    looks_so = re.fullmatch(f"[0-9a-z]{{{SHORT_LETTERS}}}", word) and any(sign.isdigit() for sign in word)
-    return bool(looks_so) and shutil.which(word) is None
+    if not re.fullmatch(f"[0-9a-hjkmnp-tv-z]{{{SHORT_LETTERS}}}", word) or shutil.which(word):
+        return False
+
+    async def look() -> bool:
+        try:
+            async with Client() as client:
+                await find_session(client, word)
+        except (BadRequest, Unavailable):
+            return False
+        return True
+
+    return asyncio.run(look())
 
 
 def session_shell(name: str, terminal_id: str) -> int:

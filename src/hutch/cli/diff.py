@@ -1,0 +1,73 @@
+"""`hutch diff`: what has changed in a session, or between two of its snapshots."""
+
+import json
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hutch.cli.asking import Json, SessionName, ask, find_session
+from hutch.cli.client import Client
+from hutch.cli.paper import coloured
+from hutch.cli.transcript import Line, Style
+from hutch.cli.visible import visible
+
+STYLES: dict[str, Style] = {"+": "added", "-": "removed", "@": "dim"}
+
+
+def diff_command(
+    session: SessionName = "last",
+    old: Annotated[
+        int | None, typer.Option("--from", min=1, metavar="N", help="This snapshot; its first without.")
+    ] = None,
+    new: Annotated[
+        int | None,
+        typer.Option("--to", min=1, metavar="N", help="This snapshot; the files as they are without."),
+    ] = None,
+    path: Annotated[str, typer.Option(metavar="PATH", help="Only below this.")] = "",
+    stat: Annotated[bool, typer.Option("--stat", help="Only which files, and how many lines.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Show what has changed in a session since it began, as a patch. Exits with 0 either way."""
+
+    async def work(client: Client) -> None:
+        found = await find_session(client, session)
+        asked = {name: value for name, value in (("old", old), ("new", new), ("path", path)) if value}
+        address = f"/sessions/{found['id']}/diff"
+        if as_json or stat or os.isatty(1):
+            difference = await client.get(address, **asked)
+            if as_json:
+                typer.echo(json.dumps(difference))
+            elif stat:
+                for each in difference["files"]:
+                    counts = "binary" if each["added"] is None else f"+{each['added']} -{each['deleted']}"
+                    typer.echo(f"{each['kind']:<9} {counts:<12} {visible(each['path'])}")
+            else:
+                _show(difference["patch"])
+            if difference["cut"]:
+                typer.echo("The patch is too long to be shown whole. Use --path, or --stat.", err=True)
+            return
+        answer = await client.request("GET", address, params=asked, headers={"Accept": "text/x-diff"})
+        sys.stdout.buffer.write(answer.content)
+        sys.stdout.buffer.flush()
+        if answer.headers.get("x-diff-cut") == "true":
+            typer.echo("The patch is too long and not whole. Use --path.", err=True)
+
+    return ask(work, as_json=as_json)
+
+
+def patch_lines(patch: str) -> list[Line]:
+    """A patch in colour."""
+    head = ("+++", "---", "diff ", "index ")
+    return [
+        Line(visible(line), "strong" if line.startswith(head) else STYLES.get(line[:1], "plain"))
+        for line in patch.split("\n")[: -1 if patch.endswith("\n") else None]
+    ]
+
+
+def _show(patch: str) -> None:
+    for line in patch_lines(patch):
+        typer.echo(coloured(line))
+    if not patch:
+        typer.echo("Nothing differs.", err=True)

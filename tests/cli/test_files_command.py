@@ -1,0 +1,83 @@
+"""`hutch files`, `diff` and `undo` on the files of a real session."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from tests.cli.running import call
+from tests.cli.visiting import House, open_house
+
+BYTES = bytes(range(256)) * 5000
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def session(house: House) -> str:
+    id = house.new(
+        {"calls": [call("write_file", path="src/a.txt", content="one\ntwo\n")]},
+        {"text": "Written.", "times": 10},
+        prompt="Write",
+    )
+    house.until(id, "idle")
+    return id
+
+
+def test_a_file_goes_there_and_comes_back_byte_for_byte(house: House, session: str) -> None:
+    here = house.place / "work" / "data.bin"
+    here.write_bytes(BYTES)
+    put = house.hutch("files", "put", session, str(here), "deep/er/")
+    assert (put.returncode, put.stdout) == (exits.OK, "created deep/er/data.bin\n"), put.stderr
+    again = house.hutch("files", "put", session, str(here), "deep/er/data.bin", "--new", "--json")
+    assert again.returncode == exits.BAD_REQUEST
+    assert json.loads(again.stderr)["error"]["code"] == "conflict"
+    back = house.place / "back.bin"
+    assert house.hutch("files", "get", session, "deep/er/data.bin", str(back)).returncode == exits.OK
+    assert back.read_bytes() == BYTES
+    refused = house.hutch("files", "get", session, "deep/er/data.bin", str(back))
+    assert refused.returncode == exits.BAD_REQUEST and "--force" in refused.stderr
+    assert [each.name for each in house.place.glob(".back*")] == []
+
+
+def test_listing_printing_moving_and_removing(house: House, session: str) -> None:
+    name = "odd ?#%20 näme"
+    assert house.say("files", "put", session, "-", name, stdin="hi\n").returncode == exits.OK
+    assert house.hutch("files", "cat", session, f"/workspace/{name}").stdout == "hi\n"
+    listed = house.hutch("files", "ls", session).stdout.splitlines()
+    assert "src/" in listed and name in listed
+    assert "src/a.txt" in house.hutch("files", "ls", session, "-R").stdout.splitlines()
+    assert house.hutch("files", "ls", session, "src", "-l").stdout.endswith("a.txt\n")
+    moved = house.hutch("files", "mv", session, name, "plain")
+    assert moved.stdout == f"moved {name} -> plain\n", moved.stderr
+    removed = house.hutch("files", "rm", session, "plain", "--json")
+    assert json.loads(removed.stdout)["kind"] == "deleted"
+    missing = house.hutch("files", "cat", session, "plain")
+    assert missing.returncode == exits.BAD_REQUEST and "plain" in missing.stderr
+    for outside in ("../../etc/passwd", "/etc/passwd"):
+        out = house.hutch("files", "cat", session, outside)
+        assert out.returncode in (exits.BAD_REQUEST, exits.DENIED) and "root:" not in out.stdout
+
+
+def test_what_changed_and_back_again(house: House, session: str) -> None:
+    patch = house.hutch("diff", session, "--path", "src")
+    assert "+one\n+two\n" in patch.stdout and "\x1b" not in patch.stdout
+    assert house.hutch("diff", session, "--path", "src", "--stat").stdout.split() == [
+        "added",
+        "+2",
+        "-0",
+        "src/a.txt",
+    ]
+    told = house.json("diff", session, "--path", "src")
+    assert [each["path"] for each in told["files"]] == ["src/a.txt"]
+    with house.visitor("diff", session, "--path", "src") as ada:
+        ada.see(r"\+one")
+        assert ada.leave() == exits.OK
+        assert b"\x1b[32m+one" in ada.shown
+    assert house.hutch("undo", session).returncode == exits.OK
+    assert house.hutch("diff", session, "--path", "src").stdout == ""
