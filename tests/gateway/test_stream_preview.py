@@ -215,6 +215,18 @@ async def test_programs_that_answer_nonsense(tmp_path: Path) -> None:
         assert (await api.get(f"{base}/")).status_code == 200
 
 
+async def test_a_program_that_listens_on_ipv6_alone(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session(purpose="previews")
+        command = {"command": "python3 -m http.server --bind ::1 3006", "yield_s": 0.2}
+        await api.post(f"{V1}/sessions/{session_id}/commands", json=command)
+
+        async def answers() -> bool:
+            return (await api.get(f"/preview/{session_id}/3006/")).status_code == 200
+
+        await eventually(answers)
+
+
 async def test_who_leaves_or_does_not_read_costs_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"slow_client_s": 1}) as api:
         session_id = await served(api)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import structlog
 
-from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached
+from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import SessionParked
 from hutch.domain.ids import SessionId
 from hutch.sessions.desk import Desk
@@ -123,7 +123,13 @@ class LocalHost:
             raise BadRequest(f"{port} is no port. There are 1 to 65535.")
         live = await self._usable(session_id, changes=True)
         async with live.used() as desk:
-            return SocketStream(await desk.jail.connect(port))
+            try:
+                return SocketStream(await desk.jail.connect(port))
+            except NotFound as refused:
+                try:  # programs that listen on `localhost` often mean only this
+                    return SocketStream(await desk.jail.connect(port, host="::1"))
+                except NotFound:
+                    raise refused from None
 
     def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Update]:
         return self._grounds.channels.follow(session_id, after=after)
