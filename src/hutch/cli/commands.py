@@ -66,6 +66,8 @@ COMMANDS = (
     Command("Server", "down", "hutch.cli.down:down_command", "End the server in good order."),
     Command("Server", "status", "hutch.cli.status:status_command", "Tell whether the server runs, and how."),
     Command("Server", "logs", "hutch.cli.logs:logs_command", "Show the log of the server."),
+    Command("Server", "login", "hutch.cli.login:login_command", "Speak with a server on another machine."),
+    Command("Server", "logout", "hutch.cli.login:logout_command", "Forget that server."),
     Command("Set-up", "doctor", "hutch.cli.doctor:doctor_command", "Check that this machine can run Hutch."),
     Command("Set-up", "config", "hutch.cli.config:app", "Show the settings, keep secrets."),
     Command("Set-up", "users", "hutch.cli.users:app", "Manage who may come in."),

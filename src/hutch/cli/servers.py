@@ -27,6 +27,7 @@ class Address:
     kind: Literal["environment", "login", "local"]
     certificate: str = ""  # of this machine's own server; whatever name it is for
     user: str = ""
+    token_id: str = ""  # when the token was made by logging in, and ends with it
 
     @property
     def is_local(self) -> bool:
@@ -65,7 +66,8 @@ def stored_login(paths: Paths) -> Address | None:
     """What `hutch login` kept, if anything."""
     try:
         kept = json.loads(paths.login_file.read_bytes())
-        return Address(kept["url"], kept["token"], "login", user=kept.get("user", ""))
+        made = kept.get("token_id", "")
+        return Address(kept["url"], kept["token"], "login", user=kept.get("user", ""), token_id=made)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -76,7 +78,7 @@ def stored_login(paths: Paths) -> Address | None:
 
 def store_login(paths: Paths, address: Address) -> None:
     """Keep it, in a file that its owner alone can read."""
-    kept = {"url": address.url, "token": address.token, "user": address.user}
+    kept = {name: getattr(address, name) for name in ("url", "token", "user", "token_id")}
     write_private(paths.login_file, json.dumps(kept) + "\n")
 
 
