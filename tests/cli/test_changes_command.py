@@ -106,3 +106,30 @@ def test_a_repository_that_is_gone_is_told(desk: Desk) -> None:
         ran = desk.hutch("changes", word)
         assert (ran.returncode, ran.stdout) == (2, "")
         assert "There is no repository at" in ran.stderr
+
+
+def test_what_is_said_about_a_change_is_kept_and_listed(desk: Desk) -> None:
+    change = propose(desk)
+    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    said = desk.hutch("changes", "comment", "last", "adding.py:2", "Why \x1b[31mso?", "--severity", "should")
+    assert said.returncode == 0, said.stderr
+    for place, why in (
+        ("adding.py:900", "has 2 lines"),
+        ("nowhere.py:1", "no file"),
+        ("adding.py", "PATH:LINE"),
+    ):
+        refused = desk.hutch("changes", "comment", "last", place, "x")
+        assert (refused.returncode, why in refused.stderr) == (2, True), refused.stderr
+    assert desk.hutch("changes", "approve", "--body", "Good.").returncode == 0
+    listed = desk.hutch("changes", "comments")
+    assert "adding.py:2  should  cmt_" in listed.stdout and "\x1b" not in listed.stdout
+    assert f"approved by Ada Lovelace <ada@example.org> at {change['commit'][:12]}" in listed.stdout
+    assert desk.hutch("changes", "resolve", "last", said.stdout.strip()).returncode == 0
+    told = lines(desk.hutch("changes", "comments", "--json").stdout)
+    assert [each["type"] for each in told] == ["review"]
+    told = lines(desk.hutch("changes", "comments", "--all", "--json").stdout)
+    assert told[1]["resolved_by"] == "Ada Lovelace <ada@example.org>"
+    assert desk.hutch("changes", "merge", "--strategy", "merge", "--squash").returncode == 2
+    merged = desk.hutch("changes", "merge", "--strategy", "merge")
+    assert merged.returncode == 0, merged.stderr
+    assert git(desk.work, "rev-parse", "main^2") == change["commit"]

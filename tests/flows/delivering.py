@@ -10,7 +10,7 @@ from hutch.app.runs import repository_jail
 from hutch.domain.change import Change
 from hutch.flows import delivery, review
 from hutch.flows.delivery import Proposal
-from hutch.flows.review import Merged
+from hutch.flows.review import Merged, Strategy
 from hutch.forge.git import Git
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
@@ -70,8 +70,8 @@ class Delivering:
                 workspace, snapshot, proposal, open_jail=self.jail, address=str(source)
             )
 
-    async def merge(self, change: Change, *, squash: bool = False) -> Merged:
-        return await review.merge(change, self.jail, squash=squash, author=ADA)
+    async def merge(self, change: Change, *, strategy: Strategy | None = None) -> Merged:
+        return await review.merge(change, self.jail, strategy=strategy, author=ADA)
 
 
 def bare(place: Path, *, branch: str = "main", name: str = "origin.git") -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import Conflict, MergeConflict, NotFound
 from hutch.flows import review
-from hutch.flows.review import Merged
+from hutch.flows.review import Merged, Strategy
 from tests.flows.delivering import ADA, FILES, MORE, Delivering, bare, branches, made, push, tip
 from tests.forge.repositories import git, make_repository
 
@@ -42,12 +42,29 @@ async def test_a_base_that_moved_gets_a_merge_commit(place: Path, hutch: Deliver
     )
 
 
+async def test_who_wants_no_merge_commit_gets_none(place: Path, hutch: Delivering) -> None:
+    origin = bare(place)
+    change = await made(hutch, origin)
+    theirs = push(place, origin, {"other.txt": "theirs\n"})
+    with pytest.raises(Conflict, match="main has moved since hutch/say-more began"):
+        await hutch.merge(change, strategy="fast-forward")
+    assert tip(origin, "main") == theirs
+
+
+async def test_who_wants_a_merge_commit_gets_one(place: Path, hutch: Delivering) -> None:
+    origin = bare(place)
+    before = tip(origin, "main")
+    change = await made(hutch, origin)
+    merged = (await hutch.merge(change, strategy="merge")).commit
+    assert git(origin, "rev-list", "--parents", "-1", "main").split() == [merged, before, change.commit]
+
+
 @pytest.mark.parametrize("moved", [False, True])
 async def test_squashed_it_is_one_commit(place: Path, hutch: Delivering, moved: bool) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
     before = push(place, origin, {"other.txt": "theirs\n"}) if moved else tip(origin, "main")
-    merged, stays = astuple(await hutch.merge(change, squash=True))
+    merged, stays = astuple(await hutch.merge(change, strategy="squash"))
     assert (stays, tip(origin, change.branch)) == (
         "hutch/say-more stays as it is: git branch -D hutch/say-more",
         change.commit,
@@ -58,16 +75,18 @@ async def test_squashed_it_is_one_commit(place: Path, hutch: Delivering, moved: 
     assert message == "Say more\n\nIt greets.\n\nHutch-Session: ses_1\nHutch-Run: run_1"
 
 
-@pytest.mark.parametrize("squash", [False, True])
+@pytest.mark.parametrize("strategy", [None, "merge", "squash"])
 async def test_a_conflict_names_the_paths_and_changes_nothing(
-    place: Path, hutch: Delivering, squash: bool
+    place: Path, hutch: Delivering, strategy: Strategy | None
 ) -> None:
     origin = bare(place)
     change = await hutch.change(origin, {**MORE, "README.md": "# Ours\n", "new": "1\n"})
     assert change is not None
     theirs = push(place, origin, {"src/main.py": "print('theirs')\n", "README.md": "# Theirs\n"})
-    with pytest.raises(Conflict, match=r"have both changed README\.md, src/main\.py\. Merge by hand"):
-        await hutch.merge(change, squash=squash)
+    both = r"have both changed README\.md, src/main\.py\. Merge by hand"
+    with pytest.raises(MergeConflict, match=both) as caught:
+        await hutch.merge(change, strategy=strategy)
+    assert caught.value.paths == ("README.md", "src/main.py")
     assert tip(origin, "main") == theirs
 
 
@@ -99,16 +118,16 @@ async def test_files_of_the_base_that_is_checked_out_follow(place: Path, hutch: 
     assert git(used, "status", "--porcelain") == "M README.md"  # theirs, and still there
 
 
-@pytest.mark.parametrize("squash", [False, True])
+@pytest.mark.parametrize("strategy", [None, "merge", "squash"])
 async def test_what_somebody_has_not_committed_is_not_run_over(
-    place: Path, hutch: Delivering, squash: bool
+    place: Path, hutch: Delivering, strategy: Strategy | None
 ) -> None:
     used = place / "used"
     before = make_repository(used, FILES)
     change = await made(hutch, used)
     (used / "src/main.py").write_text("mine\n")
     with pytest.raises(Conflict, match=r"(?s)main was left as it was.*src/main.py"):
-        await hutch.merge(change, squash=squash)
+        await hutch.merge(change, strategy=strategy)
     assert (used / "src/main.py").read_text() == "mine\n"
     assert git(used, "rev-parse", "HEAD") == before
 

@@ -11,9 +11,11 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
+from hutch.app import reviews as said
 from hutch.app import runs
 from hutch.app.runs import review
 from hutch.cli.author import signature
+from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
 
 app = typer.Typer(
@@ -92,14 +94,140 @@ def diff(name: Name = "last") -> None:
     sys.stdout.buffer.write(asyncio.run(work()))
 
 
+@app.command("comments")
+def comments_(
+    name: Name = "last",
+    everything: Annotated[bool, typer.Option("--all", help="Also those that are dealt with.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List what is said about a change: verdicts, and comments on its lines."""
+    loaded = _load()
+
+    async def work() -> tuple[list[said.Review], list[said.Comment]]:
+        change = await runs.changes_of(loaded).find(name)
+        async with said.opened(loaded) as rows:
+            about = await said.Comments(rows).of_change(change.id, resolved=None if everything else False)
+            return await said.Reviews(rows).of_change(change.id), about
+
+    reviews, found = asyncio.run(work())
+    for given in reviews:
+        if as_json:
+            typer.echo(json.dumps({"type": "review", **asdict(given)}))
+            continue
+        typer.echo(visible(f"{given.verdict.replace('_', ' ')} by {given.author} at {given.commit[:12]}"))
+        typer.echo(_indented(f"{given.title}\n{given.body}".strip()))
+    for each in found:
+        if as_json:
+            typer.echo(json.dumps({"type": "comment", **asdict(each)}))
+            continue
+        done = "  (dealt with)" if each.resolved_ms else ""
+        how_bad = f"  {each.severity}" if each.severity else ""
+        typer.echo(visible(f"{each.path}:{each.line}{how_bad}  {each.id}{done}"))
+        typer.echo(_indented(each.body))
+    if not as_json and not reviews and not found:
+        typer.echo("Nothing is said about it.", err=True)
+
+
+@app.command()
+def comment(
+    name: Name,
+    place: Annotated[str, typer.Argument(metavar="PATH:LINE", help="What it is about.")],
+    body: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be said; - reads it from input.")],
+    severity: Annotated[
+        said.Severity | None, typer.Option("--severity", help="How much it matters.", show_default=False)
+    ] = None,
+    old: Annotated[bool, typer.Option("--old", help="About a line that the change takes away.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say something about a line of a change."""
+    loaded = _load()
+    path, _, line = place.rpartition(":")
+    if not path or not line.isascii() or not line.isdigit() or not 0 < int(line) < 10**9:
+        raise BadRequest(f"'{visible(place)}' is no place. Write it as PATH:LINE.")
+    remark = said.Remark(
+        path=path,
+        line=int(line),
+        body=sys.stdin.read() if body == "-" else body,
+        severity=severity,
+        side="old" if old else "new",
+    )
+
+    async def work() -> said.Comment:
+        change = await runs.changes_of(loaded).find(name)
+        async with said.opened(loaded) as rows:
+            return await said.comments.add(
+                rows, change, remark, author=_me(loaded), open_jail=said.jail_opener(loaded)
+            )
+
+    made = asyncio.run(work())
+    typer.echo(json.dumps(asdict(made)) if as_json else made.id)
+
+
+@app.command()
+def resolve(
+    name: Name, comment: Annotated[str, typer.Argument(metavar="COMMENT", help="The id of one.")]
+) -> None:
+    """Say that a comment is dealt with."""
+    loaded = _load()
+
+    async def work() -> None:
+        change = await runs.changes_of(loaded).find(name)
+        async with said.opened(loaded) as rows:
+            await said.Comments(rows).resolve(change.id, comment, _me(loaded))
+
+    asyncio.run(work())
+
+
+@app.command()
+def approve(
+    name: Name = "last",
+    body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be said.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Say that a change is good, as it is now."""
+    _judge(name, "approved", body, as_json)
+
+
+@app.command("request-changes")
+def request_changes(
+    name: Name,
+    body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be changed.")],
+    as_json: Json = False,
+) -> None:
+    """Say what must be changed in a change first."""
+    _judge(name, "changes_requested", body, as_json)
+
+
+def _judge(name: str, verdict: said.Verdict, body: str, as_json: bool) -> None:
+    loaded = _load()
+
+    async def work() -> said.Review:
+        change = await runs.changes_of(loaded).find(name)
+        async with said.opened(loaded) as rows:
+            return await said.comments.judge(rows, change, verdict, author=_me(loaded), body=body)
+
+    given = asyncio.run(work())
+    if as_json:
+        typer.echo(json.dumps(asdict(given)))
+    else:
+        typer.echo(f"{given.change_id}: {given.verdict.replace('_', ' ')} at {given.commit[:12]}.")
+
+
 @app.command()
 def merge(
     name: Name = "last",
-    squash: Annotated[bool, typer.Option("--squash", help="As one new commit.")] = False,
+    strategy: Annotated[
+        review.Strategy | None,
+        typer.Option("--strategy", help="How; else forward if that can be, and a merge if not."),
+    ] = None,
+    squash: Annotated[bool, typer.Option("--squash", help="As --strategy squash.")] = False,
     as_json: Json = False,
 ) -> None:
     """Bring a change into its base branch."""
     loaded = _load()
+    if squash and strategy not in (None, "squash"):
+        raise BadRequest("--squash and --strategy say different things. Give one of them.")
+    how: review.Strategy | None = "squash" if squash else strategy
 
     async def work() -> None:
         changes = runs.changes_of(loaded)
@@ -107,7 +235,7 @@ def merge(
         _must_be_open(change)
         by = signature(loaded.settings.delivery.author) or runs.AUTHOR
         merged = await review.merge(
-            change, lambda path: runs.repository_jail(loaded, path), squash=squash, author=by
+            change, lambda path: runs.repository_jail(loaded, path), strategy=how, author=by
         )
         await changes.end(change, "merged", merged_commit=merged.commit)
         if as_json:
@@ -135,6 +263,15 @@ def close(name: Name = "last") -> None:
         typer.echo(f"{change.id} is closed, and its branch is gone.")
 
     asyncio.run(work())
+
+
+def _me(loaded: settings.Loaded) -> str:
+    """Who speaks: as a commit of theirs would name them."""
+    return signature(loaded.settings.delivery.author) or "local"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {visible(line)}" for line in text.splitlines())
 
 
 def _must_be_open(change: runs.Change) -> None:

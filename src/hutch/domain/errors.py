@@ -31,6 +31,14 @@ class Conflict(BadRequest):
     code = "conflict"
 
 
+class MergeConflict(Conflict):
+    """Two branches have changed the same; `paths` names where."""
+
+    def __init__(self, message: str, *, paths: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.paths = paths
+
+
 class Denied(HutchError):
     """The caller may not do this; somebody with the right to must allow it."""
 

@@ -22,6 +22,8 @@ UserId = NewType("UserId", str)
 TokenId = NewType("TokenId", str)
 BrowserId = NewType("BrowserId", str)
 LinkId = NewType("LinkId", str)
+CommentId = NewType("CommentId", str)
+ReviewId = NewType("ReviewId", str)
 
 PREFIXES = {
     "ses": "session",
@@ -33,6 +35,8 @@ PREFIXES = {
     "tok": "token",
     "brw": "browser session",
     "lnk": "one-time link",
+    "cmt": "comment",
+    "rvw": "review",
 }
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -92,6 +96,14 @@ def new_browser_id() -> BrowserId:
 
 def new_link_id() -> LinkId:
     return LinkId(_new("lnk"))
+
+
+def new_comment_id() -> CommentId:
+    return CommentId(_new("cmt"))
+
+
+def new_review_id() -> ReviewId:
+    return ReviewId(_new("rvw"))
 
 
 def parse_session_id(text: str) -> SessionId:

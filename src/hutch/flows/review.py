@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.change import Change
-from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
+from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, MergeConflict, NotFound
 from hutch.flows import repository_git
 from hutch.flows.commit_text import message, parse_author
 from hutch.flows.repository_git import MOST_OUTPUT_BYTES, OpenJail
@@ -14,6 +14,7 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
 
 SHOWN_PATHS = 20
+Strategy = Literal["fast-forward", "merge", "squash"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +49,27 @@ async def diff(change: Change, open_jail: OpenJail) -> bytes:
     return ran.stdout
 
 
-async def merge(change: Change, open_jail: OpenJail, *, squash: bool, author: str) -> Merged:
-    """Bring a change into its base branch, and delete its own when nothing is lost by that."""
+async def merge(
+    change: Change, open_jail: OpenJail, *, author: str, strategy: Strategy | None = None
+) -> Merged:
+    """Bring a change into its base branch, and delete its own when nothing is lost by that.
+
+    Without a strategy, the base is moved forward if it can be, and gets a merge commit if not.
+    """
     by_hand = f"Merge it where that is: git merge {change.branch}"
     async with reviewing(change, open_jail) as jail:
         tip = await _tip(jail, change.base)
         out = await _checked_out(jail, change.base)
         if out == "elsewhere":
             raise Conflict(f"{change.base} is checked out in a linked worktree. {by_hand}")
-        made = await _merged(jail, change, tip, squash=squash, author=author)
+        made = await _merged(jail, change, tip, strategy=strategy, author=author)
         if out == "nowhere":
             moved = await repository_git.attempt(jail, "update-ref", f"refs/heads/{change.base}", made, tip)
         else:  # people see it in their files too, unless it would run over what they have changed
             moved = await repository_git.attempt(jail, "merge", "--ff-only", "--quiet", made)
         if moved.exit_code != 0:
             raise Conflict(f"{change.base} was left as it was. git says: {repository_git.said(moved)}")
-        if squash:  # its commit is in no other branch
+        if strategy == "squash":  # its commit is in no other branch
             return Merged(made, f"{change.branch} stays as it is: git branch -D {change.branch}")
         try:
             await _delete(jail, change)
@@ -105,10 +111,17 @@ async def _checked_out(jail: Jail, branch: str) -> Literal["here", "elsewhere", 
     return "nowhere"
 
 
-async def _merged(jail: Jail, change: Change, tip: str, *, squash: bool, author: str) -> str:
-    ancestor = await repository_git.attempt(jail, "merge-base", "--is-ancestor", tip, change.commit)
-    if ancestor.exit_code == 0 and not squash:
-        return change.commit
+async def _merged(jail: Jail, change: Change, tip: str, *, strategy: Strategy | None, author: str) -> str:
+    squash = strategy == "squash"
+    if strategy in (None, "fast-forward"):
+        ancestor = await repository_git.attempt(jail, "merge-base", "--is-ancestor", tip, change.commit)
+        if ancestor.exit_code == 0:
+            return change.commit
+        if strategy == "fast-forward":
+            raise Conflict(
+                f"{change.base} has moved since {change.branch} began, so that it cannot be moved forward. "
+                f"Merge or squash it."
+            )
     merged = await repository_git.attempt(
         jail, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
     )
@@ -116,9 +129,10 @@ async def _merged(jail: Jail, change: Change, tip: str, *, squash: bool, author:
     if merged.exit_code == 1:
         paths = [line for line in lines[1:] if line.strip()]
         more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
-        raise Conflict(
+        raise MergeConflict(
             f"{change.branch} and {change.base} have both changed {', '.join(paths[:SHOWN_PATHS])}{more}. "
-            f"Merge by hand, or run the task again on {change.base} as it is now."
+            f"Merge by hand, or run the task again on {change.base} as it is now.",
+            paths=tuple(paths),
         )
     if merged.exit_code != 0:
         raise repository_git.failed("merge-tree", merged)

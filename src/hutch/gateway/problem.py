@@ -13,7 +13,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from hutch.domain.errors import HutchError, LimitReached, TooManyRequests, Unauthenticated
+from hutch.domain.errors import (
+    HutchError,
+    LimitReached,
+    MergeConflict,
+    TooManyRequests,
+    Unauthenticated,
+)
 from hutch.domain.redaction import Redactor
 from hutch.gateway.answers import to_json
 from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
@@ -58,6 +64,7 @@ class Problem(BaseModel):
     detail: str = Field(description="For people: the thing, the value, and the way out.")
     trace_id: str | None = Field(None, description="Names this request in the server's log.")
     errors: list[FieldError] | None = Field(None, description="With `invalid`: each field that is wrong.")
+    paths: list[str] | None = Field(None, description="With `conflict`, of a merge: where it is.")
     limit: str | None = Field(None, description="With `limit_reached`: the limit's name.")
     retry_after_s: int | None = Field(None, description="With `too_many_requests`: when it works again.")
 
@@ -85,6 +92,8 @@ def tell(error: HutchError, redactor: Redactor) -> Response:
     more: dict[str, Any] = {}
     if isinstance(error, LimitReached):
         more["limit"] = error.limit
+    if isinstance(error, MergeConflict):
+        more["paths"] = [redactor.clean(path) for path in error.paths[:MOST_ERRORS]]
     if isinstance(error, TooManyRequests):
         more["retry_after_s"] = error.retry_after_s
         headers["Retry-After"] = str(error.retry_after_s)

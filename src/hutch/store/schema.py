@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -95,6 +95,62 @@ changes = Table(
     Column("state", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("merged_commit", Text, nullable=False),
+    Column("forge", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("web_url", Text, nullable=False),
+)
+
+comments = Table(
+    "comments",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("change_id", Text, nullable=False, index=True),
+    Column("review_id", Text, nullable=False),  # empty when it was made by itself
+    Column("author", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("line", BigInteger, nullable=False),
+    Column("side", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("commit", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("resolved_ms", BigInteger, nullable=False),  # 0 until then
+    Column("resolved_by", Text, nullable=False),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("change_id", Text, nullable=False, index=True),
+    Column("pull_url", Text, nullable=False, index=True),
+    Column("author", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("commit", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False, index=True),
+    Column("url", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)
+
+# What a forge told us, once each: what is wanted, and how far it came.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", Text, primary_key=True),  # as the forge names it
+    Column("at_ms", BigInteger, nullable=False, index=True),
+    Column("event", Text, nullable=False),
+    Column("state", Text, nullable=False, index=True),  # queued, working, ended, ignored
+    Column("wish", Text, nullable=False),  # JSON
+    Column("reason", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("input", BigInteger, nullable=False),  # to the session, when it was there before; else 0
+    Column("comment_id", BigInteger, nullable=False),  # the one that tells how it goes; 0 until it is there
+    Column("attempts", Integer, nullable=False),
+    Column("next_ms", BigInteger, nullable=False),  # not to be tried before
 )
 
 # --- Users and how they come in. What lets somebody in is kept as a hash only; times are milliseconds. ---

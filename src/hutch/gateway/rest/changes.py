@@ -1,22 +1,21 @@
 """Changes: what runs have proposed, to be read, merged or closed."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.app import runs as running
+from hutch.app.reviews import jail_opener
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict
 from hutch.flows import changes as flow
 from hutch.flows import review
-from hutch.flows.repository_git import OpenJail
+from hutch.flows.review import Strategy
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.route import router, server_of
-from hutch.settings import Loaded
 
 routes = router("changes")
 
@@ -45,7 +44,11 @@ class ChangeOut(Out):
 class MergeIn(In):
     """How to merge."""
 
-    squash: bool = Field(False, description="As one new commit.")
+    strategy: Strategy | None = Field(
+        None,
+        description="`fast-forward` makes no commit, `merge` one with two parents, `squash` one of its own. "
+        "Without, forward if that can be, else a merge.",
+    )
 
 
 class MergedOut(Out):
@@ -94,7 +97,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
     change = await flow.find(server.site, who, change_id)
-    patch = await review.diff(change, _open_jail(server.loaded))
+    patch = await review.diff(change, jail_opener(server.loaded))
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
 
@@ -107,8 +110,8 @@ async def merge(
     change = _open(await flow.find(server.site, who, change_id, "manage"))
     merged = await review.merge(
         change,
-        _open_jail(server.loaded),
-        squash=wanted.squash if wanted else False,
+        jail_opener(server.loaded),
+        strategy=wanted.strategy if wanted else None,
         author=server.loaded.settings.delivery.author or running.AUTHOR,
     )
     await running.changes_of(server.loaded).end(change, "merged", merged_commit=merged.commit)
@@ -122,16 +125,9 @@ async def close(request: Request, who: Writer, once: ByKey, change_id: str) -> R
     """Close a change and delete its branch."""
     server = server_of(request)
     change = _open(await flow.find(server.site, who, change_id, "manage"))
-    await review.delete_branch(change, _open_jail(server.loaded))
+    await review.delete_branch(change, jail_opener(server.loaded))
     await running.changes_of(server.loaded).end(change, "closed")
     return Response(status_code=204)
-
-
-def _open_jail(loaded: Loaded) -> OpenJail:
-    def open_jail(path: Path) -> Any:
-        return running.repository_jail(loaded, path)
-
-    return open_jail
 
 
 def _open(change: Change) -> Change:

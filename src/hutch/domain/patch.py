@@ -1,0 +1,131 @@
+"""A patch as git prints it: which files it touches, and which of their lines it shows.
+
+It may come from a stranger. What a line of content says is never taken for a header:
+a hunk says how many lines it has, and that many are content.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Side = Literal["old", "new"]
+
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+
+@dataclass(slots=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    path: str  # as it is called afterwards, or was when it is deleted
+    old_path: str = ""  # empty when it is new
+    shown: dict[Side, list[range]] = field(default_factory=lambda: {"old": [], "new": []})
+    deleted: bool = False
+
+    def shows(self, side: Side, line: int) -> bool:
+        return any(line in lines for lines in self.shown[side])
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """The files of a patch by path."""
+
+    files: Mapping[str, FilePatch]
+
+    def touches(self, path: str) -> bool:
+        return path in self.files or any(each.old_path == path for each in self.files.values())
+
+    def shows(self, path: str, side: Side, line: int) -> bool:
+        """Whether a line can be seen in the patch."""
+        found = self.files.get(path)
+        return found is not None and found.shows(side, line)
+
+
+def parse_patch(patch: bytes) -> Patch:
+    """Read a patch; what makes no sense in it is passed over."""
+    files: dict[str, FilePatch] = {}
+    lines = iter(patch.decode("utf-8", "surrogateescape").split("\n"))
+    found: FilePatch | None = None
+    for line in lines:
+        if line.startswith("diff --git "):
+            found = FilePatch(*_both(line[11:]))
+            files[found.path] = found
+        elif found is None:
+            continue
+        elif line.startswith("deleted file"):
+            found.deleted = True
+        elif line.startswith("new file"):
+            found.old_path = ""
+        elif line.startswith(("rename to ", "copy to ")):
+            _rename(files, found, _name(line.partition(" to ")[2]))
+        elif line.startswith(("rename from ", "copy from ")):
+            found.old_path = _name(line.partition(" from ")[2])
+        elif line.startswith("--- "):
+            found.old_path = _headed(line)
+        elif line.startswith("+++ "):
+            _rename(files, found, _headed(line) or found.old_path)
+        elif at := _HUNK.match(line):
+            old = range(int(at[1]), int(at[1]) + int(at[2] or 1))
+            new = range(int(at[3]), int(at[3]) + int(at[4] or 1))
+            found.shown["old"].append(old)
+            found.shown["new"].append(new)
+            _pass_over(lines, len(old), len(new))
+    return Patch(files)
+
+
+def _rename(files: dict[str, FilePatch], found: FilePatch, path: str) -> None:
+    if path and path != found.path:
+        files.pop(found.path, None)
+        found.path = path
+        files[path] = found
+
+
+def _pass_over(lines: Iterator[str], old: int, new: int) -> None:
+    """The content of a hunk."""
+    while old > 0 or new > 0:
+        line = next(lines, None)
+        if line is None:
+            return
+        match line[:1]:
+            case "-":
+                old -= 1
+            case "+":
+                new -= 1
+            case "\\":
+                pass
+            case _:
+                old, new = old - 1, new - 1
+
+
+def _headed(line: str) -> str:
+    """The path in a line of a header; empty for /dev/null."""
+    name = _name(line[4:].removesuffix("\t") if not line[4:].startswith('"') else line[4:])
+    return "" if name == "/dev/null" else name.partition("/")[2]
+
+
+def _both(rest: str) -> tuple[str, str]:
+    """The two paths of `diff --git a/… b/…`, which are the same unless a later line says otherwise."""
+    if rest.startswith('"'):
+        name = _name(rest.partition('" "')[0].rstrip('"') + '"').partition("/")[2]
+        return name, name
+    half = (len(rest) - 1) // 2
+    name = rest[:half].partition("/")[2]
+    return name, name
+
+
+def _name(text: str) -> str:
+    """A path, without the quotes that git puts around one that is no plain text."""
+    if not (text.startswith('"') and text.endswith('"') and len(text) > 1):
+        return text
+    data = bytearray()
+    place, inner = 0, text[1:-1]
+    for escape in _ESCAPE.finditer(inner):
+        data += inner[place : escape.start()].encode("utf-8", "surrogateescape")
+        code = escape[1]
+        data += bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _LETTERS.get(code, code).encode()
+        place = escape.end()
+    data += inner[place:].encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "surrogateescape")

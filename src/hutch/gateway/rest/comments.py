@@ -1,0 +1,116 @@
+"""What is said about the lines of a change."""
+
+from typing import Annotated, Any
+
+from fastapi import Request, Response
+from pydantic import Field
+
+from hutch.app.reviews import jail_opener
+from hutch.domain.patch import Side
+from hutch.domain.review import Comment, Remark, Severity
+from hutch.flows import changes, comments
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, page
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKey
+from hutch.gateway.rest.route import router, server_of
+from hutch.store.comments import Comments
+
+routes = router("changes")
+
+LONGEST_BODY = 20_000
+Body = Annotated[str, Field(max_length=LONGEST_BODY)]
+Commit = Annotated[
+    str, Field(max_length=40, description="That was looked at; refused if it is not the newest.")
+]
+
+
+class CommentIn(In):
+    """Something to be said about a line."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)] = Field(examples=["src/slug.py"])
+    line: int = Field(ge=1, le=100_000_000)
+    side: Side = Field("new", description="`old` is about a line that the change takes away.")
+    body: Annotated[str, Field(min_length=1, max_length=LONGEST_BODY)]
+    severity: Severity | None = None
+    commit: Commit = ""
+
+
+class CommentOut(Out):
+    """A comment on a line."""
+
+    id: str
+    change_id: str
+    review_id: str = Field(description="The review that it belongs to; empty when it was made by itself.")
+    author: str = Field(description="A user's id, or `hutch`.")
+    path: str
+    line: int
+    side: Side
+    severity: str = Field(description="`blocker`, `should`, `could`, or empty.")
+    body: str
+    commit: str
+    created_ms: int
+    resolved_ms: int = Field(description="0 until it is dealt with.")
+    resolved_by: str
+
+
+def told(comment: Comment) -> dict[str, Any]:
+    return {name: getattr(comment, name) for name in CommentOut.model_fields}
+
+
+@routes.get(
+    "/changes/{change_id}/comments", operation_id="list_change_comments", response_model=Page[CommentOut]
+)
+async def listed(
+    request: Request,
+    who: Reader,
+    change_id: str,
+    resolved: bool | None = None,
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> Response:
+    """The comments on a change, the oldest first."""
+    site = server_of(request).site
+    change = await changes.find(site, who, change_id)
+    found = await Comments(site.rows).of_change(change.id, resolved=resolved, after=cursor, limit=limit + 1)
+    more = found[limit - 1].id if len(found) > limit else None
+    return page(request, [told(each) for each in found[:limit]], more)
+
+
+@routes.post(
+    "/changes/{change_id}/comments",
+    status_code=201,
+    operation_id="comment_on_change",
+    response_model=CommentOut,
+)
+async def add(request: Request, who: Writer, once: ByKey, change_id: str, new: CommentIn) -> Response:
+    """Say something about a line of a change, or of a file that it touches."""
+    server = server_of(request)
+    change = await changes.find(server.site, who, change_id, "input")
+    remark = Remark(
+        path=new.path,
+        line=new.line,
+        side=new.side,
+        severity=new.severity,
+        body=server.redactor.clean(new.body),
+    )
+    made = await comments.add(
+        server.rows,
+        change,
+        remark,
+        author=who.user.id,
+        open_jail=jail_opener(server.loaded),
+        commit=new.commit,
+    )
+    return answer(told(made), 201)
+
+
+@routes.post(
+    "/changes/{change_id}/comments/{comment_id}/resolve",
+    operation_id="resolve_change_comment",
+    response_model=CommentOut,
+)
+async def resolve(request: Request, who: Writer, once: ByKey, change_id: str, comment_id: Id) -> Response:
+    """Say that a comment is dealt with."""
+    site = server_of(request).site
+    change = await changes.find(site, who, change_id, "input")
+    return answer(told(await Comments(site.rows).resolve(change.id, comment_id, who.user.id)))

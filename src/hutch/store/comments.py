@@ -1,0 +1,110 @@
+"""What is said about changes, as rows: comments on lines, and reviews."""
+
+import time
+from dataclasses import asdict
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from hutch.domain.errors import NotFound
+from hutch.domain.review import AGENT, Comment, Review
+from hutch.store.rows import Rows
+from hutch.store.schema import comments, reviews
+
+
+class Comments:
+    """Comments and reviews, kept in the installation's database."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def add(self, comment: Comment) -> None:
+        await self._rows.change(lambda connection: add_comment(connection, comment))
+
+    async def of_change(
+        self, change_id: str, *, resolved: bool | None = None, after: str = "", limit: int = 1000
+    ) -> list[Comment]:
+        """In the order in which they were made."""
+        wanted = select(comments).where(comments.c.change_id == change_id, comments.c.id > after)
+        if resolved is not None:
+            wanted = wanted.where(comments.c.resolved_ms > 0 if resolved else comments.c.resolved_ms == 0)
+        wanted = wanted.order_by(comments.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [Comment(**row) for row in found]
+
+    async def resolve(self, change_id: str, comment_id: str, by: str) -> Comment:
+        """Say that a comment is dealt with; the first who says so is noted."""
+        this = (comments.c.id == comment_id, comments.c.change_id == change_id)
+        resolved = {"resolved_ms": time.time_ns() // 1_000_000, "resolved_by": by}
+
+        def resolve(connection: Connection) -> Comment:
+            connection.execute(update(comments).where(*this, comments.c.resolved_ms == 0).values(resolved))
+            row = connection.execute(select(comments).where(*this)).mappings().first()
+            if row is None:
+                raise NotFound(f"The change {change_id} has no comment {comment_id[:80]!r}.")
+            return Comment(**row)
+
+        return await self._rows.change(resolve)
+
+
+class Reviews:
+    """Verdicts on changes and pull requests."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def add(self, review: Review, remarks: list[Comment]) -> Review:
+        """Keep a review with its comments, in one stroke.
+
+        One by the agent takes the place of its last one about the same commit, comments and all; of two
+        about the same run the first stays.
+        """
+
+        def add(connection: Connection) -> Review:
+            if review.run_id and (there := _of_run(connection, review.run_id)):
+                return there
+            if review.author == AGENT:
+                _forget(connection, review)
+            connection.execute(insert(reviews).values(asdict(review)))
+            for remark in remarks:
+                add_comment(connection, remark)
+            return review
+
+        return await self._rows.change(add)
+
+    async def of_run(self, run_id: str) -> Review | None:
+        return await self._rows.fetch(lambda connection: _of_run(connection, run_id))
+
+    async def of_change(self, change_id: str) -> list[Review]:
+        """In the order in which they were given."""
+        wanted = select(reviews).where(reviews.c.change_id == change_id).order_by(reviews.c.id)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [Review(**row) for row in found]
+
+    async def of_pull(self, pull_url: str, commit: str) -> Review | None:
+        """The agent's review of a pull request as it was at a commit."""
+        wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
+        wanted = wanted.order_by(reviews.c.id.desc()).limit(1)
+        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+        return Review(**row) if row else None
+
+
+def add_comment(connection: Connection, comment: Comment) -> None:
+    connection.execute(insert(comments).values(asdict(comment)))
+
+
+def _of_run(connection: Connection, run_id: str) -> Review | None:
+    row = connection.execute(select(reviews).where(reviews.c.run_id == run_id)).mappings().first()
+    return Review(**row) if row else None
+
+
+def _forget(connection: Connection, review: Review) -> None:
+    """Make room for a newer review by the agent of the same commit."""
+    same = (
+        reviews.c.author == AGENT,
+        reviews.c.change_id == review.change_id,
+        reviews.c.pull_url == review.pull_url,
+        reviews.c.commit == review.commit,
+    )
+    old = list(connection.scalars(select(reviews.c.id).where(*same)))
+    connection.execute(delete(comments).where(comments.c.review_id.in_(old)))
+    connection.execute(delete(reviews).where(reviews.c.id.in_(old)))
