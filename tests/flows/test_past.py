@@ -47,7 +47,7 @@ def test_a_session_without_a_run_has_a_start_and_changes_all_the_same() -> None:
     proposed = events.ChangeProposed(change_id="chg_1", branch="b", base="m", commit="c", title="t", url="u")
     assert (start_of(entries(taken(4), taken(5), proposed)), proposed_in(entries(proposed))) == (
         4,
-        ("chg_1",),
+        ("c",),
     )
     assert (start_of([]), proposed_in([])) == (None, ())
 

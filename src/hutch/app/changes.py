@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.app import jails, models, records, workspaces
+from hutch.app import forges, jails, models, records, workspaces
+from hutch.app.forges import Forge
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Event, RanTests, SessionEnded
@@ -19,7 +20,16 @@ from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.workspace.prepare.source import find_repository
 
-__all__ = ["AUTHOR", "Change", "Changes", "changes_of", "deliver", "propose", "repository_jail"]
+__all__ = [
+    "AUTHOR",
+    "Change",
+    "Changes",
+    "changes_of",
+    "count_tests",
+    "deliver",
+    "propose",
+    "repository_jail",
+]
 
 AUTHOR = "Hutch <hutch@localhost>"
 Append = Callable[[Sequence[Event]], Awaitable[object]]
@@ -56,28 +66,39 @@ async def deliver(
     last: workspaces.Snapshot,
     told: Sequence[str] = (),
     address: str = "",
+    user: str = "",
+    guarded: bool = False,
     on_step: delivery.OnStep = delivery.untold,
 ) -> Change | None:
     """Put a run's work on a branch of its repository and write that down, whatever of it was done before.
 
-    `told` are the changes that the log knows already. None if there is nothing to deliver.
+    `told` are the commits that the log knows as proposed. `user` is for whom it is done, and `guarded` says
+    that only what requests may name is reached. None if there is nothing to deliver.
     """
     changes = changes_of(loaded)
     change = await changes.of_run(proposal.run_id)
     if change is None:
+        named = address or workspace.record.source or ""
+        remote = await forges.reachable(loaded, named, user=user, guarded=guarded) if named else None
+        forge = forges.forge_of(loaded, remote, user=user) if remote else None
+        before = await _to_go_on_with(changes, proposal.session_id, workspace.record.source, forge)
+        if before is not None and before.run_id > proposal.run_id:
+            return before  # a later run has delivered this, too
         change = await delivery.propose(
             workspace,
             last,
             proposal,
             open_jail=lambda path: repository_jail(loaded, path),
             start=start,
-            address=address,
+            address=remote or "",
+            forge=forge,
+            before=before,
             on_step=on_step,
         )
         if change is None:
             return None
-        await changes.add(change)
-    if change.id not in told:
+        await (changes.move(change) if before and before.id == change.id else changes.add(change))
+    if change.commit not in told:
         event = ChangeProposed(
             change_id=change.id,
             branch=change.branch,
@@ -88,6 +109,21 @@ async def deliver(
         )
         await append([event])
     return change
+
+
+async def _to_go_on_with(
+    changes: Changes, session_id: str, repository: str | None, forge: Forge | None
+) -> Change | None:
+    """The change of a session that is still open, by what its forge says, too."""
+    before = await changes.open_of_session(session_id)
+    if before is None or before.repository != repository:
+        return None
+    if forge is not None and before.number:
+        pull = await forge.pull(before.number)
+        if pull.state != "open":
+            await changes.end(before, pull.state)
+            return None
+    return before
 
 
 async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
@@ -128,9 +164,12 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
 
 def told_tests(tests: RanTests | None) -> str:
     """What the tests said last, in a line."""
-    if tests is None:
-        return ""
-    counts = {"failed": tests.failed, "passed": tests.passed, "skipped": tests.skipped}
+    return "" if tests is None else count_tests(tests.failed, tests.passed, tests.skipped)
+
+
+def count_tests(failed: int, passed: int, skipped: int) -> str:
+    """The same, of numbers."""
+    counts = {"failed": failed, "passed": passed, "skipped": skipped}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none were found"
 
 

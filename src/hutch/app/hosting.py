@@ -3,30 +3,22 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Literal
-
-import structlog
 
 from hutch.agent.limits import RunLimits
-from hutch.app import changes, models, runs, workspaces
+from hutch.app import forges, models, runs, workspaces
+from hutch.app.delivering import Delivering
 from hutch.app.desks import open_desk
-from hutch.domain.errors import HutchError
 from hutch.domain.events import (
-    DeliveryEnded,
     Entry,
     Event,
     ModelReplied,
     RunEnded,
     RunStarted,
-    StepReached,
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import CleanStream, Redactor
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows import delivery
 from hutch.flows.code_change import begin, go_on
-from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import past, proposed_in
 from hutch.flows.terms import Terms
 from hutch.jail.seam import StreamName
 from hutch.llm import seam as llm
@@ -35,14 +27,11 @@ from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
 from hutch.sessions.rewind import still_told
 from hutch.sessions.seam import Delta
-from hutch.sessions.worker import FAULT
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room
 
 __all__ = ["local_host"]
-
-logger = structlog.get_logger()
 
 
 @asynccontextmanager
@@ -79,9 +68,8 @@ async def _prepare(loaded: Loaded, session: Session, host: LocalHost) -> Prepare
         async with host.desk(SessionId(source)) as desk:
             record = await workspaces.fork_workspace(desk.workspace, int(number))
     elif session.repository:
-        record = await workspaces.prepare_workspace(
-            loaded, session.repository, revision=session.revision or None
-        )
+        remote = await forges.reachable(loaded, session.repository, user=session.owner)
+        record = await workspaces.prepare_workspace(loaded, remote, revision=session.revision or None)
     else:
         record = await workspaces.prepare_empty(loaded)
     return Prepared(record.id, record.source or "", record.commit or "")
@@ -94,8 +82,8 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
     ended = _ended(entries, run.id)
     if ended is None:
         ended = await _work(loaded, live, session, run, entries)
-    if session.deliver and ended.outcome == "done":
-        await _deliver(loaded, live, session, run)
+    if session.deliver and ended.outcome in ("done", "tests_failing"):
+        await Delivering(loaded, live, session, run, ended).go()
     return Done(ended.outcome, ended.reason)
 
 
@@ -142,51 +130,6 @@ async def _work(
         return (await begin(bench, run.id, run.prompt, entries, reopened=len(entries) > 1)).ended
     finally:
         await model.close()
-
-
-async def _deliver(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> None:
-    """Hand over what a run did, once; whatever comes of it is told in the log."""
-    entries = still_told(await live.entries())
-    if any(isinstance(each.event, DeliveryEnded) and each.event.run_id == run.id for each in entries):
-        return
-    before, workspace, clean = past(entries, run.id), live.desk.workspace, live.grounds.redactor.clean
-    steps = [each.event for each in entries if isinstance(each.event, StepReached)]
-    reached = {each.step for each in steps if each.run_id == run.id}
-
-    async def on_step(step: Literal["branching", "committing", "pushing", "opening"], message: str) -> None:
-        if step not in reached:  # once, also when it is done again after a crash
-            await live.append([StepReached(step=step, message=clean(message), run_id=run.id)])
-
-    title, summary = before.said
-    proposal = delivery.Proposal(
-        session_id=live.id,
-        run_id=run.id,
-        title=one_line(session.delivery.title or clean(title)),
-        summary=plain(clean(summary)),
-        tests=changes.told_tests(before.tests) if before.tested else "",
-        author=loaded.settings.delivery.author or changes.AUTHOR,
-    )
-    ended = DeliveryEnded(run_id=run.id, outcome="nothing", reason="Nothing was changed.")
-    try:
-        change = await changes.deliver(
-            loaded,
-            workspace,
-            proposal,
-            append=live.append,
-            start=workspace.snapshots.get(before.start),
-            last=workspace.snapshots.get(before.last),
-            told=proposed_in(entries),
-            address=session.repository,
-            on_step=on_step,
-        )
-        if change is not None:
-            ended = DeliveryEnded(run_id=run.id, outcome="proposed", change_id=change.id, url=change.url)
-    except HutchError as error:  # the work is kept, and can be delivered later
-        ended = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
-    except Exception:
-        logger.exception("delivery.failed", session_id=live.id, run_id=run.id)
-        ended = DeliveryEnded(run_id=run.id, outcome="failed", reason=FAULT)
-    await live.append([ended])
 
 
 @dataclass(slots=True)

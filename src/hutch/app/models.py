@@ -13,7 +13,7 @@ from hutch.llm.retry import Patience
 from hutch.llm.seam import Model
 from hutch.settings import Loaded, user_environment
 
-__all__ = ["Choice", "Model", "access", "choose_model", "keys", "parse_model_name", "redactor"]
+__all__ = ["Choice", "Model", "access", "choose_model", "keys", "parse_model_name", "redactor", "secrets_of"]
 
 OFFLINE = Path(hutch.llm.__file__).with_name("offline.json")
 
@@ -53,7 +53,7 @@ def access(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Acce
 def keys(loaded: Loaded, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The keys of providers: from the environment, or else from the vault."""
     environment = user_environment() if environment is None else environment
-    kept, found = _secrets(loaded, {key_name(provider) for provider in PROVIDERS}), {}
+    kept, found = secrets_of(loaded, {key_name(provider) for provider in PROVIDERS}), {}
     for provider in PROVIDERS:
         name = key_name(provider)
         told = [environment.get(variable, "").strip() for variable in key_variables(provider)]
@@ -67,11 +67,12 @@ def redactor(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Re
     """Knows every secret of the installation, and every key of a provider in the environment."""
     environment = user_environment() if environment is None else environment
     told = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
-    values = {*told, *_secrets(loaded).values()}
+    values = {*told, *secrets_of(loaded).values()}
     return Redactor({*values, *(value.strip() for value in values)})
 
 
-def _secrets(loaded: Loaded, wanted: Collection[str] | None = None) -> dict[str, str]:
+def secrets_of(loaded: Loaded, wanted: Collection[str] | None = None) -> dict[str, str]:
+    """The secrets of the vault: all, or those of these names that it has."""
     if not loaded.paths.vault.exists():
         return {}
     from hutch.store.vault import Vault  # ciphers take a while, and who has no vault needs none

@@ -4,8 +4,9 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from hutch.app import models
+from hutch.app import forges, models
 from hutch.app.hosting import local_host
 from hutch.domain.redaction import Redactor
 from hutch.flows.site import Site
@@ -55,4 +56,5 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         open_log(paths.database, paths.blobs, paths.signing_key) as log,
         local_host(loaded, log, redactor) as host,
     ):
-        yield Server(loaded, Site(log, log, host, redactor))
+        roots = tuple(Path(root) for root in loaded.settings.server.repository_roots)
+        yield Server(loaded, Site(log, log, host, redactor, forges.reach_of(loaded), roots))

@@ -10,7 +10,7 @@ from pathlib import Path
 from hutch.domain.errors import NotFound
 from hutch.forge.git import Git
 from hutch.forge.progress import OnProgress, Progress
-from hutch.forge.repo_url import parse_repo_url
+from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.settings import Loaded, user_environment
 from hutch.workspace.files.ranges import Binary
 from hutch.workspace.prepare.fill import Options
@@ -53,7 +53,7 @@ def home_of(loaded: Loaded) -> Home:
 
 async def prepare_workspace(
     loaded: Loaded,
-    source: str,
+    source: str | RepoUrl,
     *,
     id: str | None = None,
     revision: str | None = None,
@@ -70,7 +70,7 @@ async def prepare_workspace(
         quota_bytes=settings.quota_bytes,
         quota_files=settings.quota_files,
     )
-    url = parse_repo_url(source)
+    url = parse_repo_url(source) if isinstance(source, str) else source
     record = await prepare(
         home,
         id or new_name(url.name),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+ForgeName = Literal["local", "git", "github"]
 ChangeState = Literal["open", "merged", "closed"]
 
 
@@ -24,7 +25,11 @@ class Change:
     state: ChangeState = "open"
     created_ms: int
     merged_commit: str = ""
+    forge: ForgeName = "local"  # `git` is a repository elsewhere of which only branches are known
+    number: int = 0  # of the pull request, where there is one
+    web_url: str = ""  # the same, for people
 
     @property
     def url(self) -> str:
-        return f"{self.repository}#{self.branch}"
+        """Where it can be looked at."""
+        return self.web_url or f"{self.repository}#{self.branch}"

@@ -3,31 +3,30 @@
 The commit is made here, of the snapshot on top of the commit that the workspace
 began with, by a git that has never seen the workspace. A repository of this
 machine gets it through a jail of its own: its hooks and settings are as little to
-be trusted as its code.
+be trusted as its code. Where there is a forge, the branch becomes a pull request.
 """
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_change_id
-from hutch.flows import repository_git
+from hutch.flows.branches import Branches, branches_of
 from hutch.flows.commit_text import message, one_line, parse_author, plain, slug
 from hutch.flows.repository_git import OpenJail
-from hutch.forge.git import Git
+from hutch.forge.git import GitFailed
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.jail.seam import Jail
+from hutch.forge.seam import Forge, PullRequest, PullRequestWanted, Target
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
 BRANCHES = "hutch/"
 TRIES = 20
-NOWHERE = "0" * 40
 UNCOMMITTED = "Uncommitted work at the start"
+BODY_LETTERS = 60_000  # GitHub takes a few more
 
 
 OnStep = Callable[[Literal["branching", "committing", "pushing", "opening"], str], Awaitable[None]]
@@ -48,6 +47,11 @@ class Proposal:
     tests: str
     author: str  # Name <address>
     branch: str | None = None
+    base: str = ""  # that it is for; empty: where the workspace began
+    draft: bool = False
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    describe: Callable[[str], str] = str  # a summary as the text of a pull request
 
 
 async def propose(
@@ -57,57 +61,118 @@ async def propose(
     *,
     open_jail: OpenJail,
     start: Snapshot | None = None,
-    address: str = "",
+    address: str | RepoUrl = "",
+    forge: Forge | None = None,
+    before: Change | None = None,
     on_step: OnStep = untold,
 ) -> Change | None:
     """Commit a snapshot and push it as a new branch; None when it is what was there before.
 
     The same snapshot and words make the same commit, so what was pushed by somebody who was killed
-    right then is found, and not pushed again. `start` is what the agent began with: where it holds
-    more than the commit that the workspace began with, that is a commit of its own. `address` is the
-    repository as it was named, with the credentials that no record keeps.
+    right then is found, and not pushed again; so is a pull request. `start` is what the agent began
+    with: where it holds more than the commit that the workspace began with, that is a commit of its
+    own. `address` is the repository as it was named, with the credentials that no record keeps.
+    `before` is a change of the same session that is still open: this goes on top of it.
     """
     record = workspace.record
     if record.commit is None or not record.source:
         raise BadRequest("This workspace came from no repository, so there is nowhere to deliver to.")
-    remote = parse_repo_url(record.source)
-    if remote.path is None and address and parse_repo_url(address).shown == remote.shown:
-        remote = parse_repo_url(address)
-    git_dir = workspace.snapshots.storage.git_dir
-    began = await workspace.git.run("rev-parse", "--verify", f"{record.commit}^{{tree}}", git_dir=git_dir)
-    came_with = began.decode().strip()
-    if last.tree in (came_with, start and start.tree):
+    remote = _remote(record.source, address)
+    came_with = await _tree(workspace, record.commit)
+    known = await _tree(workspace, before.commit) if before else None
+    if last.tree == known or (known is None and last.tree in (came_with, start and start.tree)):
         return None
     proposal = replace(proposal, title=one_line(proposal.title), summary=plain(proposal.summary))
-    wanted = proposal.branch or BRANCHES + slug(proposal.title)
-    await on_step("branching", f"Creating branch {wanted}...")
-    await on_step("committing", "Committing changes...")
-    below = record.commit
-    if start is not None and start.tree != came_with:
-        below = await _commit(workspace, start, below, replace(proposal, title=UNCOMMITTED, summary=""))
-    commit = await _commit(workspace, last, below, proposal)
-    await on_step("pushing", f"Pushing to {remote.shown}...")
-    if remote.path is not None:
-        pack = await _pack(workspace.git, git_dir, commit, record.commit)
-        async with open_jail(remote.path) as jail:
-            branch = await _receive(jail, pack, commit, wanted)
-    else:
-        branch = await _push(workspace.git, git_dir, commit, wanted, remote)
+    wanted = before.branch if before and known else proposal.branch or BRANCHES + slug(proposal.title)
+    await on_step("branching", f"{'Going on with' if known else 'Creating'} branch {wanted}...")
+    target = await forge.target() if forge else Target(remote, "")
+    async with branches_of(target.remote, workspace, open_jail) as branches:
+        heads = await branches.heads()
+        on = before if before and known and before.branch in heads else None
+        await on_step("committing", "Committing changes...")
+        commit = await _made(
+            workspace, last, proposal, on, start if start and start.tree != came_with else None
+        )
+        await on_step("pushing", f"Pushing to {target.remote.shown}...")
+        if on is not None:
+            await _go_on(branches, heads, on, commit)
+            branch = on.branch
+        else:
+            branch = await _put(branches, heads, commit, record.commit, wanted)
     await on_step("opening", f"Opening {branch} for review...")
-    return Change(
-        id=new_change_id(),
+    summary = f"{on.body}\n\n{proposal.summary}".strip()[:BODY_LETTERS] if on else proposal.summary
+    change = Change(
+        id=on.id if on else new_change_id(),
         session_id=proposal.session_id,
         run_id=proposal.run_id,
         repository=record.source,
         branch=branch,
-        base=record.branch or "HEAD",
+        base=on.base if on else proposal.base or record.branch or "HEAD",
         base_commit=record.commit,
         commit=commit,
-        title=proposal.title,
-        body=proposal.summary,
+        title=on.title if on else proposal.title,
+        body=summary,
         tests=proposal.tests,
-        created_ms=time.time_ns() // 1_000_000,
+        created_ms=on.created_ms if on else time.time_ns() // 1_000_000,
+        forge="local" if remote.path is not None else "git",
     )
+    return change if forge is None else await _opened(forge, change, proposal, target)
+
+
+async def _opened(forge: Forge, change: Change, proposal: Proposal, target: Target) -> Change:
+    if change.base == "HEAD":  # the work began at a commit
+        change = replace(change, base=target.default)
+    pull: PullRequest = await forge.open(
+        PullRequestWanted(
+            branch=change.branch,
+            head_owner=target.owner,
+            base=change.base,
+            commit=change.commit,
+            title=change.title,
+            body=proposal.describe(change.body)[:BODY_LETTERS],
+            draft=proposal.draft,
+            labels=proposal.labels,
+            reviewers=proposal.reviewers,
+        )
+    )
+    body = "\n\n".join([change.body, *pull.notes]).strip()
+    return replace(
+        change,
+        forge="github",
+        number=pull.number,
+        web_url=pull.url,
+        state=pull.state,
+        body=body[:BODY_LETTERS],
+    )
+
+
+def _remote(source: str, address: str | RepoUrl) -> RepoUrl:
+    """The repository as it was named, if that is the one."""
+    remote = parse_repo_url(source)
+    named = parse_repo_url(address) if isinstance(address, str) and address else address
+    fits = isinstance(named, RepoUrl) and remote.path is None and named.shown == remote.shown
+    return named if fits and isinstance(named, RepoUrl) else remote
+
+
+async def _tree(workspace: Workspace, commit: str) -> str | None:
+    """What a commit holds; None when it is not here any more."""
+    words = ("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+    try:
+        printed = await workspace.git.run(*words, git_dir=workspace.snapshots.storage.git_dir)
+    except GitFailed:
+        return None
+    return printed.decode().strip()
+
+
+async def _made(
+    workspace: Workspace, last: Snapshot, proposal: Proposal, on: Change | None, brought: Snapshot | None
+) -> str:
+    """The commit of a snapshot, on top of all that it comes after."""
+    assert workspace.record.commit is not None
+    below = on.commit if on else workspace.record.commit
+    if brought is not None and on is None:
+        below = await _commit(workspace, brought, below, replace(proposal, title=UNCOMMITTED, summary=""))
+    return await _commit(workspace, last, below, proposal)
 
 
 async def _commit(workspace: Workspace, snapshot: Snapshot, parent: str, proposal: Proposal) -> str:
@@ -124,52 +189,26 @@ async def _commit(workspace: Workspace, snapshot: Snapshot, parent: str, proposa
     return printed.decode().strip()
 
 
-async def _pack(git: Git, git_dir: Path, commit: str, base: str) -> bytes:
-    return await git.run(
-        *("pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"),
-        git_dir=git_dir,
-        stdin=f"{commit}\n^{base}\n".encode(),
-    )
+async def _go_on(branches: Branches, heads: Mapping[str, str], on: Change, commit: str) -> None:
+    """Move the branch of a change forward, unless somebody else has."""
+    if heads[on.branch] == commit:
+        return
+    if heads[on.branch] != on.commit or not await branches.put(commit, on.commit, on.branch, on.commit):
+        raise Conflict(
+            f"Somebody has pushed to {on.branch} since Hutch did, and going on would undo that. Merge or "
+            "close it and deliver again, or begin a session on that branch."
+        )
 
 
-async def _receive(jail: Jail, pack: bytes, commit: str, wanted: str) -> str:
-    """Put a commit into the repository that a jail is on, under the first name that is free; one that is
-    there already keeps its name."""
-    await repository_git.run(jail, "index-pack", "--stdin", "--strict", stdin=pack)
-    listed = await repository_git.run(
-        jail, "for-each-ref", "--format=%(objectname)\t%(refname)", "refs/heads/"
-    )
-    taken = _heads(listed.stdout)
-    if there := _there(taken, commit, wanted):
+async def _put(branches: Branches, heads: dict[str, str], commit: str, base: str, wanted: str) -> str:
+    """Have a commit on a branch under the first name that is free; one that is there keeps its name."""
+    if there := _there(heads, commit, wanted):
         return there
-    while branch := _free(wanted, taken.keys()):
-        made = await repository_git.attempt(jail, "update-ref", f"refs/heads/{branch}", commit, NOWHERE)
-        if made.exit_code == 0:
+    while branch := _free(wanted, heads.keys()):
+        if await branches.put(commit, base, branch, None):
             return branch
-        if b"already exists" not in made.stderr and b"cannot create" not in made.stderr:
-            raise repository_git.failed("update-ref", made)
-        taken[branch] = ""  # somebody was faster
-    raise _too_many(wanted)
-
-
-async def _push(git: Git, git_dir: Path, commit: str, wanted: str, remote: RepoUrl) -> str:
-    listed = await git.run("ls-remote", "--heads", "--", remote.shown, remote=remote)
-    taken = _heads(listed)
-    if there := _there(taken, commit, wanted):
-        return there
-    branch = _free(wanted, taken.keys())
-    if branch is None:
-        raise _too_many(wanted)
-    ref = f"refs/heads/{branch}"
-    words = ("push", f"--force-with-lease={ref}:", "--", remote.shown, f"{commit}:{ref}")  # only if it is new
-    await git.run(*words, git_dir=git_dir, remote=remote)
-    return branch
-
-
-def _heads(listed: bytes) -> dict[str, str]:
-    """Branches, and the commits that they are at."""
-    lines = (line.split("\trefs/heads/") for line in listed.decode(errors="replace").splitlines())
-    return {line[1]: line[0] for line in lines if len(line) == 2}
+        heads[branch] = ""  # somebody was faster
+    raise Conflict(f"There are {TRIES} branches named as '{wanted}' already. Delete some of them.")
 
 
 def _there(taken: Mapping[str, str], commit: str, wanted: str) -> str | None:
@@ -191,7 +230,3 @@ def _free(wanted: str, taken: Set[str]) -> str | None:
             if branch not in taken and branch not in above:
                 return branch
     return None
-
-
-def _too_many(wanted: str) -> Conflict:
-    return Conflict(f"There are {TRIES} branches named as '{wanted}' already. Delete some of them.")

@@ -95,8 +95,8 @@ def start_of(entries: Sequence[Entry]) -> int | None:
 
 
 def proposed_in(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """The ids of the changes that a log has told of."""
-    return tuple(each.event.change_id for each in entries if isinstance(each.event, ChangeProposed))
+    """The commits that a log has told of as proposed: a change may grow by one with every run."""
+    return tuple(each.event.commit for each in entries if isinstance(each.event, ChangeProposed))
 
 
 def first_line(prompt: str) -> str:

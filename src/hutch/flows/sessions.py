@@ -4,8 +4,9 @@ Every function takes who asks, and checks that they may. Asking is quick: it is
 written down, and a worker does it when there is room.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -99,7 +100,7 @@ async def create(
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     who.need("write")
     if not forked_from:
-        _check_new(who, new)
+        new = await _checked(site, who, new)
     now = now_ms()
     clean = site.redactor.clean
     session = Session(
@@ -247,22 +248,31 @@ async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
     return found
 
 
-def _check_new(who: Who, new: NewSession) -> None:
+async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:
     """Refuse at once what no worker could do, or what this user may not have."""
     for host in new.network:
         parse_pattern(host)
     if new.model and parse_model_name(new.model).provider == "scripted" and not who.is_owner:
         raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
     if not new.repository:
-        return
+        return new
     address = parse_repo_url(new.repository)
-    if address.path is not None and not who.is_owner:
-        raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
     if address.credentials is not None:
         raise BadRequest(
             f"The address of {address} has a password in it, and everybody who sees the session would see "
             "that. Leave it out, or give an address for ssh."
         )
+    if address.path is None:
+        await site.reach.check(address)
+        return new
+    if who.is_owner:
+        return new
+    # What is checked is what is used: links are followed here, once.
+    real = await asyncio.to_thread(address.path.resolve)
+    roots = [await asyncio.to_thread(root.resolve) for root in site.roots]
+    if not any(real.is_relative_to(root) for root in roots):
+        raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
+    return replace(new, repository=str(real))
 
 
 def _check_fits(session: Session, asked: Input) -> None:

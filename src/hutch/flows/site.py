@@ -1,8 +1,10 @@
 """What the flows of a server stand on."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from hutch.domain.redaction import Redactor
+from hutch.forge.reach import Reach
 from hutch.sessions.seam import SessionHost
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
@@ -10,9 +12,11 @@ from hutch.store.seam import EventLog
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The log, the rows beside it, where sessions live, and what must not be told."""
+    """The log, the rows beside it, where sessions live, what must not be told, and what may be named."""
 
     log: EventLog
     rows: Rows
     host: SessionHost
     redactor: Redactor
+    reach: Reach
+    roots: tuple[Path, ...] = ()  # of repositories on this machine that members may name

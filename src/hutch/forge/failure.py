@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.forge.repo_url import RepoUrl
 
 Maker = Callable[[str, RepoUrl], HutchError]
@@ -59,6 +59,10 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         ),
     ),
     (
+        r"returned error: 30\d",
+        lambda line, url: NotFound(f"{url} has moved to another address. Give that one."),
+    ),
+    (
         r"certificate|SSL|TLS|gnutls",
         lambda line, url: Unavailable(
             f"The connection to {url} cannot be trusted: {line}. Check its certificate."
@@ -79,18 +83,60 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
     ),
     (r"fsck error|error in object|index-pack failed|bad pack|invalid", _refused),
 )
+# What a server says of a push; the maker is given the server's own words.
+PUSHED: tuple[tuple[str, Maker], ...] = (
+    (
+        r"GH006|GH013|[Pp]rotected branch|[Rr]ule violations",
+        lambda said, url: Denied(f"{url} protects this branch, and refuses the push: {said}."),
+    ),
+    (
+        r"without `workflows?` (scope|permission)",
+        lambda said, url: Denied(
+            f"{url} refuses changes to workflows by this token: {said}. Give it the right to workflows."
+        ),
+    ),
+    (
+        r"GH00[18]|file size limit|LFS objects|larger than .* limit",
+        lambda said, url: Conflict(
+            f"{url} refuses a file that is too large, or that LFS should hold: {said}."
+        ),
+    ),
+    (
+        r"hook declined|declined by",
+        lambda said, url: Denied(f"A hook of {url} refuses the push: {said}."),
+    ),
+    (
+        r"stale info|fetch first|non-fast-forward|but expected|failed to update ref",
+        lambda said, url: Conflict(f"The branch at {url} has moved meanwhile: {said}. Deliver it again."),
+    ),
+    (
+        r"\[remote rejected\]|\[rejected\]",
+        lambda said, url: Conflict(f"{url} refuses the push: {said}."),
+    ),
+)
 LONGEST_LINE = 300
+SERVER_LINES = 6
 
 
 def explain(said: str, url: RepoUrl) -> HutchError:
     """The error for git's words, of the family of who must act."""
     lines = [_plain(line) for line in said.splitlines() if line.strip()]
+    for pattern, make in PUSHED:
+        if any(re.search(pattern, line) for line in lines):
+            return make(_servers_words(said, lines), url)
     for pattern, make in KNOWN:
         for line in lines:
             if re.search(pattern, line):
                 return make(line, url)
     last = lines[-1] if lines else "it did not say why"
     return Unavailable(f"git cannot fetch {url}: {last}. Try the same with git by hand.")
+
+
+def _servers_words(said: str, lines: list[str]) -> str:
+    """What the server itself said, or else the line that tells of the refusal."""
+    told = [_plain(line) for line in said.splitlines() if line.startswith("remote: ") and line[8:].strip()]
+    refused = [line for line in lines if "rejected]" in line]
+    return "; ".join([*told[:SERVER_LINES], *refused[:1]])[: 3 * LONGEST_LINE]
 
 
 def _plain(line: str) -> str:

@@ -44,10 +44,10 @@ class GitHub:
             if about.get("archived") or about.get("disabled"):
                 raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
             if about.get("permissions", {}).get("push", True):
-                return Target(await self._remote(self.full_name), _owner(about))
+                return Target(await self._remote(self.full_name), _owner(about), _default(about))
             if about.get("allow_forking") is False:
                 raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
-            return await self._fork()
+            return await self._fork(_default(about))
 
     async def open(self, wanted: PullRequestWanted) -> PullRequest:
         async with _plainly():
@@ -152,7 +152,7 @@ class GitHub:
         start = remote.shown.split("/", 3)[:3]
         return replace(remote, shown="/".join([*start, f"{full_name}.git"]), credentials=(USER, token))
 
-    async def _fork(self) -> Target:
+    async def _fork(self, default: str) -> Target:
         made = (await self._ask("POST", "/forks", {}, again=True)).json()
         full_name = str(made.get("full_name", ""))
         if not FULL_NAME.fullmatch(full_name):
@@ -160,7 +160,8 @@ class GitHub:
         for _ in range(FORK_TRIES):  # it is made while we wait
             try:
                 await self.gh.api("GET", f"repos/{full_name}")
-                return Target(await self._remote(full_name), full_name.partition("/")[0], forked=True)
+                owner = full_name.partition("/")[0]
+                return Target(await self._remote(full_name), owner, default, forked=True)
             except GitHubFailed as failed:
                 if failed.status != 404:
                     raise
@@ -227,6 +228,10 @@ async def _plainly() -> AsyncIterator[None]:
 
 def _owner(about: Mapping[str, Any]) -> str:
     return str(about.get("owner", {}).get("login", ""))
+
+
+def _default(about: Mapping[str, Any]) -> str:
+    return str(about.get("default_branch") or "main")
 
 
 def _posted(answer: Answer) -> Posted:

@@ -9,7 +9,6 @@ from typing import Literal, Protocol
 
 from hutch.forge.repo_url import RepoUrl
 
-ForgeName = Literal["local", "git", "github"]
 PullState = Literal["open", "closed", "merged"]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
 Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
@@ -55,6 +54,7 @@ class Target:
 
     remote: RepoUrl  # with credentials
     owner: str
+    default: str = ""  # branch of the repository that changes are for
     forked: bool = False
 
 

@@ -47,6 +47,23 @@ def _network(value: str) -> str:
         raise ValueError("It should be a network such as 10.1.2.0/24, or one address") from None
 
 
+def _reachable(value: str) -> str:
+    try:
+        return str(ip_network(value.strip("[]"))) if "/" in value else str(ip_address(value.strip("[]")))
+    except ValueError:
+        if "/" in value or "*" in value:
+            raise ValueError(
+                "It should be a host such as git.example.com, or a network: 10.1.2.0/24"
+            ) from None
+    return _host(value)
+
+
+def _directory(value: str) -> str:
+    if not value.startswith("/") or "\0" in value:
+        raise ValueError("It should be a directory, from the root on: /srv/git")
+    return value
+
+
 def _persona(value: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", value):
         raise ValueError("It should be a persona's name: small letters, digits, - and _")
@@ -106,6 +123,12 @@ Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]
 Prices = Annotated[tuple[Annotated[str, AfterValidator(_price)], ...], NoDecode, BeforeValidator(_texts)]
 Texts = Annotated[tuple[Text, ...], NoDecode, BeforeValidator(_texts), Field(max_length=1000)]
 Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDecode, BeforeValidator(_texts)]
+Reachables = Annotated[
+    tuple[Annotated[str, AfterValidator(_reachable)], ...], NoDecode, BeforeValidator(_texts)
+]
+Directories = Annotated[
+    tuple[Annotated[Text, AfterValidator(_directory)], ...], NoDecode, BeforeValidator(_texts)
+]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
 
 

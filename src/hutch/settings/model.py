@@ -27,7 +27,7 @@ from hutch.settings.kinds import (
     Texts,
 )
 from hutch.settings.repository import May
-from hutch.settings.serving import Oidc, Server, Sessions, Telemetry
+from hutch.settings.serving import Github, Oidc, Server, Sessions, Telemetry
 
 
 class Log(Section):
@@ -212,6 +212,7 @@ class Settings(BaseSettings):
     server: Server = Server()
     sessions: Sessions = Sessions()
     oidc: Oidc = Oidc()
+    github: Github = Github()
     telemetry: Telemetry = Telemetry()
 
     @classmethod

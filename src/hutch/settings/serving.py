@@ -8,10 +8,12 @@ from hutch.settings.kinds import (
     MIB,
     Address,
     Count,
+    Directories,
     Hosts,
     Issuer,
     Listener,
     Networks,
+    Reachables,
     Section,
     Size,
     Text,
@@ -76,6 +78,37 @@ class Server(Section):
     metrics_open: Annotated[bool, May.NEVER] = Field(
         False,
         description="Whether anybody may read `/metrics`; else this machine, and owners by their token.",
+    )
+    allowed_hosts: Annotated[Reachables, May.NEVER] = Field(
+        (),
+        description="Machines of private networks, or this one, that requests may name as the place of a "
+        "repository: `git.example.com`, `10.1.2.0/24`. Those of the open Internet need not be listed.",
+    )
+    repository_roots: Annotated[Directories, May.NEVER] = Field(
+        (),
+        description="Directories of this machine under which members may name repositories: `/srv/git`. "
+        "Owners may name any.",
+    )
+
+
+class Github(Section):
+    """Pull requests on GitHub. `hutch config set-secret github_token` keeps the token for it."""
+
+    hosts: Annotated[Reachables, May.NEVER] = Field(
+        (), description="Servers of GitHub Enterprise, beside github.com: `github.example.com`."
+    )
+    app_id: Annotated[Text | None, May.NEVER] = Field(
+        None,
+        pattern=r"^[A-Za-z0-9.]{1,64}$",
+        description="The id of a GitHub App that works instead of a token; its private key is the secret "
+        "`github_app_key`.",
+    )
+    app_host: Annotated[Text, May.NEVER] = Field("github.com", description="Where that App is at home.")
+    unix_socket: Annotated[Text | None, May.NEVER] = Field(
+        None, description="A Unix socket that leads to GitHub's API, such as that of a proxy."
+    )
+    longest_wait_s: Annotated[Count, May.NEVER] = Field(
+        60, ge=0, le=3600, description="Seconds to wait when GitHub's limit of requests is used up."
     )
 
 

@@ -83,6 +83,20 @@ class Changes:
         row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
         return Change(**row) if row else None
 
+    async def open_of_session(self, session_id: str) -> Change | None:
+        """The newest of a session's that is still open: what follows goes on top of it."""
+        wanted = select(changes).where(changes.c.session_id == session_id, changes.c.state == "open")
+        wanted = wanted.order_by(changes.c.id.desc()).limit(1)
+        row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
+        return Change(**row) if row else None
+
+    async def move(self, change: Change) -> None:
+        """What was proposed has grown: another commit, by another run."""
+        names = ("run_id", "commit", "title", "body", "tests", "number", "web_url", "state")
+        wanted = update(changes).where(changes.c.id == change.id)
+        values = {name: getattr(change, name) for name in names}
+        await self._run(lambda connection: connection.execute(wanted.values(values)))
+
     async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
         """An open change is merged or closed; only the first who says so is right."""
         wanted = (

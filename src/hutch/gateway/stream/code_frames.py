@@ -24,6 +24,7 @@ class Telling:
     run_id: str
     over: bool = False  # the last frame was told
     begun: bool = False
+    outcome: str = ""  # of the run
     change: events.ChangeProposed | None = None
     message: str = ""  # what the agent said last
     tests: Frame | None = None
@@ -78,12 +79,15 @@ class Telling:
             "costUsd": event.cost_usd,
             "durationSeconds": event.duration_s,
         }
-        if event.outcome == "done":
-            return [self.usage]  # what was done is delivered next
+        self.outcome = event.outcome
+        if event.outcome in ("done", "tests_failing"):
+            return [self.usage]  # what was done is delivered next, or why it is not is told
         reason = event.reason or f"It ended: {event.outcome}."
         return [self.usage, _error(reason), self._done(event.outcome, reason)]
 
     def _delivered(self, event: events.DeliveryEnded) -> list[Frame]:
+        if event.outcome == "failed" and self.outcome == "tests_failing":
+            return [_error(event.reason), self._done(self.outcome, event.reason)]
         if event.outcome == "failed":
             reason = f"It is done, but not delivered: {event.reason}"
             return [_error(reason), self._done("not_delivered", reason)]

@@ -1,0 +1,143 @@
+"""How what a run of a session did is handed over: once, step by step, and told in the log."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import structlog
+
+from hutch.app import changes
+from hutch.app.baseline import tests_on_the_base
+from hutch.domain.errors import HutchError
+from hutch.domain.events import DeliveryEnded, Entry, RunEnded, StepReached
+from hutch.domain.session import QueuedRun, Session
+from hutch.flows import delivery
+from hutch.flows.commit_text import one_line, plain
+from hutch.flows.past import Past, past, proposed_in
+from hutch.flows.pull_text import About, pull_text, tests_before
+from hutch.sessions.live import Live
+from hutch.sessions.rewind import still_told
+from hutch.sessions.worker import FAULT
+from hutch.settings import Loaded
+
+__all__ = ["Delivering"]
+
+logger = structlog.get_logger()
+Step = Literal["branching", "committing", "pushing", "opening"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivering:
+    """One run's work, on its way."""
+
+    loaded: Loaded
+    live: Live
+    session: Session
+    run: QueuedRun
+    ended: RunEnded
+
+    async def go(self) -> None:
+        """Hand it over; whatever comes of it is the last word on the run. What failed can be done again."""
+        entries = still_told(await self.live.entries())
+        events = (each.event for each in reversed(entries))
+        told = [each for each in events if isinstance(each, DeliveryEnded) and each.run_id == self.run.id]
+        if told and told[0].outcome != "failed":
+            return
+        clean = self.live.grounds.redactor.clean
+        try:
+            ended = await self._delivered(entries)
+        except asyncio.CancelledError:
+            if not self.live.leaves_open:  # nobody takes it up again
+                reason = "It was cancelled before it was delivered."
+                await asyncio.shield(
+                    self._tell(DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason))
+                )
+            raise
+        except HutchError as error:  # the work is kept, and can be delivered later
+            ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=clean(str(error)))
+        except Exception:
+            logger.exception("delivery.failed", session_id=self.live.id, run_id=self.run.id)
+            ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=FAULT)
+        await self._tell(ended)
+
+    async def _tell(self, ended: DeliveryEnded) -> None:
+        await self.live.append([ended])
+
+    async def _delivered(self, entries: Sequence[Entry]) -> DeliveryEnded:
+        before, workspace = past(entries, self.run.id), self.live.desk.workspace
+        about = self._about(entries, before)
+        if self.ended.outcome == "tests_failing":
+            compared = await tests_on_the_base(
+                self.loaded,
+                workspace,
+                base=before.start,
+                now=before.last,
+                command=self.session.delivery.tests,
+                network=self.session.network,
+                name=self.run.id[-12:].lower(),
+            )
+            if compared.new:
+                reason = f"The tests fail: {about.tests}. {compared.told}"
+                return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason)
+            about = replace(about, tests_before=compared.before, tests_note=compared.told)
+        change = await changes.deliver(
+            self.loaded,
+            workspace,
+            self._proposal(before, about),
+            append=self.live.append,
+            start=workspace.snapshots.get(before.start),
+            last=workspace.snapshots.get(before.last),
+            told=proposed_in(entries),
+            address=self.session.repository,
+            user=self.session.owner,
+            guarded=True,
+            on_step=self._steps(entries),
+        )
+        if change is None:
+            return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason="Nothing was changed.")
+        return DeliveryEnded(run_id=self.run.id, outcome="proposed", change_id=change.id, url=change.url)
+
+    def _steps(self, entries: Sequence[Entry]) -> delivery.OnStep:
+        steps = [each.event for each in entries if isinstance(each.event, StepReached)]
+        reached = {each.step for each in steps if each.run_id == self.run.id}
+        clean = self.live.grounds.redactor.clean
+
+        async def on_step(step: Step, message: str) -> None:
+            if step not in reached:  # once, also when it is done again after a crash
+                await self.live.append([StepReached(step=step, message=clean(message), run_id=self.run.id)])
+
+        return on_step
+
+    def _about(self, entries: Sequence[Entry], before: Past) -> About:
+        public = self.loaded.settings.server.public_url
+        return About(
+            session_id=self.live.id,
+            run_id=self.run.id,
+            link=f"{public.rstrip('/')}/sessions/{self.live.id}" if public else "",
+            tests=changes.told_tests(before.tests) if before.tested else "",
+            tests_before=changes.told_tests(tests_before(entries, self.run.id)),
+            cost_usd=self.ended.cost_usd,
+            turns=self.ended.turns,
+            duration_s=self.ended.duration_s,
+            issue=self.session.delivery.issue,
+        )
+
+    def _proposal(self, before: Past, about: About) -> delivery.Proposal:
+        wanted, clean = self.session.delivery, self.live.grounds.redactor.clean
+        title, summary = before.said
+        note = f"\n\n{about.tests_note}" if about.tests_note else ""
+        return delivery.Proposal(
+            session_id=self.live.id,
+            run_id=self.run.id,
+            title=one_line(wanted.title or clean(title)),
+            summary=plain(clean(summary)) + note,
+            tests=about.tests,
+            author=self.loaded.settings.delivery.author or changes.AUTHOR,
+            base=wanted.branch if self.live.desk.workspace.record.branch else "",
+            draft=wanted.draft,
+            labels=wanted.labels,
+            reviewers=wanted.reviewers,
+            describe=partial(pull_text, about=replace(about, tests_note="")),
+        )

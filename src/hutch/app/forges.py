@@ -1,0 +1,125 @@
+"""Which forge a repository is on, with whose credentials, and whether it may be reached at all."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hutch.app.models import secrets_of
+from hutch.domain.errors import Conflict
+from hutch.forge.gh import GITHUB, Gh, Patience, TokenOf
+from hutch.forge.github import USER, GitHub
+from hutch.forge.reach import Reach
+from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.forge.seam import Forge
+from hutch.jail.egress.addresses import refusal
+from hutch.settings import Loaded, user_environment
+
+if TYPE_CHECKING:
+    from hutch.forge.github_app import GitHubApp
+
+__all__ = ["Forge", "RepoUrl", "forge_of", "need_forge", "parse_repo_url", "reach_of", "reachable"]
+
+OWN = ("127.0.0.1", "::1", "localhost")
+_apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
+
+
+def reach_of(loaded: Loaded) -> Reach:
+    """What requests may name."""
+    settings = loaded.settings
+    return Reach(refusal, (*settings.server.allowed_hosts, *settings.github.hosts))
+
+
+async def reachable(loaded: Loaded, source: str, *, user: str = "", guarded: bool = True) -> RepoUrl:
+    """A repository to fetch from or push to: with the credentials that there are for it and, on behalf of
+    whoever asks over the network, bound to where it may be."""
+    url = parse_repo_url(source)
+    if url.path is not None:
+        return url
+    token = _token_of(loaded, url, user)
+    if token is not None and url.credentials is None:
+        url = replace(_over_tls(url), credentials=(USER, await token()))
+    return await reach_of(loaded).pin(url) if guarded else url
+
+
+def forge_of(loaded: Loaded, source: str | RepoUrl, *, user: str = "") -> Forge | None:
+    """The forge of a repository; None where a branch is all that can be had."""
+    url = parse_repo_url(source) if isinstance(source, str) else source
+    token = _token_of(loaded, url, user)
+    if token is None or url.slug is None:
+        return None
+    github = loaded.settings.github
+    gh = Gh(
+        url.host,
+        token,
+        user_environment(),
+        github.unix_socket or "",
+        Patience(longest_wait_s=github.longest_wait_s),
+    )
+    return GitHub(gh, _over_tls(url))
+
+
+def need_forge(loaded: Loaded, source: str, *, user: str = "") -> Forge:
+    """The same, for who cannot do without."""
+    found = forge_of(loaded, source, user=user)
+    if found is None:
+        raise Conflict(
+            f"There is no token for {parse_repo_url(source)}. Set one: hutch config set-secret github_token"
+        )
+    return found
+
+
+def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
+    """Where the token for a repository comes from: the user's own, an App's, or the installation's."""
+    github = loaded.settings.github
+    if url.slug is None or url.host not in (GITHUB, *github.hosts):
+        return None
+    name = "github_token" if url.host == GITHUB else "github_enterprise_token"
+    own = f"{name}_{user}"
+    wanted = {name, own, "github_app_key"} if user else {name, "github_app_key"}
+    kept = {each: value.strip() for each, value in secrets_of(loaded, wanted).items()}
+    if (
+        github.app_id
+        and url.host == github.app_host
+        and kept.get("github_app_key")
+        and not (kept.get(own) or url.credentials)
+    ):
+        app = _app(url.host, github.app_id, kept["github_app_key"], github.unix_socket or "")
+        full_name = "/".join(url.slug)
+
+        async def by_app() -> str:
+            return await app.token(full_name)
+
+        return by_app
+    written = (url.credentials[1] or url.credentials[0]) if url.credentials else ""
+    found = written or kept.get(own) or kept.get(name) or ("" if user else _from_environment(url.host))
+    if not found:
+        return None
+
+    async def known() -> str:
+        return found
+
+    return known
+
+
+def _from_environment(host: str) -> str:
+    """The token of who runs a command, where gh would find it."""
+    environment: Mapping[str, str] = user_environment()
+    names = ("GH_TOKEN", "GITHUB_TOKEN") if host == GITHUB else ("GH_ENTERPRISE_TOKEN",)
+    return next((environment[name].strip() for name in names if environment.get(name, "").strip()), "")
+
+
+def _over_tls(url: RepoUrl) -> RepoUrl:
+    """The way by which a token may go: nobody reads along, or it stays on this machine."""
+    if url.transport == "https" or (url.transport == "http" and url.host in OWN) or url.slug is None:
+        return url
+    safe = parse_repo_url(f"https://{url.host}/{'/'.join(url.slug)}.git")
+    return replace(safe, credentials=url.credentials, pinned=url.pinned)
+
+
+def _app(host: str, app_id: str, key: str, socket: str) -> "GitHubApp":
+    from hutch.forge.github_app import GitHubApp
+
+    found = _apps.get((host, app_id, key))
+    if found is None:
+        found = _apps[host, app_id, key] = GitHubApp(host, app_id, key, socket)
+    return found
