@@ -89,7 +89,7 @@ def test_what_is_done_can_be_seen_stopped_and_undone(house: House) -> None:
         ada.type("/pause\r")
         ada.see("paused by you.*paused")
         ada.type("/resume\r")
-        ada.see("resumed by you.*running")
+        ada.see("resumed by you.*Now slowly.*running: bash")
         ada.type("/cancel\r")
         ada.see("cancelled.*idle")
         ada.type("/diff\r")

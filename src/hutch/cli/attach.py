@@ -42,6 +42,6 @@ async def attach(client: Client, name: str, *, after: int | None, as_json: bool)
     attached = Attached(client, found, after=after)
     await attached.run()
     if attached.left:
-        also = ", and it waits for you" if attached.transcript.waiting else ""
+        also = ", and it waits for you" if attached.talk.asked else ""
         sys.stdout.write(f"You left; it goes on{also}. Come back: hutch attach {short(found['id'])}\n")
     return exits.OK

@@ -62,7 +62,7 @@ def patch_lines(patch: str) -> list[Line]:
     head = ("+++", "---", "diff ", "index ")
     return [
         Line(visible(line), "strong" if line.startswith(head) else STYLES.get(line[:1], "plain"))
-        for line in patch.split("\n")[: -1 if patch.endswith("\n") else None]
+        for line in (patch.removesuffix("\n").split("\n") if patch else ())
     ]
 
 

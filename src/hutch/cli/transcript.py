@@ -23,10 +23,12 @@ STATES = {
     "question.asked": "waiting",
     "approval.given": "running",
     "question.answered": "running",
+    "model.replied": "running",
+    "tool.called": "running",
     "run.ended": "idle",
     "session.prepared": "idle",
     "session.paused": "paused",
-    "session.resumed": "idle",
+    "session.resumed": "queued",
     "session.parked": "parked",
     "session.woken": "idle",
     "session.ended": "ended",
@@ -97,6 +99,7 @@ class Transcript:
         """What is to be shown of a piece of a reply."""
         turn = (str(delta.get("run_id")), int(delta.get("turn") or 0))
         kind, text = delta.get("kind"), str(delta.get("text") or "")
+        self.state = "running"
         if turn != self._turn:
             self._turn, self._shown = turn, ""
         match kind:

@@ -1,0 +1,180 @@
+"""Somebody and a session: what is shown, what is asked, and what a line or a key means now.
+
+Nothing here reads or draws: a terminal's bottom line and the full screen both use it.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from typing import Any
+
+from hutch.cli.asking import names_of_users, short
+from hutch.cli.client import Client
+from hutch.cli.following import Update, follow
+from hutch.cli.session_lines import age
+from hutch.cli.spoken import Said, answer_to, spoken
+from hutch.cli.transcript import Asked, Line, Shown, Transcript
+from hutch.domain.errors import HutchError
+
+EARLIER_LINES = 200  # of what happened before somebody came
+GUARD_S = 0.4  # a key that comes sooner after a question was meant for something else
+TICKING = ("running", "queued", "starting")  # states in which seconds are counted
+SCOPES = {"y": "once", "s": "session", "a": "always"}
+
+
+class Conversation:
+    """One visit to a session."""
+
+    def __init__(self, client: Client, session: dict[str, Any], *, after: int | None = None) -> None:
+        self.client, self.session = client, session
+        self.transcript = Transcript(state=session["state"])
+        self.here = True  # the line to the server holds
+        self.asked: Asked | None = None
+        self.refusing = False  # the next line is why not
+        self._after = after or 0
+        head = int((session.get("head") or {}).get("seq") or 0)
+        self.transcript.live_after = head
+        is_new = head <= self._after
+        self._earlier = None if is_new else _Earlier(head, EARLIER_LINES if after is None else None, session)
+        self._asked_at = self._since = time.monotonic()
+
+    @property
+    def id(self) -> str:
+        return str(self.session["id"])
+
+    async def watch(self, show: Callable[[list[Shown]], None]) -> None:
+        """Show what happens, until the session has ended; also when only how things stand has changed."""
+        self.transcript.me, self.transcript.names = await names_of_users(self.client)
+
+        def line(here: bool) -> None:
+            self.here = here
+            if not here:
+                self.transcript.cut()
+            show([])
+
+        async with aclosing(follow(self.client, self.id, after=self._after, line=line)) as updates:
+            async for update in updates:
+                show(self._take(update))
+
+    async def look(self) -> None:
+        """Ask for its place in the queue, while it waits there."""
+        if self.transcript.state in ("queued", "starting") and self.here:
+            try:
+                answer = await self.client.request("GET", f"/sessions/{self.id}", again=False)
+            except HutchError:
+                return  # whoever follows it notices
+            self.session = answer.json()
+
+    # --- how things are ---
+
+    @property
+    def label(self) -> str:
+        """What stands before the line to type on."""
+        if self.refusing:
+            return "no, because: "
+        if self.asked and self.asked.kind == "approval":
+            return "[y]es [s]ession [a]lways [n]o > " if self.asked.covers else "[y]es [n]o > "
+        return "answer: " if self.asked else "> "
+
+    @property
+    def status(self) -> str:
+        """How things are, in a few words."""
+        if not self.here:
+            return "the server is away; waiting for it"
+        if self.refusing:
+            return "it will be told why; Enter alone gives no reason"
+        if self.asked and self.asked.kind == "approval":
+            covers = "; ".join(self.asked.covers)
+            return (
+                f"session and always would allow: {covers}" if covers else "it can be allowed this once only"
+            )
+        state = self.transcript.state
+        doing = f": {self.transcript.doing}" if self.transcript.doing else ""
+        place = self.session.get("place") if state == "queued" else None
+        queue = f", place {place} in the queue" if place else ""
+        took = f" {age(int(self._since * 1000), time.monotonic())}" if state in TICKING else ""
+        return f"{state}{doing}{queue}{took}"
+
+    @property
+    def hot(self) -> frozenset[str]:
+        """The keys that answer, by themselves, what is asked."""
+        if not self.asked or self.asked.kind != "approval" or self.refusing:
+            return frozenset()
+        if time.monotonic() - self._asked_at < GUARD_S:
+            return frozenset()
+        return frozenset("ysan" if self.asked.covers else "yn")
+
+    # --- what somebody does ---
+
+    def key(self, key: str) -> Said | None:
+        """One of the keys that answer was pressed."""
+        if self.asked is None:
+            return None
+        if key == "n":
+            self.refusing = True
+            return None
+        return Said("approve", {"call_id": self.asked.call_id, "scope": SCOPES[key]})
+
+    def line(self, text: str) -> Said | None:
+        """A line was typed."""
+        text, asked = text.strip(), self.asked
+        if asked and self.refusing:
+            self.refusing = False
+            return Said("deny", {"call_id": asked.call_id, "reason": text[:1000]})
+        if asked and asked.kind == "approval" and answer_to(text):
+            return self.key(answer_to(text))
+        if not text:
+            return None
+        if asked and asked.kind == "question" and not text.startswith("/"):
+            return Said("answer", {"call_id": asked.call_id, "text": text})
+        return spoken(text)
+
+    async def give(self, said: Said) -> list[Shown]:
+        """Send it; what is to be shown of that, since the log says it only later."""
+        try:
+            await self.client.give(self.id, said.kind, **said.fields)
+        except HutchError as error:
+            return [Line(str(error), "bad")]
+        if said.kind == "message" and self.transcript.state in ("running", "waiting"):
+            return [Line(str(said.fields["text"]), "you", "to be heard: ")]
+        return []
+
+    def _take(self, update: Update) -> list[Shown]:
+        state = self.transcript.state
+        shown: list[Shown] = []
+        if update.delta is not None:
+            shown = self.transcript.delta(update.delta)
+        elif update.entry is not None:
+            shown = self.transcript.entry(update.entry)
+            if self._earlier is not None:
+                shown, is_over = self._earlier.put(shown, update.entry["seq"])
+                self._earlier = None if is_over else self._earlier
+        if self.transcript.state != state:
+            self._since = time.monotonic()
+        if self._earlier is None:
+            asked = next(iter(self.transcript.waiting.values()), None)
+            if asked != self.asked:
+                self.asked, self._asked_at, self.refusing = asked, time.monotonic(), False
+        return shown
+
+
+class _Earlier:
+    """What happened before somebody came: the last of it is shown, in one go."""
+
+    def __init__(self, head: int, most: int | None, session: dict[str, Any]) -> None:
+        self._head = head
+        self._kept: deque[Shown] = deque(maxlen=most)
+        self._count = 0
+        self._name = short(session["id"])
+
+    def put(self, shown: Iterable[Shown], seq: int) -> tuple[list[Shown], bool]:
+        """What is to be shown by now, and whether that was all."""
+        for each in shown:
+            self._kept.append(each)
+            self._count += 1
+        if seq < self._head:
+            return [], False
+        missing = self._count - len(self._kept)
+        note = f"… {missing} lines before this; all of it: hutch attach --after 0 {self._name}"
+        return [*([Line(note, "dim")] if missing else []), *self._kept], True
