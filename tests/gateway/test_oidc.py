@@ -162,6 +162,13 @@ def _as_secret(provider: IdentityProvider) -> Any:
     return {"keys": [{"kty": "oct", "kid": provider.key.kid, "k": "c2VjcmV0" * 8}]}
 
 
+def _elsewhere_first(provider: IdentityProvider) -> Any:
+    """Right keys, for who follows to where they are said to be."""
+    if provider.calls.count("keys") == 1:
+        return RedirectResponse(f"{provider.url}/keys")
+    return {"keys": [public(provider.key)]}
+
+
 @pytest.mark.parametrize(
     "keys",
     [
@@ -173,7 +180,7 @@ def _as_secret(provider: IdentityProvider) -> Any:
         lambda provider: {"keys": [{"kty": "RSA"}, 7, None]},
         lambda provider: {"keys": [{**public(provider.key), "use": "enc"}]},
         lambda provider: Response("x" * 1_000_000, media_type="application/json"),
-        lambda provider: RedirectResponse("http://127.0.0.1:1/keys"),
+        _elsewhere_first,
         lambda provider: Response("no", 500),
     ],
 )
