@@ -92,6 +92,9 @@ def _tidy(operation: dict[str, Any]) -> None:
     if first:
         operation["summary"] = first.rstrip(".")
     for status, answer in operation["responses"].items():
+        answer.get("content", {}).get("text/event-stream", {}).pop(
+            "schema", None
+        )  # of what, no version can say
         if answer.get("description") == "Successful Response":
             answer["description"] = {"201": "It was made.", "202": "It is kept.", "204": "It is done."}.get(
                 status, "What was asked for."

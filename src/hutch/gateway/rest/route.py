@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from hutch.app.server import Server
@@ -21,15 +23,33 @@ class JsonRequest(Request):
 
 
 class Route(APIRoute):
-    """A route whose requests may have an idempotency key."""
+    """A route whose requests may have an idempotency key, and no parameters but its own."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        known = _names(self.dependant)
 
         async def answer(request: Request) -> Response:
+            if request.scope["query_string"]:
+                _refuse_unknown(request, known)
             return await seen_through(JsonRequest(request.scope, request.receive), handle)
 
         return answer
+
+
+def _names(dependant: Dependant) -> set[str]:
+    """Of the parameters in the address, also those that a dependency wants."""
+    own = {field.alias for field in dependant.query_params}
+    return own.union(*(_names(each) for each in dependant.dependencies))
+
+
+def _refuse_unknown(request: Request, known: set[str]) -> None:
+    """A slip in a name must not look as if it had worked."""
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        there = f"There are: {', '.join(sorted(known))}" if known else "There are none"
+        wrong = [{"loc": ("query", name), "msg": f"There is no such parameter. {there}"} for name in unknown]
+        raise RequestValidationError(wrong)
 
 
 def router(tag: str) -> APIRouter:
