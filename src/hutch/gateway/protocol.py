@@ -1,7 +1,7 @@
 """HTTP as it comes in, with an end to patience.
 
-Uvicorn waits for ever for the head of a request. Here a head has its time and its size;
-the body is the doors' matter.
+Uvicorn waits for ever for the head of a request, and reads one of any length. Here a head
+has its time and its size; the body is the doors' matter.
 """
 
 import asyncio

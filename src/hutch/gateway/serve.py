@@ -29,7 +29,7 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.user import scopes_of
 from hutch.gateway.app import make_app
 from hutch.gateway.listening import exposure, listen, url_of
-from hutch.gateway.protocol import HEAD_BYTES, Protocol
+from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.settings import Loaded
@@ -98,7 +98,6 @@ class _Service(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,  # the doors know whom to believe
-                h11_max_incomplete_event_size=HEAD_BYTES,
                 timeout_keep_alive=30,
                 timeout_graceful_shutdown=min(FOLLOWERS_S, settings.shutdown_s),
                 ssl_certfile=settings.tls_cert,

@@ -11,7 +11,7 @@ from asyncio import BaseTransport
 from collections.abc import Callable
 from typing import Any, cast
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 
@@ -22,7 +22,7 @@ SHUTDOWN_S = 1.5  # for a stream to end by itself
 LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
 
 
-class Http(H11Protocol):
+class Http(HttpToolsProtocol):
     """HTTP/1.1 whose connections can be cut off."""
 
     def connection_made(self, transport: BaseTransport) -> None:
