@@ -286,6 +286,43 @@ def test_only_the_protocol_goes_to_standard_output(place: Place) -> None:
     assert {answer.get("id") for answer in answers} >= {1, 2}
 
 
+def test_a_message_that_cannot_be_read_is_answered(place: Place) -> None:
+    begin, end = (
+        b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"bash","arguments":',
+        b"}}\n",
+    )
+    last = b'{"method":"tools/call","params":{"arguments":{"command":"%s"}},"jsonrpc":"2.0","id":7}\n'
+    lines = {
+        "digits": begin + b'{"command":"ls","timeout_s":' + b"9" * 5000 + b"}" + end,
+        "surrogate": begin + rb'{"command":"\ud800"}' + end,
+        "deep": begin + b"[" * 1000 + b"]" * 1000 + end,
+        "deeper": begin + b"[" * 100_000 + b"]" * 100_000 + end,
+        "no UTF-8": begin + b'{"command":"\xff"}' + end,
+        "NUL": begin + b'{"command":"\0"}' + end,
+        "long": begin + b'{"command":"' + b"x" * 17_000_000 + b'"}' + end,
+        "long, with its id at the end": last % (b"x" * 17_000_000),
+        "no JSON": b"hello\n",
+        "a list": b"[]\n",
+        "no number": b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n',
+    }
+    ids = dict.fromkeys(lines, "a") | {"long, with its id at the end": 7}
+    ids |= dict.fromkeys(("no JSON", "a list", "no number"))
+    codes = dict.fromkeys(lines, -32600) | dict.fromkeys(("no UTF-8", "no JSON"), -32700)
+    with raw(place) as server:
+        assert server.stdin is not None and server.stdout is not None
+        for name, line in lines.items():
+            server.stdin.write(line)
+            server.stdin.flush()
+            answer = json.loads(server.stdout.readline())
+            assert (name, answer["id"], answer["error"]["code"]) == (name, ids[name], codes[name])
+        server.stdin.write(
+            b'{"jsonrpc":"2.0","method":"\xff"}\n{"jsonrpc":"2.0","id":4,"result":"\\ud800"}\n'
+        )
+        ask(server, "bash", {"command": "echo still here"}, number=5)
+        assert json.loads(server.stdout.readline())["id"] is None  # what is no text may be a question
+        assert json.loads(server.stdout.readline())["id"] == 5
+
+
 async def test_the_next_server_waits_for_the_one_before(place: Place) -> None:
     with raw(place) as before:
         ask(before, "bash", {"command": "sleep 5432.1", "timeout_s": 500})

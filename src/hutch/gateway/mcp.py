@@ -24,6 +24,7 @@ from mcp.types import (
 
 import hutch
 from hutch.app.tools import Tools
+from hutch.gateway.mcp_messages import HEAD_BYTES, MOST_BYTES, TAIL_BYTES, refusal, too_long
 
 # Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
 # seconds for a server to leave.
@@ -98,15 +99,18 @@ class _Lines:
         self._unanswered = 0  # at most: it is only for how long to wait in the end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts: list[bytes] = []
+        message = _Message()
         async for data in self._coming:
             *ends, rest = data.split(b"\n")
             for end in ends:
-                line, parts = b"".join([*parts, end]), []
-                self._unanswered += b'"method"' in line and b'"id"' in line
-                if line.strip():
+                message.add(end)
+                line, answer = message.take()
+                if answer:
+                    await self._write(answer)
+                elif answer is None and line.strip():
+                    self._unanswered += b'"method"' in line and b'"id"' in line
                     yield line
-            parts.append(rest)
+            message.add(rest)
         for _ in range(int(LAST_WORDS_S / LOOK_S)):
             if self._unanswered <= 0:
                 break
@@ -118,6 +122,30 @@ class _Lines:
 
     async def flush(self) -> None:
         """There is nothing held back."""
+
+
+class _Message:
+    """One message as it comes in pieces; of one that is too long only the ends are kept."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._bytes = 0
+        self._head = self._tail = b""
+
+    def add(self, data: bytes) -> None:
+        self._bytes += len(data)
+        self._parts.append(data)
+        if self._bytes > MOST_BYTES:
+            kept = b"".join(self._parts)
+            self._head = self._head or kept[:HEAD_BYTES]
+            self._tail, self._parts = (self._tail + kept)[-TAIL_BYTES:], []
+
+    def take(self) -> tuple[bytes, bytes | None]:
+        """The message, and what to answer instead of reading it."""
+        line, long = b"".join(self._parts), self._bytes > MOST_BYTES
+        answer = too_long(self._head, self._tail) if long else refusal(line) if line.strip() else None
+        self.__init__()  # type: ignore[misc]
+        return line, answer
 
 
 def _instructions(tools: Tools) -> str:
