@@ -77,6 +77,7 @@ async def test_it_ends_with_the_session_and_does_not_begin_again(tmp_path: Path)
         path = f"{V1}/sessions/{session_id}/events/stream"
         again = await api.get(path, headers={"Last-Event-ID": str(last.id)})
         assert again.status_code == 204  # a browser comes back after anything else
+        assert (await api.head(path)).status_code == 200
         beyond = await api.get(path, params={"after": 10**6})
         assert (beyond.status_code, beyond.json()["code"]) == (409, "conflict")
 

@@ -32,6 +32,10 @@ class EventStream:
         if not await follower.check() and given:
             await Response(status_code=204)(scope, receive, send)  # by which a browser stops coming back
             return
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send(piece(b"", more=False))
+            return
         async with streams_of(scope["app"]).open(allowed, send) as stream:
 
             async def write(update: Update) -> None:
