@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 
 from hutch.agent.limits import RunLimits
-from hutch.app import forges, models, runs, workspaces
+from hutch.app import forges, models, reviewing, runs, workspaces
 from hutch.app.delivering import Delivering
 from hutch.app.desks import open_desk
 from hutch.domain.events import (
@@ -18,6 +18,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import CleanStream, Redactor
 from hutch.domain.session import QueuedRun, Session
+from hutch.flows import ai_review
 from hutch.flows.code_change import begin, go_on
 from hutch.flows.terms import Terms
 from hutch.jail.seam import StreamName
@@ -82,7 +83,10 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
     ended = _ended(entries, run.id)
     if ended is None:
         ended = await _work(loaded, live, session, run, entries)
-    if session.deliver and ended.outcome in ("done", "tests_failing"):
+    if session.delivery.review:
+        if ended.outcome in ai_review.FINISHED:
+            await reviewing.give(loaded, live, session, run)
+    elif session.deliver and ended.outcome in ("done", "tests_failing"):
         await Delivering(loaded, live, session, run, ended).go()
     return Done(ended.outcome, ended.reason)
 
@@ -124,10 +128,13 @@ async def _work(
         bench.context.test_command = session.delivery.tests or bench.context.test_command
         bench.context.ask, bench.approvals.ask = live.waits.question, live.waits.approval
         bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
+        prompt = run.prompt
+        if session.delivery.review:
+            prompt = await reviewing.equip(loaded, bench, session, run, entries, limits)
         begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if begun:
             return (await go_on(bench, run.id, entries)).ended
-        return (await begin(bench, run.id, run.prompt, entries, reopened=len(entries) > 1)).ended
+        return (await begin(bench, run.id, prompt, entries, reopened=len(entries) > 1)).ended
     finally:
         await model.close()
 

@@ -1,12 +1,21 @@
-"""What is said about changes, for those who have no server at hand."""
+"""What is said about changes and pull requests, and where that is kept or posted."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
-from hutch.app.changes import repository_jail
+from hutch.app import forges
+from hutch.app.changes import changes_of, repository_jail
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.events import ReviewGiven
+from hutch.domain.patch import Patch
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
-from hutch.flows import comments
+from hutch.flows import ai_review, comments, review
+from hutch.flows.ai_review import Subject, parse_pull_url
+from hutch.flows.forge_text import OWN, quiet
 from hutch.flows.repository_git import OpenJail
+from hutch.flows.runs import read_log
+from hutch.forge import seam as forge
 from hutch.settings import Loaded
 from hutch.store.comments import Comments, Reviews
 from hutch.store.log import open_log
@@ -19,10 +28,17 @@ __all__ = [
     "Review",
     "Reviews",
     "Severity",
+    "Subject",
     "Verdict",
+    "ai_review",
     "comments",
+    "given",
     "jail_opener",
+    "keep",
     "opened",
+    "parse_pull_url",
+    "read_log",
+    "subject_of",
 ]
 
 
@@ -37,3 +53,106 @@ async def opened(loaded: Loaded) -> AsyncIterator[Rows]:
 def jail_opener(loaded: Loaded) -> OpenJail:
     """What opens a jail on a repository of this machine."""
     return lambda path: repository_jail(loaded, path)
+
+
+async def subject_of(loaded: Loaded, target: str, *, user: str = "") -> tuple[str, Subject]:
+    """What is to be reviewed, by a change's name or a pull request's address, and its repository."""
+    if "://" in target:
+        return await _of_pull(loaded, target, user)
+    change = await changes_of(loaded).find(target)
+    if change.forge == "github" and change.web_url:
+        repository, subject = await _of_pull(loaded, change.web_url, user)
+        return repository, replace(subject, change_id=change.id)
+    subject = Subject(
+        change_id=change.id,
+        title=change.title,
+        body=change.body,
+        base=change.base,
+        base_commit=change.base_commit,
+        commit=change.commit,
+        diff=await review.diff(change, jail_opener(loaded)),
+    )
+    return change.repository, subject
+
+
+async def _of_pull(loaded: Loaded, url: str, user: str) -> tuple[str, Subject]:
+    repository, number = parse_pull_url(url)
+    there = forges.need_forge(loaded, repository, user=user)
+    pull = await there.pull(number)
+    subject = Subject(
+        pull_url=f"{repository}/pull/{number}",
+        title=pull.title,
+        body=pull.body,
+        base=pull.base,
+        base_commit=pull.base_commit,
+        commit=pull.commit,
+        diff=await there.diff(number),
+    )
+    return repository, subject
+
+
+async def keep(
+    loaded: Loaded, rows: Rows, subject: Subject, review: Review, remarks: Sequence[Remark], *, user: str = ""
+) -> Review:
+    """Keep a review, and post it where the change is; what a run has given already stays as it is."""
+    if there := await Reviews(rows).of_run(review.run_id):
+        return there
+    if subject.pull_url:
+        posted = await _post(loaded, subject, review, remarks, user)
+        review = replace(review, url=posted.url)
+    kept = ai_review.comments_of(review, remarks) if review.change_id else []
+    return await Reviews(rows).add(review, kept)
+
+
+def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
+    """The event of a review."""
+    found = ai_review.counts(remarks)
+    return ReviewGiven(
+        run_id=review.run_id,
+        verdict=review.verdict,
+        title=review.title,
+        commit=review.commit,
+        blockers=found["blocker"],
+        shoulds=found["should"],
+        coulds=found["could"],
+        change_id=review.change_id,
+        url=review.url,
+    )
+
+
+async def _post(
+    loaded: Loaded, subject: Subject, review: Review, remarks: Sequence[Remark], user: str
+) -> forge.Posted:
+    """On the forge: as one review. What it does not take on a line is said in the text."""
+    repository, number = parse_pull_url(subject.pull_url)
+    there = forges.need_forge(loaded, repository, user=user)
+    patch = subject.patch
+    on_lines = [remark for remark in remarks if patch.shows(remark.path, "new", remark.line)]
+    try:
+        return await there.review(number, _worded(review, remarks, on_lines, patch))
+    except NotFound:
+        raise
+    except BadRequest:
+        if not on_lines:
+            raise
+    return await there.review(number, _worded(review, remarks, [], patch))
+
+
+def _worded(
+    review: Review, remarks: Sequence[Remark], on_lines: Sequence[Remark], patch: Patch
+) -> forge.Review:
+    rest = [remark for remark in remarks if remark not in on_lines]
+    parts = [f"**{quiet(review.title)}**", quiet(review.body)]
+    parts += [
+        f"`{remark.path.replace('`', '')}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}"
+        for remark in rest
+    ]
+    parts.append(f"{OWN}<!-- hutch-review {review.commit} -->")
+    lines = tuple(
+        forge.LineComment(
+            path=remark.path, line=remark.line, body=f"**{remark.severity}**: {quiet(remark.body)}\n{OWN}"
+        )
+        for remark in on_lines
+    )
+    # A remark, whatever was found: an agent neither approves nor blocks what people decide about.
+    return forge.Review(commit=review.commit, body="\n\n".join(filter(None, parts)), comments=lines)

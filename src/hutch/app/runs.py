@@ -16,7 +16,7 @@ from hutch.agent.policy import Rule
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Ask, Context
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.app import changes, models, records, workspaces
+from hutch.app import changes, forges, models, records, workspaces
 from hutch.app.approvals import kept_approvals
 from hutch.app.changes import AUTHOR, changes_of, repository_jail
 from hutch.app.desks import Desk, open_desk
@@ -184,7 +184,7 @@ async def open_run(
         else:
             prepared = await workspaces.prepare_workspace(
                 loaded,
-                job.repository,
+                await forges.reachable(loaded, job.repository, guarded=False),
                 id=job.workspace_id,
                 revision=job.revision,
                 uncommitted=job.uncommitted,

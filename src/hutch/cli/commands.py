@@ -27,6 +27,7 @@ COMMANDS = (
         "Work", "approvals", "hutch.cli.approvals:app", "List and withdraw what you have allowed always."
     ),
     Command("Work", "changes", "hutch.cli.changes:app", "Review and merge what runs have proposed."),
+    Command("Work", "review", "hutch.cli.review:review_command", "Have an agent read a change."),
     Command("Work", "eval", "hutch.cli.eval:eval_command", "Run a set of tasks and grade what came of them."),
     Command("Work", "shell", "hutch.cli.shell:shell_command", "Run a shell or a command in a jail."),
     Command("Work", "workspace", "hutch.cli.workspace:app", "Prepare, change and restore workspaces."),

@@ -37,6 +37,7 @@ from hutch.domain.run_events import (
     QuestionAnswered,
     QuestionAsked,
     RanTests,
+    ReviewGiven,
     RunEnded,
     RunQueued,
     RunStarted,
@@ -82,6 +83,7 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "RanTests",
+    "ReviewGiven",
     "RunEnded",
     "RunQueued",
     "RunStarted",
@@ -143,6 +145,7 @@ KnownEvent = Annotated[
     | StepReached
     | ChangeProposed
     | DeliveryEnded
+    | ReviewGiven
     | RunEnded
     | SessionEnded,
     Field(discriminator="type"),

@@ -207,6 +207,21 @@ class DeliveryEnded(Event):
     url: str = ""
 
 
+class ReviewGiven(Event):
+    """A change was read, and this is what was found; the last word on a run that was to review."""
+
+    type: Literal["review.given"] = "review.given"
+    run_id: str
+    verdict: Literal["approved", "changes_requested", "commented"]
+    title: str = ""
+    commit: str = ""
+    blockers: int = 0
+    shoulds: int = 0
+    coulds: int = 0
+    change_id: str = ""
+    url: str = ""
+
+
 class RunEnded(Event):
     """The agent is done with a prompt, in exactly one way."""
 

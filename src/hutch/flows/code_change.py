@@ -60,6 +60,7 @@ class Bench:
     leaves_open: Callable[[], bool] = lambda: False  # whether a run that is cancelled now goes on later
     terms: Terms = field(default_factory=Terms)
     prices: Prices = field(default_factory=dict)  # of the user's own
+    notes: str | None = None  # in place of what the repository tells agents
 
     async def append(self, events: Sequence[Event]) -> int:
         """Write events, then tell them; the number of the last one."""
@@ -95,7 +96,7 @@ async def begin(
     `reopened` says that the shells are not those of the runs before.
     """
     conversation = Conversation.of(entries)
-    notes = _notes(entries)
+    notes = _notes(entries) if bench.notes is None else bench.notes
     if notes is None:
         notes = bench.redactor.clean(await repository_notes(bench.context.workspace))
     first = await bench.context.workspace.snapshot(BEFORE)

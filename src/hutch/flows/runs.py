@@ -14,7 +14,7 @@ async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:
         for head in heads:
             if name not in ("last", head.session_id) and not name.startswith("run_"):
                 continue
-            entries = await _read(log, head.session_id)
+            entries = await read_log(log, head.session_id)
             runs = [each.event.run_id for each in entries if isinstance(each.event, RunStarted)]
             if not runs or (name.startswith("run_") and runs[-1] != name):
                 continue
@@ -22,7 +22,8 @@ async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:
     raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.")
 
 
-async def _read(log: EventLog, session_id: SessionId) -> list[Entry]:
+async def read_log(log: EventLog, session_id: SessionId) -> list[Entry]:
+    """All of a log."""
     found: list[Entry] = []
     while page := await log.read(session_id, after=found[-1].seq if found else 0):
         found += page

@@ -1,17 +1,21 @@
 """Verdicts on changes: by people, and by the agent that reviews."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request, Response
 from pydantic import Field
 
+from hutch.app import reviews
+from hutch.domain.errors import Conflict
 from hutch.domain.review import Review, Verdict
-from hutch.flows import changes, comments
+from hutch.domain.session import Bounds, Session
+from hutch.domain.user import Who
+from hutch.flows import ai_review, changes, comments
 from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
-from hutch.gateway.idempotency import ByKey
+from hutch.gateway.idempotency import ByKey, ByKeyWithRow, Once
 from hutch.gateway.rest.comments import Body, Commit
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.store.comments import Reviews
 
 routes = router("changes")
@@ -22,6 +26,31 @@ class JudgeIn(In):
 
     body: Body = ""
     commit: Commit = ""
+
+
+class ReviewIn(In):
+    """How a change is to be read."""
+
+    instructions: Annotated[str, Field(max_length=20_000)] = Field("", description="What to look for.")
+    model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
+    max_cost: float | None = Field(None, gt=0, description="US dollars.")
+    timeout_s: float | None = Field(None, gt=0)
+
+
+class PullReviewIn(ReviewIn):
+    """Which pull request is to be read, and how."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2048)] = Field(
+        examples=["https://github.com/example/project/pull/7"]
+    )
+    again: bool = Field(False, description="Though this commit was reviewed before.")
+
+
+class UnderReviewOut(Out):
+    """A review that is under way; `review.given` in the session's log tells its end."""
+
+    session_id: str
+    commit: str
 
 
 class ReviewOut(Out):
@@ -76,8 +105,58 @@ async def request_changes(
     return await _judge(request, who, change_id, "changes_requested", said)
 
 
+@routes.post(
+    "/changes/{change_id}/review",
+    status_code=202,
+    operation_id="review_change",
+    response_model=UnderReviewOut,
+)
+async def review(
+    request: Request, who: Writer, once: ByKeyWithRow, change_id: str, how: ReviewIn | None = None
+) -> Response:
+    """Have an agent read a change. It leaves comments and a verdict, and edits nothing."""
+    change = await changes.find(server_of(request).site, who, change_id, "input")
+    return await _begin(request, who, once, change.repository, change.commit, change.id, how or ReviewIn())
+
+
+@routes.post("/reviews", status_code=202, operation_id="review_pull_request", response_model=UnderReviewOut)
+async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: PullReviewIn) -> Response:
+    """Have an agent read a pull request. What it finds is posted there, as one review."""
+    server = server_of(request)
+    reviews.parse_pull_url(how.url)  # an address, and no change's name: those are asked for otherwise
+    repository, subject = await reviews.subject_of(server.loaded, how.url, user=who.user.id)
+    before = await Reviews(server.rows).of_pull(subject.pull_url, subject.commit)
+    if before is not None and not how.again:
+        raise Conflict(
+            f"{subject.pull_url} was reviewed at {subject.commit[:12]} already: {before.url}. "
+            "Say `again` to have it read once more."
+        )
+    return await _begin(request, who, once, repository, subject.commit, subject.pull_url, how)
+
+
+async def _begin(
+    request: Request, who: Who, once: Once, repository: str, commit: str, target: str, how: ReviewIn
+) -> Response:
+    def told_of(session: Session) -> Response:
+        told = {"session_id": session.id, "commit": commit}
+        return answer(told, 202, {"Location": f"{PREFIX}/sessions/{session.id}"})
+
+    session = await ai_review.submit(
+        server_of(request).site,
+        who,
+        repository=repository,
+        commit=commit,
+        target=target,
+        instructions=how.instructions,
+        model=how.model,
+        limits=Bounds(cost_usd=how.max_cost, timeout_s=how.timeout_s),
+        also=once.keep(told_of),
+    )
+    return told_of(session)
+
+
 async def _judge(
-    request: Request, who: Writer, change_id: str, verdict: Verdict, said: JudgeIn | None
+    request: Request, who: Who, change_id: str, verdict: Verdict, said: JudgeIn | None
 ) -> Response:
     server = server_of(request)
     change = await changes.find(server.site, who, change_id, "input")

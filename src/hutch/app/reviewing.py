@@ -1,0 +1,65 @@
+"""How a session of a server reviews: equipped for that alone, and what it finds is kept once."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from hutch.agent.limits import RunLimits
+from hutch.app import reviews
+from hutch.app.personas import find_persona
+from hutch.domain.errors import HutchError
+from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven
+from hutch.domain.session import QueuedRun, Session
+from hutch.flows import ai_review
+from hutch.flows.ai_review import Subject
+from hutch.flows.code_change import Bench
+from hutch.sessions.live import Live
+from hutch.sessions.rewind import still_told
+from hutch.sessions.worker import FAULT
+from hutch.settings import Loaded
+
+__all__ = ["equip", "give"]
+
+logger = structlog.get_logger()
+
+
+async def equip(
+    loaded: Loaded,
+    bench: Bench,
+    session: Session,
+    run: QueuedRun,
+    entries: Sequence[Entry],
+    limits: RunLimits,
+) -> str:
+    """Make a run one that reviews. The whole prompt, which is made when it begins."""
+    subject = await _subject(loaded, session, bench.context.workspace.record.commit)
+    before = len(ai_review.remarks_in(entries, run.id))
+    ai_review.equip(bench, find_persona(loaded, ai_review.PERSONA), subject, limits, before)
+    return f"{ai_review.prompt(subject)}\n\n{run.prompt}"
+
+
+async def give(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> None:
+    """Keep what a run has found, or say why it was not; that is the last word on it."""
+    entries = still_told(await live.entries())
+    done = (ReviewGiven, DeliveryEnded)
+    if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
+        return
+    clean = live.grounds.redactor.clean
+    try:
+        subject = await _subject(loaded, session, live.desk.workspace.record.commit)
+        review, remarks = ai_review.concluded(subject, entries, live.id, run.id)
+        kept = await reviews.keep(loaded, live.grounds.rows, subject, review, remarks, user=session.owner)
+        event: ReviewGiven | DeliveryEnded = reviews.given(kept, remarks)
+    except HutchError as error:
+        event = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
+    except Exception:
+        logger.exception("review.failed", session_id=live.id, run_id=run.id)
+        event = DeliveryEnded(run_id=run.id, outcome="failed", reason=FAULT)
+    await live.append([event])
+
+
+async def _subject(loaded: Loaded, session: Session, commit: str | None) -> Subject:
+    """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
+    _, subject = await reviews.subject_of(loaded, session.delivery.review, user=session.owner)
+    return replace(subject, commit=commit or subject.commit)

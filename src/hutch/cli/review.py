@@ -1,0 +1,123 @@
+"""`hutch review`: an agent reads a change or a pull request, and says what is wrong with it."""
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+
+from hutch import app, settings
+from hutch.app import personas, reviews, runs
+from hutch.app.reviews import ai_review
+from hutch.cli import exits
+from hutch.cli.run import OUTCOMES, MaxCost, MaxTokens, MaxTurns, Timeout
+from hutch.cli.run_screen import JsonLines, Screen, Show
+from hutch.cli.visible import visible
+
+
+def review_command(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANGE", help="A change's id or branch, 'last', or a pull request's address."
+        ),
+    ] = "last",
+    instructions: Annotated[
+        str, typer.Option("--look-for", metavar="TEXT", help="What to look for above all.")
+    ] = "",
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Though this commit of a pull request was reviewed before.")
+    ] = False,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> int:
+    """Have an agent read a change in a jail: it runs the tests, and leaves comments and a verdict.
+
+    Nothing is edited. What is found is kept with the change (`hutch changes comments`), or posted as
+    a review of the pull request. Exits with 3 when there is something that must not be merged.
+    """
+    limits = runs.RunLimits(max_turns, max_tokens, max_cost, timeout)
+    show: Show = JsonLines() if as_json else Screen()
+    return asyncio.run(_review(target, instructions, model, limits, show, again=again, as_json=as_json))
+
+
+async def _review(
+    target: str,
+    instructions: str,
+    model: str | None,
+    limits: runs.RunLimits,
+    show: Show,
+    *,
+    again: bool,
+    as_json: bool,
+) -> int:
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        repository, subject = await reviews.subject_of(loaded, target)
+        if subject.pull_url and not again and (before := await _before(loaded, subject)):
+            return _told(before, [], as_json, "It was reviewed already; --again reads it once more.")
+        prompt = ai_review.prompt(subject)
+        prompt += f"\n\n{instructions}" if instructions else ""
+        job = runs.Job(
+            prompt=f"Review {target}",
+            repository=repository,
+            revision=subject.commit,
+            persona=ai_review.PERSONA,
+            model=model,
+            terms=runs.Terms(limits=limits, deliver=False),
+        )
+        async with runs.open_run(
+            loaded, job, on_delta=show.delta, on_event=show.event, on_progress=show.progress
+        ) as opened:
+            bench = opened.bench
+            ai_review.equip(bench, personas.find_persona(loaded, ai_review.PERSONA), subject, limits)
+            show.begin(opened)
+            worked = await opened.work(prompt)
+            if worked.ended.outcome not in ai_review.FINISHED:
+                return OUTCOMES[worked.ended.outcome]
+            entries = await reviews.read_log(bench.log, bench.session_id)
+            found, remarks = ai_review.concluded(subject, entries, bench.session_id, opened.run_id)
+            async with reviews.opened(loaded) as rows:
+                kept = await reviews.keep(loaded, rows, subject, found, remarks)
+            await bench.append([reviews.given(kept, remarks)])
+            await opened.finish(replace(worked, last=worked.first))
+            return _told(kept, remarks, as_json)
+    except asyncio.CancelledError:
+        with suppress(BrokenPipeError):
+            sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
+        return exits.INTERRUPTED
+
+
+async def _before(loaded: settings.Loaded, subject: reviews.Subject) -> reviews.Review | None:
+    async with reviews.opened(loaded) as rows:
+        return await reviews.Reviews(rows).of_pull(subject.pull_url, subject.commit)
+
+
+def _told(review: reviews.Review, remarks: list[reviews.Remark], as_json: bool, note: str = "") -> int:
+    if as_json:
+        told = {"type": "review", **asdict(review), "comments": [asdict(each) for each in remarks]}
+        typer.echo(json.dumps(told | ({"note": note} if note else {})))
+    else:
+        typer.echo("")
+        for remark in remarks:
+            typer.echo(visible(f"{remark.path}:{remark.line}  {remark.severity}"))
+            typer.echo("\n".join(f"    {visible(line)}" for line in remark.body.splitlines()))
+        typer.echo(f"{review.verdict.replace('_', ' ')}: {visible(review.title)}")
+        if note:
+            typer.echo(note)
+        if review.url:
+            typer.echo(visible(review.url))
+    return exits.NO if review.verdict == "changes_requested" else exits.OK

@@ -1,0 +1,21 @@
+"""Texts that Hutch writes on a forge: nobody is called by them, and Hutch knows them as its own."""
+
+import re
+
+from hutch.flows.commit_text import plain
+
+OWN = "<!-- hutch -->"  # in every comment of ours, which is never taken for a wish
+LONGEST = 60_000  # of what a forge takes
+_CALLS = re.compile(r"@(?=[\w-])")
+_HIDDEN = re.compile(r"<!--|-->")
+
+
+def quiet(text: str) -> str:
+    """A text of a model or a stranger that calls nobody and hides nothing."""
+    text = _HIDDEN.sub("", plain(text))
+    return _CALLS.sub("@\N{ZERO WIDTH SPACE}", text)[:LONGEST]
+
+
+def is_own(body: str) -> bool:
+    """Whether a comment is one of ours."""
+    return OWN in body

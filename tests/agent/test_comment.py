@@ -1,0 +1,65 @@
+"""comment: the tool of a reviewer, which knows the patch and changes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.agent.tools.all import NAMES
+from hutch.agent.tools.comment import MOST_COMMENTS, Comment, CommentArguments
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.patch import parse_patch
+from tests.agent.benches import open_desk
+
+pytestmark = pytest.mark.anyio
+FILES = {"a.py": b"one\ntwo\nthree\n", "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(100), "empty": b""}
+PATCH = parse_patch(
+    b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1,2 @@\n one\n+two\n"
+    b"diff --git a/gone.py b/gone.py\ndeleted file mode 100644\n--- a/gone.py\n+++ /dev/null\n"
+    b"@@ -1 +0,0 @@\n-x\n"
+)
+
+
+def said(**given: Any) -> CommentArguments:
+    return CommentArguments(**{"path": "a.py", "line": 2, "severity": "should", "body": "Why?", **given})
+
+
+def test_only_a_review_has_it() -> None:
+    assert "comment" not in NAMES
+
+
+async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        box = Toolbox([Comment(PATCH)])
+        for path, line in (("a.py", 2), ("./a.py", 1), ("/workspace/a.py", 3)):
+            result = await box.use("comment", said(path=path, line=line), desk.context)
+            assert (result.ok, result.text) == (True, f"Noted on a.py:{line}.")
+        assert result.data == {"path": "a.py", "line": 3, "severity": "should", "body": "Why?"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"path": "b.py"}, "There is no file 'b.py'. The change touches: a.py, gone.py."),
+        ({"path": "gone.py", "line": 7}, "The change deletes 'gone.py'."),
+        ({"line": 4}, "'a.py' has 3 lines, so there is no line 4"),
+        ({"path": "logo.png", "line": 1}, "'logo.png' is not text"),
+        ({"path": "empty", "line": 1}, "empty"),
+        ({"body": " \n"}, "body says nothing"),
+        ({"path": "../../../etc/passwd"}, ""),
+    ],
+)
+async def test_a_place_that_is_not_there_is_told_with_a_way_out(
+    tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        result = await Toolbox([Comment(PATCH)]).use("comment", said(**given), desk.context)
+    assert not result.ok and words in result.text
+
+
+async def test_there_is_an_end_to_it_also_for_one_that_goes_on(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, FILES) as desk:
+        box = Toolbox([Comment(PATCH, MOST_COMMENTS - 1)])
+        assert (await box.use("comment", said(), desk.context)).ok
+        last = await box.use("comment", said(), desk.context)
+    assert not last.ok and "in the summary of finish" in last.text

@@ -1,0 +1,70 @@
+"""`hutch review`: an agent reads a change without a server, and scripts can tell what it found."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import FIXES, Desk, call, lines
+from tests.forge.repositories import git
+
+FINDS = (
+    {"calls": [call("run_tests")]},
+    {"calls": [call("comment", path="adding.py", line=2, severity="blocker", body="Overflows.")]},
+    {"calls": [call("finish", title="Not yet.", summary="It overflows.")]},
+)
+FINE = (
+    {"calls": [call("comment", path="adding.py", line=1, severity="could", body="Name it.")]},
+    {"calls": [call("finish", title="Good.", summary="")]},
+)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    made = Desk(directory)
+    assert made.run("--json", replies=FIXES).returncode == 0
+    yield made
+    shutil.rmtree(directory)
+
+
+def test_blockers_are_an_exit_code_and_comments_are_kept(desk: Desk) -> None:
+    before = git(desk.work, "for-each-ref")
+    found = desk.hutch("review", "--json", "--model", desk.cassette(*FINDS))
+    assert found.returncode == 3, found.stdout + found.stderr
+    *events, last = lines(found.stdout)
+    assert (last["type"], last["verdict"], last["title"]) == ("review", "changes_requested", "Not yet.")
+    assert [(each["path"], each["line"], each["severity"]) for each in last["comments"]] == [
+        ("adding.py", 2, "blocker")
+    ]
+    types = [each["event"]["type"] for each in events if each["type"] == "event"]
+    assert types[-2:] == ["review.given", "session.ended"] and "tests.run" in types
+    listed = desk.hutch("changes", "comments").stdout
+    assert "changes requested by hutch" in listed and "adding.py:2  blocker" in listed
+    assert git(desk.work, "for-each-ref") == before
+
+    fine = desk.hutch("review", "last", "--model", desk.cassette(*FINE))
+    assert fine.returncode == 0, fine.stderr
+    assert "commented: Good." in fine.stdout and "adding.py:1  could" in fine.stdout
+    told = [json.loads(line) for line in desk.hutch("changes", "comments", "--json").stdout.splitlines()]
+    assert [each["type"] for each in told] == ["review", "comment"]
+
+
+def test_what_cannot_be_reviewed(desk: Desk) -> None:
+    for target, code, why in (
+        ("chg_none", 2, "There is no change"),
+        ("https://github.com/ada/shop", 2, "is no pull request"),
+        ("https://github.com/ada/shop/pull/7", 2, "There is no token"),
+    ):
+        ran = desk.hutch("review", target, "--model", desk.cassette(*FINE))
+        assert (ran.returncode, why in ran.stderr) == (code, True), ran.stderr
+
+
+def test_a_reviewer_that_does_not_end_has_said_nothing(desk: Desk) -> None:
+    ran = desk.hutch("review", "--max-turns", "1", "--model", desk.cassette(*FINDS))
+    assert ran.returncode == 5, ran.stdout + ran.stderr
+    assert desk.hutch("changes", "comments", "--json").stdout == ""
