@@ -1,5 +1,7 @@
 """Ports of a jail, looked at from outside: what works, and what must not."""
 
+import asyncio
+import contextlib
 import hashlib
 import re
 import socket as sockets
@@ -213,6 +215,46 @@ async def test_programs_that_answer_nonsense(tmp_path: Path) -> None:
         with pytest.raises(httpx.RemoteProtocolError):
             await api.get(f"{base}/half")
         assert (await api.get(f"{base}/")).status_code == 200
+
+
+TRICKS = {
+    "two framings": b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "the other first": b"Transfer-Encoding: chunked\r\nContent-Length: 100\r\n\r\n0\r\n\r\n",
+    "two lengths": b"Content-Length: 0\r\nContent-Length: 40\r\n\r\n",
+    "a signed length": b"Content-Length: +0\r\n\r\n",
+    "a length in words": b"Content-Length: 0x0\r\n\r\n",
+    "a list of lengths": b"Content-Length: 0, 40\r\n\r\n",
+    "nearly chunked": b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "a space before the colon": b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "a folded line": b"X: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a bare newline": b"X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a NUL": b"X: y\x00Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a chunk that lies": b"Transfer-Encoding: chunked\r\n\r\n5\r\n0\r\n\r\n",
+    "a chunk with a tail": b"Transfer-Encoding: chunked\r\n\r\n0;a=b\nX\r\n\r\n",
+}
+
+
+async def test_no_second_request_gets_in_with_the_first(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await served(api)
+        loop = asyncio.get_running_loop()
+        for name, trick in TRICKS.items():
+            with sockets.socket() as client:
+                client.setblocking(False)
+                await loop.sock_connect(client, (api.base_url.host, api.base_url.port))
+                head = f"POST /preview/{session_id}/{PORT}/first HTTP/1.1\r\n"
+                head += f"Host: {api.base_url.netloc.decode()}\r\nAuthorization: Bearer {api.token}\r\n"
+                second = b"GET /smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                await loop.sock_sendall(client, head.encode() + trick + second)
+                with contextlib.suppress(TimeoutError, ConnectionError):
+                    async with asyncio.timeout(3):
+                        while data := await loop.sock_recv(client, 65536):
+                            assert not data.startswith(b"HTTP/1.1 5"), (name, data)
+        await api.get(f"/preview/{session_id}/{PORT}/last")
+        seen = (await api.get(f"{V1}/sessions/{session_id}/files/requests")).text
+        assert "/last" in seen
+        assert "smuggled" not in seen
 
 
 async def test_a_program_that_listens_on_ipv6_alone(tmp_path: Path) -> None:

@@ -83,7 +83,9 @@ class Exchange:
                 if message["type"] != "http.request":
                     return
                 data, body, more = b"", message.get("body", b""), message.get("more_body", False)
-        except (HutchError, h11.LocalProtocolError) as error:
+        except h11.LocalProtocolError as error:  # a length that is not the body's, say
+            raise BadAnswer(f"This request cannot be handed on: {error}.", BAD_REQUEST) from None
+        except HutchError as error:
             logger.debug("preview.not_sent", problem=str(error))  # its answer may be there all the same
 
     async def _receive(self) -> None:
