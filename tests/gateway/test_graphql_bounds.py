@@ -75,10 +75,10 @@ def aliases(count: int) -> str:
 
 BOMBS = {
     "aliases": (aliases(MOST_ALIASES + 1), "aliases"),
-    "the same field": ("{ " + "me { id } " * 100 + "}", "same names"),
+    "the same field": ("{ " + "me { id } " * 100 + "}", "same_names"),
     "the same field with other arguments": (
         "{ " + " ".join(f"runs(first: {n}) {{ id }}" for n in range(1, 90)) + " }",
-        "same names",
+        "same_names",
     ),
     "lists of lists": ("{ sessions(first: 200) { items { runs(first: 200) { id } } } }", "cost"),
     "aliases times depth": (

@@ -128,7 +128,7 @@ class _Scales:
         cost = depth = aliases = 0
         same = Counter(_name(node) for node in selected.selections)
         if max(same.values(), default=0) > MOST_SAME:
-            raise too_much("same names", max(same.values()), MOST_SAME)
+            raise too_much("same_names", max(same.values()), MOST_SAME)
         for node in selected.selections:
             weight = self._node(node, level)
             cost, depth, aliases = cost + weight.cost, max(depth, weight.depth), aliases + weight.aliases
