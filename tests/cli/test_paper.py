@@ -36,6 +36,12 @@ def test_lines_of_a_text_are_indented_below_the_first() -> None:
     ]
 
 
+def test_long_lines_are_wrapped_too() -> None:
+    rows = Paper(23).put([Line("The quick brown fox jumps", "dim", "so: "), Line("x", "dim", "y" * 50)])
+    assert rows[:2] == [Line("The quick brown", "dim", "so: "), Line("  fox jumps", "dim")]
+    assert all(cell_len(row.lead + row.text) <= 22 for row in rows)
+
+
 def test_nothing_that_an_agent_says_drives_the_terminal() -> None:
     [line] = Paper(200).put([Piece("a\x1b]0;owned\x07b\u202ec", end=True)])
     assert line == Line("a\\x1b]0;owned\\x07b\\u202ec")

@@ -46,6 +46,10 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
 
 def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
     match words:
+        case [] if os.isatty(0) and os.isatty(1):
+            from hutch.cli.screen import screen_command
+
+            return screen_command()
         case [] | ["-h" | "--help", *_] | ["help"]:
             sys.stdout.write(usage.help_text())
         case ["--version", *_]:

@@ -38,11 +38,7 @@ class Paper:
         for each in shown:
             if isinstance(each, Line):
                 done += self.end()
-                first, *more = each.text.split("\n")
-                done += [
-                    Line(first, each.style, each.lead),
-                    *(Line(f"  {rest}", each.style) for rest in more),
-                ]
+                done += self._wrapped(each)
             else:
                 done += self._write(visible(each.text, lines=True).replace("\t", TAB))
                 done += self.end() if each.end else []
@@ -70,6 +66,8 @@ class Paper:
 
     def _wrapped(self, line: Line) -> list[Line]:
         """A line as rows; all but the first are indented a little."""
+        if cell_len(line.lead) > self.columns // 2:
+            line = Line(line.lead + line.text, line.style)
         first, *more = line.text.split("\n")
         rows = self._rows(line.lead + first)
         done = [Line(rows[0][len(line.lead) :], line.style, line.lead)]

@@ -65,11 +65,6 @@ class Given:
     origin: str
 
 
-def terminal_type() -> str:
-    """What the user's terminal calls itself; empty when it does not say."""
-    return os.environ.get("TERM", "")
-
-
 def user_environment() -> dict[str, str]:
     """The user's whole environment, for programs of the host that act for the user."""
     return dict(os.environ)

@@ -106,6 +106,11 @@ def named_server(environ: Mapping[str, str] | None = None) -> tuple[str, str]:
     return environ.get("HUTCH_SERVER", "").strip(), environ.get("HUTCH_TOKEN", "").strip()
 
 
+def terminal_type() -> str:
+    """What the user's terminal calls itself; empty when it does not say."""
+    return os.environ.get("TERM", "")
+
+
 def _named_home(environ: Mapping[str, str]) -> Path:
     """The directory in `HUTCH_HOME`: `~` stands for a home, and a relative path begins where we are."""
     named = environ["HUTCH_HOME"]

@@ -1,0 +1,152 @@
+"""One session on the full screen: what happens in it, and a line to type on."""
+
+from typing import Any, ClassVar
+
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from hutch.cli.asking import short
+from hutch.cli.client import Client
+from hutch.cli.conversation import Conversation
+from hutch.cli.screen_dialogs import PatchScreen
+from hutch.cli.screen_transcript import TranscriptView
+from hutch.cli.spoken import HELP, Said
+from hutch.cli.transcript import Line, Shown
+from hutch.cli.visible import one_line
+from hutch.domain.errors import HutchError
+
+TICK_S = 1.0
+
+
+class TalkInput(Input):
+    """A line on which some keys answer by themselves, while nothing is typed."""
+
+    class Hot(Message):
+        """One of them was pressed."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, talk: Conversation) -> None:
+        super().__init__(compact=True)
+        self._talk = talk
+
+    async def _on_key(self, event: events.Key) -> None:
+        if not self.value and event.character and event.character in self._talk.hot:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Hot(event.character))
+            return
+        await super()._on_key(event)
+
+
+class SessionScreen(Screen[None]):
+    """A visit."""
+
+    CSS = """
+    #head { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
+    #status { height: 1; color: $text-muted; background: $surface; padding: 0 1; }
+    #status.asks { background: $warning; color: $text; }
+    #typing { height: 1; background: $surface; }
+    #label { width: auto; padding: 0 0 0 1; text-style: bold; }
+    TalkInput { width: 1fr; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back", priority=True),
+        Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+p", "give('pause')", "pause", priority=True),
+        Binding("ctrl+r", "give('resume')", "resume", priority=True),
+        Binding("ctrl+x", "give('cancel')", "cancel run", priority=True),
+        Binding("ctrl+d", "diff", "diff", priority=True),
+        Binding("f1", "help", "help", priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+    ]
+
+    def __init__(self, client: Client, session: dict[str, Any]) -> None:
+        super().__init__()
+        self.talk = Conversation(client, session)
+
+    def compose(self) -> ComposeResult:
+        purpose = one_line(self.talk.session["purpose"], 200)
+        yield Static(f"{short(self.talk.id)}  {purpose}", id="head", markup=False)
+        yield TranscriptView()
+        yield Static(id="status", markup=False)
+        with Horizontal(id="typing"):
+            yield Static("> ", id="label", markup=False)
+            yield TalkInput(self.talk)
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(TalkInput).focus()
+        self._look()
+        self._watch()
+        self.set_interval(TICK_S, self._tick)
+
+    @work
+    async def _watch(self) -> None:
+        try:
+            await self.talk.watch(self._show)
+        except HutchError as error:
+            self._show([Line(str(error), "bad")])
+
+    async def _tick(self) -> None:
+        await self.talk.look()
+        self._look()
+
+    def _show(self, shown: list[Shown]) -> None:
+        self.query_one(TranscriptView).put(shown)
+        self._look()
+
+    def _look(self) -> None:
+        status = self.query_one("#status", Static)
+        status.update(self.talk.status)
+        status.set_class(self.talk.asked is not None, "asks")
+        self.query_one("#label", Static).update(self.talk.label)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.input.value = ""
+        self._do(self.talk.line(event.value))
+
+    def on_talk_input_hot(self, event: TalkInput.Hot) -> None:
+        self._do(self.talk.key(event.key))
+
+    def _do(self, said: Said | None) -> None:
+        match said:
+            case None:
+                self._look()
+            case Said("help"):
+                self.action_help()
+            case Said("leave"):
+                self.action_leave()
+            case Said("unknown"):
+                self._show([Line(str(said.fields["why"]), "bad")])
+            case Said("diff"):
+                self.action_diff()
+            case _:
+                self._give(said)
+
+    @work(group="give")
+    async def _give(self, said: Said) -> None:
+        self._show(await self.talk.give(said))
+
+    def action_give(self, kind: str) -> None:
+        self._give(Said(kind))
+
+    def action_leave(self) -> None:
+        self.dismiss()
+
+    def action_diff(self) -> None:
+        self.app.push_screen(PatchScreen(self.talk.client, self.talk.session))
+
+    def action_help(self) -> None:
+        self._show([Line(line, "dim") for line in HELP])
+
+    def action_page(self, by: int) -> None:
+        self.query_one(TranscriptView).page(by)

@@ -1,0 +1,241 @@
+"""`hutch` alone: the full screen with a real server, driven by keys."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import RichLog, Static
+
+from hutch.cli import exits
+from hutch.cli.screen import SessionsApp, StartServer
+from hutch.cli.screen_dialogs import Confirm, Help, NewSession, PatchScreen
+from hutch.cli.screen_list import ListScreen, SessionTable
+from hutch.cli.screen_session import SessionScreen, TalkInput
+from tests.cli.running import call
+from tests.cli.visiting import READ_S, House, new_house, open_house
+
+pytestmark = pytest.mark.anyio
+PATIENCE_S = 60
+SIZE = (80, 24)
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture
+def app(house: House, monkeypatch: pytest.MonkeyPatch) -> SessionsApp:
+    monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
+    return SessionsApp()
+
+
+Driven = Pilot[None]
+
+
+@asynccontextmanager
+async def driven(app: SessionsApp, size: tuple[int, int] = SIZE) -> AsyncIterator[Driven]:
+    async with app.run_test(size=size) as pilot:
+        yield pilot
+
+
+async def until(pilot: Driven, is_so: Callable[[], Any]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():
+            await asyncio.sleep(0.05)
+            await pilot.pause()
+
+
+def shown(app: SessionsApp) -> str:
+    """All that the screen shows, row by row."""
+    return "\n".join(
+        "".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips()
+    )
+
+
+async def see(pilot: Driven, app: SessionsApp, pattern: str) -> None:
+    try:
+        await until(pilot, lambda: re.search(pattern, shown(app), re.S))
+    except TimeoutError:
+        raise AssertionError(f"{pattern} is not in:\n{shown(app)}") from None
+
+
+async def choose(pilot: Driven, app: SessionsApp, session_id: str) -> None:
+    """Put the cursor on a session."""
+    screen = app.screen
+    assert isinstance(screen, ListScreen)
+    await until(pilot, lambda: session_id in [each["id"] for each in screen.sessions])
+    at = [each["id"] for each in screen.sessions].index(session_id)
+    screen.query_one(SessionTable).move_cursor(row=at, animate=False)
+    await pilot.pause()
+
+
+async def test_a_session_is_looked_at_visited_answered_and_left(house: House, app: SessionsApp) -> None:
+    id = house.new(
+        {"text": "I will look.", "calls": [call("bash", command="echo seen-42")]},
+        {"calls": [call("ask_user", question="Which colour?")]},
+        {"text": "So be it.", "times": 100},
+        prompt="Look around",
+        persona="pair",
+    )
+    async with driven(app) as pilot:
+        await see(pilot, app, f"{id[-6:]} +waiting")
+        await choose(pilot, app, id)
+        await see(pilot, app, "I will look.*may it")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await see(pilot, app, r"session and always would allow: bash echo seen-42.*\[y\]es \[s\]ession")
+        await asyncio.sleep(READ_S)
+        await pilot.press("y")
+        await see(pilot, app, "you allowed it, this once.*seen-42.*Which colour.*answer:")
+        await pilot.press(*"blue", "enter")
+        await see(pilot, app, "you: blue.*So be it.*idle")
+        await pilot.press(*"/nonsense", "enter")
+        await see(pilot, app, "There is no /nonsense")
+        await pilot.press(*"more", "enter")
+        await see(pilot, app, "you: more.*So be it")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ListScreen))
+        await see(pilot, app, f"{id[-6:]} +idle")
+
+
+async def test_a_new_one_is_made_and_opened(house: House, app: SessionsApp) -> None:
+    model = house.model({"text": "Hello there.", "times": 100})
+    async with driven(app) as pilot:
+        await see(pilot, app, "sessions, ")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, NewSession))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ListScreen))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, NewSession))
+        assert "Escape goes back" in shown(app)  # it fits the smallest terminal
+        app.screen.query_one("#repository").value = ""  # type: ignore[attr-defined]
+        app.screen.query_one("#model").value = model  # type: ignore[attr-defined]
+        await pilot.press(*"Greet", "enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await see(pilot, app, "you: Greet.*Hello there.")
+        await pilot.press("escape")
+        await see(pilot, app, "Greet")
+
+
+async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(house: House, app: SessionsApp) -> None:
+    id = house.new(
+        {"calls": [call("write_file", path="a.txt", content="one\n")]},
+        {"text": "Slowly.", "calls": [call("bash", command="sleep 60")], "times": 3},
+        prompt="Write",
+    )
+    async with driven(app) as pilot:
+        await choose(pilot, app, id)
+        await see(pilot, app, f"{id[-6:]} +running.*Slowly")
+        await pilot.press("p")
+        await see(pilot, app, f"{id[-6:]} +paused")
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, PatchScreen))
+        await see(pilot, app, r"\+one")
+        await pilot.press("escape")
+        await pilot.press("r")
+        await see(pilot, app, f"{id[-6:]} +running")
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, ListScreen))
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("y")
+        await see(pilot, app, f"{id[-6:]} +ended")
+
+
+async def test_search_help_and_what_strangers_write(house: House, app: SessionsApp) -> None:
+    house.new({"text": "x"}, purpose="needle [bold red]not markup[/] \x1b[31m")
+    async with driven(app) as pilot:
+        await see(pilot, app, "needle")
+        await pilot.press("slash", *"needle")
+        await see(pilot, app, r"1 sessions.*/needle")
+        await see(pilot, app, r"needle \[bold red\]not markup\[/\] \\x1b\[31m")
+        await pilot.press("enter", "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, Help))
+        await see(pilot, app, "q +quit; sessions go on")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ListScreen))
+        await pilot.press("slash", *"zzzz")
+        await see(pilot, app, "None fits")
+        await pilot.press("escape")
+        await see(pilot, app, "needle")
+
+
+async def test_light_and_dark_and_wide(house: House, app: SessionsApp) -> None:
+    async with driven(app, (140, 40)) as pilot:
+        await see(pilot, app, "sessions, ")
+        assert app.current_theme.dark
+        await pilot.press("t")
+        assert not app.current_theme.dark
+        table, preview = app.screen.query_one(SessionTable), app.screen.query_one("#preview")
+        assert table.region.y == preview.region.y
+    again = SessionsApp()
+    async with driven(again) as pilot:
+        await see(pilot, again, "sessions, ")
+        assert not again.current_theme.dark
+        await pilot.press("t")
+
+
+async def test_without_a_server_one_is_offered_started_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with new_house() as house:
+        monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
+        monkeypatch.setenv("HUTCH_SERVER__PORT", "0")
+        app = SessionsApp()
+        async with driven(app) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, StartServer))
+            assert "No server runs here" in shown(app)
+            await pilot.press("s")
+            await until(pilot, lambda: isinstance(app.screen, ListScreen))
+            await see(pilot, app, "There are no sessions yet. n makes one.")
+            assert house.hutch("down").returncode == exits.OK
+            await see(pilot, app, "The server is away; waiting for it")
+            assert house.hutch("up", "--detach", HUTCH_SERVER__PORT="0").returncode == exits.OK
+            await see(pilot, app, "0 sessions, 0 running")
+        assert house.hutch("down").returncode == exits.OK
+
+
+async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
+    house: House, app: SessionsApp
+) -> None:
+    id = house.new(
+        {"text": "word " * 500, "calls": [call("bash", command="seq 1 5000")]},
+        {"text": "Enough.", "times": 10},
+        prompt="Talk",
+    )
+    house.until(id, "idle")
+    async with driven(app, (40, 12)) as pilot:
+        await choose(pilot, app, id)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen))
+        await see(pilot, app, "Enough.")
+        log = app.screen.query_one(RichLog)
+        assert log.virtual_size.width <= 40
+        assert isinstance(app.screen.query_one("#status"), Static)
+        assert app.screen.query_one(TalkInput).has_focus
+
+
+def test_on_a_real_terminal_it_opens_and_leaves_it_as_it_was(house: House) -> None:
+    house.new({"text": "x"}, purpose="a real terminal")
+    with house.visitor() as ada:
+        ada.see("a real terminal")
+        ada.type("q")
+        assert ada.leave() == exits.OK
+    with house.visitor(TERM="dumb") as ada:
+        ada.see("Usage: hutch")
+        assert ada.leave() == exits.OK
+
+
+def test_without_a_terminal_it_is_the_help(house: House, tmp_path: Path) -> None:
+    told = house.hutch()
+    assert (told.returncode, told.stdout[:13]) == (exits.OK, "Usage: hutch ")
