@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC110 (there is nothing to wait for but what is inside)
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,62 @@ async def test_the_tests_have_the_last_word(tmp_path: Path) -> None:
         worked = await begin(bench, "run_1", "Make the test pass.")
     assert worked.ended.outcome == "tests_failing"
     assert worked.tests is not None and "1 failed" in worked.tests.text()
+
+
+WRITES = b"import unittest\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        pass\n\n"
+ONCE = b"    def tearDown(self):\n        open('mod.py', 'w').write('def f(): return 2\\n')\n"
+ANEW = b"    def tearDown(self):\n        import time; open('mod.py', 'w').write(str(time.time()))\n"
+REPORT = b"    def tearDown(self):\n        import time; open('report.xml', 'w').write(str(time.time()))\n"
+OTHER = b"    def tearDown(self):\n        import uuid; open(f'{uuid.uuid4()}.py', 'w').write('x')\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "outcome", "runs"),
+    [
+        (b"", "done", 1),
+        (ONCE, "done", 2),
+        (ANEW, "tests_failing", 3),
+        (OTHER, "tests_failing", 3),
+        (REPORT, "done", 2),
+    ],
+    ids=["nothing", "once", "always", "new files", "a report"],
+)
+async def test_what_tests_leave_behind_is_tested_or_not_called_so(
+    tmp_path: Path, then: bytes, outcome: str, runs: int
+) -> None:
+    files = {"mod.py": b"def f(): return 1\n", "test_mod.py": WRITES + then}
+    cassette = replies({"calls": [call("write_file", path="x", content="x"), call("run_tests")]}, FINISH)
+    async with open_bench(tmp_path, Wishes(files, cassette)) as bench:
+        worked = await begin(bench, "run_1", "Work.")
+        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    assert (worked.ended.outcome, len([e for e in log if isinstance(e, events.RanTests)])) == (outcome, runs)
+    assert ("never tested" in worked.ended.reason) == (outcome != "done")
+
+
+async def test_what_still_runs_after_the_tests_is_not_delivered_untested(tmp_path: Path) -> None:
+    test = b"import unittest\nfrom mod import f\n\nclass T(unittest.TestCase):\n    def test_f(self):\n"
+    files = {"mod.py": b"def f(): return 1\n", "test_mod.py": test + b"        self.assertEqual(f(), 1)\n"}
+    later = "(until test -e go; do sleep 0.05; done; echo 'def f(): return 2' > mod.py; touch gone) &"
+    cassette = replies(
+        {"calls": [call("bash", command=f"echo '# fine' >> mod.py; {later}", yield_s=1)]},
+        {"calls": [call("run_tests")]},
+        FINISH,
+    )
+
+    async with open_bench(tmp_path, Wishes(files, cassette)) as bench:
+
+        def meanwhile(delta: object) -> None:
+            ran = bench.tests is not None
+            tree = bench.context.workspace.place.directory
+            if ran and not (tree / "gone").exists():
+                (tree / "go").touch()
+                while not (tree / "gone").exists():
+                    time.sleep(0.02)
+
+        bench.on_delta = meanwhile
+        worked = await begin(bench, "run_1", "Work.")
+    assert worked.ended.outcome == "tests_failing"
+    assert worked.tests is not None and not worked.tests.ok
 
 
 async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.agent.limits import RunLimits, Spent, too_long
 from hutch.agent.plain import whole
 from hutch.agent.testing.report import Report
+from hutch.agent.tools.paths import legible
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.agent.using import Using
@@ -33,11 +34,13 @@ from hutch.domain.redaction import Redactor
 from hutch.llm.price import Prices, cost_usd
 from hutch.llm.reply import Reply
 from hutch.llm.seam import Call, FromModel, Model, Request
+from hutch.workspace.snapshots.storage import Snapshot
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Append = Callable[[Sequence[Event]], Awaitable[int]]  # durable when it returns; the log's last number
 Verify = Callable[[], Awaitable[Report | None]]
 GO_ON = "Go on with the task, or call finish when it is done."
+VERIFIED = 2  # times: who writes files once as it is tested writes the same the second time
 RESUMED = "I was stopped and started again. The shell is a new one, and no command runs in the background."
 
 
@@ -74,6 +77,7 @@ class Run:
     snapshot: int = 0  # the one before it all
     resumed: bool = False  # the conversation is older than the shells
     prices: Prices = field(default_factory=dict)  # of the user's own
+    last: Snapshot | None = None  # what it ended with, and the tests were run on
     using: Using = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +95,7 @@ class Run:
         except TimeoutError:
             outcome, reason = "limit_reached", too_long(self.limits.timeout_s or 0)
         except HutchError as error:
-            outcome, reason = "failed", str(error)
+            outcome, reason = "failed", self.redactor.clean(legible(str(error)))
         except asyncio.CancelledError:
             if self.leaves_open():
                 raise
@@ -124,11 +128,33 @@ class Run:
                 self.using.conclusion = ToolResult(reply.text)
 
     async def _conclude(self) -> tuple[Outcome, str]:
-        passed = self.using.tests_ok
-        if passed is None and self.verify is not None:
+        """The tests have the last word, and what they were run on is what is delivered: something that still
+        runs, or the tests themselves, may have written to it since."""
+        work, passed = self.context.workspace, self.using.tests_ok
+        self.last = await work.snapshot("when the agent was done")
+        tested, altered = self.using.tested, self.using.altered
+        if passed and (tested is None or await altered.since(work, tested, self.last)):
+            passed = None
+        changed: list[str] = []
+        for _ in range(VERIFIED):
+            if passed is not None or self.verify is None:
+                break
+            before = self.last
             self.verdict = await self.verify()
             passed = self.verdict.ok if self.verdict else None
-        return ("tests_failing", "The tests fail.") if passed is False else ("done", "")
+            self.last = await work.snapshot("when the agent was done")
+            changed = await altered.between(work, before, self.last) if passed else []
+            if not changed:
+                break
+            passed = None
+        if passed is False:
+            return "tests_failing", "The tests fail."
+        if changed:
+            named = ", ".join(legible(path) for path in changed[:3]) + (" and more" if changed[3:] else "")
+            return "tests_failing", (
+                f"The tests pass, but files change while they run ({named}): what is there was never tested."
+            )
+        return "done", ""
 
     async def _ask(self) -> Reply:
         """The next reply; when the conversation is too long after all, that of a shorter one."""

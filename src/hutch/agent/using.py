@@ -8,11 +8,13 @@ from functools import partial
 
 from hutch.agent.approval import Approvals
 from hutch.agent.guard import LoopGuard
+from hutch.agent.testing.altered import Altered
 from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken, ToolCalled, ToolReturned
 from hutch.llm.seam import Call
+from hutch.workspace.snapshots.storage import Snapshot
 
 Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when it returns
 
@@ -28,8 +30,10 @@ class Using:
     write: Write
     snapshot: int  # the newest
     tests_ok: bool | None = None  # of the last whole run of the tests since anything could have changed
+    tested: Snapshot | None = None  # what those tests were run on, and left as it was
     conclusion: ToolResult | None = None  # what the model finished with
     stuck: str = ""  # why it is no use to go on
+    altered: Altered = field(default_factory=Altered)
     guard: LoopGuard = field(default_factory=LoopGuard)
 
     def __post_init__(self) -> None:
@@ -84,6 +88,8 @@ class Using:
         began = time.monotonic()
         given = self.toolbox.parse(call.tool, call.arguments)
         if isinstance(given, Arguments):
+            if call.tool == "run_tests":
+                self.tested = await self.context.workspace.snapshot("before run_tests")
             refusal = await self.approvals.check(call, given, self.write)
             self.context.hides = self.approvals.policy.hides
             given = refusal or await self.toolbox.use(call.tool, given, self.context)
@@ -115,6 +121,10 @@ class Using:
         if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
             return []
         taken = await self.context.workspace.snapshot(f"after {call.tool}")
+        if call.tool == "run_tests" and self.tests_ok and self.tested is not None:
+            if await self.altered.between(self.context.workspace, self.tested, taken):
+                self.tests_ok = None
+            self.tested = taken
         if taken.id == self.snapshot:
             return []
         self.snapshot = taken.id

@@ -181,7 +181,7 @@ async def _work(
         prices=bench.prices,
     )
     ended = await run.go()
-    last = await context.workspace.snapshot("after the run")
+    last = run.last if run.last is not None else await context.workspace.snapshot("after the run")
     if last.id != run.using.snapshot:
         await bench.append([SnapshotTaken(snapshot=last.id, tree=last.tree, reason=last.reason)])
     conclusion = run.using.conclusion
