@@ -7,7 +7,6 @@ jails, a real database and a scripted model.
 
 import asyncio
 import json
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -22,6 +21,7 @@ from hutch.app.server import Server, open_server
 from hutch.domain.user import Role, parse_scopes
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.app import make_app
+from hutch.gateway.listening import listen
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
 
@@ -124,7 +124,7 @@ async def serving(
         "server": {"requests_per_minute": 1_000_000, **flags.get("server", {})},
     }
     loaded = settings.load(given, environ={"HUTCH_HOME": str(place / "home")})
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+    with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with open_server(loaded) as server, AsyncExitStack() as stack:
             await Accounts(server.rows).ensure_owner("owner")

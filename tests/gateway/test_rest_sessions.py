@@ -60,10 +60,10 @@ async def test_a_session_of_another_is_as_if_it_were_not_there(api: Api) -> None
         ("GET", ""),
         ("DELETE", ""),
         *(("GET", f"/{what}") for what in ("inputs", "events", "runs", "files", "snapshots", "diff")),
-        *(("GET", f"/{what}") for what in ("commands", "terminals", "record", "receipt", "glob?pattern=*")),
+        *(("GET", f"/{what}") for what in ("commands", "terminals", "record", "receipt", "previews")),
         *(
             ("GET", f"/{what}")
-            for what in ("files/a.txt", "grep?pattern=a", "commands/bg_1", "events/stream")
+            for what in ("files/a.txt", "grep?pattern=a", "glob?pattern=a", "commands/bg_1", "events/stream")
         ),
         ("PUT", "/files/a.txt"),
         ("DELETE", "/files/a.txt"),
@@ -178,6 +178,8 @@ async def test_a_removed_session_is_gone_with_its_workspace(api: Api) -> None:
     assert prepared[0]["workspace"] not in workspaces()
     head = await api.server.log.head(mine)  # what happened stays
     assert head.ended
+    noted = (await api.get(f"{V1}/audit")).json()["items"][0]
+    assert (noted["action"], noted["object"]) == ("session.removed", mine)
 
 
 async def test_a_session_that_waits_has_a_place_in_the_queue(tmp_path: Path) -> None:

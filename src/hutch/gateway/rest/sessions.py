@@ -11,7 +11,7 @@ from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.sessions import NewSession, Shown
 from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.store.seam import Head
@@ -201,10 +201,11 @@ async def show(request: Request, who: Reader, session_id: str) -> Response:
 
 
 @routes.delete("/sessions/{session_id}", status_code=204, operation_id="remove_session")
-async def remove(request: Request, who: Writer, session_id: str) -> Response:
+async def remove(request: Request, who: Writer, guard: AGuard, session_id: str) -> Response:
     """End a session, delete its workspace, and take it out of all lists. Its log stays."""
     server = server_of(request)
     await removal.remove(server.site, who, session_id, lambda id: workspaces.remove(server.loaded, id))
+    await guard.accounts.note(guard.actor(request.scope, who), "session.removed", session_id)
     return Response(status_code=204)
 
 
