@@ -1,5 +1,6 @@
 """Whether tests that fail did so before: the same command, on what the session began with."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,11 @@ from hutch.settings import Loaded
 __all__ = ["Compared", "tests_on_the_base"]
 
 SHOWN = 5
+# How runners that leave no report name what failed: unittest, go, TAP, pytest.
+NAMED = re.compile(
+    r"^(?:(?:FAIL|ERROR): |--- FAIL: |not ok \d+ - |FAILED (?!\())(?P<name>[^\n]{1,300}?)(?: \(\d[^)]*\)| - .*)?$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +51,35 @@ async def tests_on_the_base(
         return Compared(new=True, told=f"Whether they failed before is not known: {error}")
     if first.ok:
         return Compared(new=True, told="They passed before.")
-    if first.counts is None or not first.counts.failures:
+    known = _failing(first)
+    if known is None:
         return Compared(new=True, told="They failed before, too, but which of them did is not told.")
     second = await _ran(loaded, workspace, now, f"after-{name}", command, network)
-    said = count_tests(first.counts.failed, first.counts.passed, first.counts.skipped)
-    if second.counts is None or second.timed_out or second.limit:
-        return Compared(new=True, told="Which tests fail is not told.", before=said)
-    known = {failure.name for failure in first.counts.failures}
-    new = [failure.name for failure in second.counts.failures if failure.name not in known]
-    if new or second.counts.failed > first.counts.failed:
-        listed = ", ".join(new[:SHOWN]) or "some"
-        return Compared(new=True, told=f"These passed before: {listed}.", before=said)
-    count = second.counts.failed
+    said = _count(first)
+    failing = _failing(second)
+    if failing is None or second.timed_out or second.limit:
+        return Compared(new=True, told="Which of them fail is not told.", before=said)
+    if new := sorted(failing - known):
+        listed = ", ".join(new[:SHOWN])
+        return Compared(new=True, told=f"These did not fail before: {listed}.", before=said)
+    count = len(failing)
     words = f"{count} tests fail, as they did before." if count != 1 else "1 test fails, as it did before."
     return Compared(new=False, told=words if count else "", before=said)
+
+
+def _failing(report: Report) -> set[str] | None:
+    """The names of the tests that failed; None when not all of them are told."""
+    counts = report.counts
+    if counts is None:
+        return None
+    names = {failure.name for failure in counts.failures}
+    names = names or {found.group("name").strip() for found in NAMED.finditer(report.output)}
+    return names if len(names) == counts.failed else None
+
+
+def _count(report: Report) -> str:
+    counts = report.counts
+    return count_tests(counts.failed, counts.passed, counts.skipped) if counts else ""
 
 
 async def _ran(

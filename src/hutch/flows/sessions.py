@@ -48,6 +48,8 @@ from hutch.store.sessions import Sessions, add_session, find_session, now_ms
 from hutch.store.shares import Shares
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
+SETTLE_TRIES, SETTLE_S = 20, 0.05
+DELIVERED = ("done", "tests_failing")  # outcomes of runs after which something is delivered
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
 T = TypeVar("T")
@@ -226,7 +228,7 @@ async def fork(
         network=session.network,
         limits=session.limits,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
-        delivery=session.delivery,
+        delivery=replace(session.delivery, review=""),
     )
     return await create(site, who, new, forked_from=f"{session.id}@{snapshot}", also=also)
 
@@ -246,6 +248,28 @@ async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
     except NotFound:
         raise NotFound(f"There is no run {run_id[:80]}.") from None
     return found
+
+
+async def deliver_again(site: Site, who: Who, run_id: str) -> QueuedRun:
+    """Hand over what a run did, when that failed before; the next free worker does it."""
+    found = await run(site, who, run_id)
+    session = await allowed(site, who, found.session_id, "input")
+    for _ in range(SETTLE_TRIES):  # that it failed is told a moment before its run has ended
+        if found.state != "running":
+            break
+        await asyncio.sleep(SETTLE_S)
+        found = await run(site, who, run_id)
+    if session.state == "ended":
+        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+    if not session.deliver:
+        raise Conflict(f"What the session {session.id} does is not to be delivered.")
+    if found.state != "ended":
+        raise Conflict(f"The run {run_id} is {found.state}. It is delivered when it is done.")
+    if found.outcome not in DELIVERED:
+        raise Conflict(f"The run {run_id} ended as {found.outcome}, so there is nothing to deliver.")
+    await Runs(site.rows).again(run_id)
+    await site.host.input(session.id)  # somebody looks at the queue
+    return await run(site, who, run_id)
 
 
 async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:

@@ -7,12 +7,12 @@ whoever takes it up again after a pause, a shutdown or a crash.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from hutch.domain.errors import HutchError
-from hutch.domain.events import RunEnded, SessionEnded
+from hutch.domain.events import Entry, RunEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace import traced
@@ -178,4 +178,11 @@ class Worker:
     async def _ended(self, live: Live, run_id: str) -> bool:
         head = await live.log.head(live.id)
         recent = await live.log.read(live.id, after=max(0, head.seq - RECENT))
-        return any(isinstance(each.event, RunEnded) and each.event.run_id == run_id for each in recent)
+        if _has_end(recent, run_id):
+            return True
+        # One that is delivered again may have ended long ago.
+        return head.seq > RECENT and _has_end(await live.entries(), run_id)
+
+
+def _has_end(entries: Sequence[Entry], run_id: str) -> bool:
+    return any(isinstance(each.event, RunEnded) and each.event.run_id == run_id for each in entries)

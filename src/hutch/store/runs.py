@@ -72,6 +72,10 @@ class Runs:
         wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")
         await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
 
+    async def again(self, run_id: str) -> None:
+        """One that has ended waits once more: what it did is to be delivered."""
+        await self._move(run_id, ("ended",), state="queued", worker="", lease_until_ms=0, ended_ms=0)
+
     async def reclaim(self, *, everything: bool = False) -> list[QueuedRun]:
         """Runs whose worker is gone wait again. With `everything`, no worker is left from before."""
         lost = runs.c.state == "running"

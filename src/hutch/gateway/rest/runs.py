@@ -8,7 +8,8 @@ from pydantic import Field
 from hutch.domain.session import QueuedRun, RunState
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import Cursor, Limit, Out, Page, answer, page
-from hutch.gateway.auth.who import Reader
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("runs")
@@ -48,3 +49,10 @@ async def listed(
 async def show(request: Request, who: Reader, run_id: str) -> Response:
     """One run."""
     return answer(told(await flow.run(server_of(request).site, who, run_id)))
+
+
+@routes.post("/runs/{run_id}/deliver", operation_id="deliver_run", status_code=202, response_model=RunOut)
+async def deliver(request: Request, who: Writer, once: ByKey, run_id: str) -> Response:
+    """Hand over what a run did, when that failed: GitHub was down, or a branch was protected. What comes of
+    it is in the session's events: `delivery.ended`."""
+    return answer(told(await flow.deliver_again(server_of(request).site, who, run_id)), 202)

@@ -1,0 +1,92 @@
+"""A server of Hutch with a GitHub of its own, for stories about pull requests."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hutch import settings
+from hutch.store.vault import Vault
+from tests.forge.github_server import HOST, Hub, github
+from tests.forge.repositories import make_repository
+from tests.gateway.api import Api, serving
+from tests.sessions.hosting import call, cassette
+
+TOKEN = "tok_installation_0123456789"
+FILES = {"slug.py": "def slug(text):\n    return text\n", "README.md": "# Slugs\n"}
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+MORE = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower().strip()\n")
+FINISH = call("finish", title="Slugs are lower case", summary="As they should be, says @ada. Fixes #7.")
+FINISH_MORE = call("finish", title="Slugs are stripped", summary="And stripped.")
+
+
+@dataclass
+class Story:
+    """What there is in a story."""
+
+    place: Path
+    hub: Hub
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        github = {"hosts": [HOST], "unix_socket": str(self.hub.socket), "longest_wait_s": 2}
+        return {"github": github, "server": {"public_url": "https://hutch.example.com"}}
+
+    def keep(self, name: str = "github_enterprise_token", value: str = TOKEN) -> None:
+        paths = settings.load(environ={"HUTCH_HOME": str(self.place / "home")}).paths
+        Vault(paths.vault, paths.vault_keys).set(name, value)
+
+    def model(self, *replies: dict[str, Any], name: str = "c.json") -> str:
+        return cassette(self.place / name, replies or [FIX, FINISH])
+
+    def pulls(self, full_name: str = "acme/project") -> dict[int, dict[str, Any]]:
+        return self.hub.repository(full_name).pulls
+
+    @asynccontextmanager
+    async def server(self, **more: Any) -> AsyncIterator[Api]:
+        flags = {**self.flags, **more, "server": {**self.flags["server"], **more.get("server", {})}}
+        async with serving(self.place, **flags) as api:
+            yield api
+
+
+@contextmanager
+def story(place: Path, files: dict[str, str] | None = None, **given: Any) -> Iterator[Story]:
+    """A GitHub with one repository that Hutch may push to."""
+    make_repository(place / "made", files or FILES, branch=given.get("default", "main"))
+    with github(place) as hub:
+        people = {"hutch-bot": "write", "ada": "write"}
+        hub.state.add("acme/project", place / "made", **{"permissions": people, **given})
+        hub.state.tokens[TOKEN] = "hutch-bot"
+        made = Story(place, hub)
+        made.keep()
+        yield made
+
+
+async def code(api: Api, story: Story, **asked: Any) -> dict[str, Any]:
+    """`POST /api/code`, to its end."""
+    wanted = {
+        "repoUrl": story.hub.url("acme/project"),
+        "prompt": "Make slugs lower case.",
+        **({} if "model" in asked else {"model": story.model()}),
+        **asked,
+    }
+    async with asyncio.timeout(90):
+        answered = await api.post(
+            "/api/code", json=wanted, headers={"Accept": "application/json"}, timeout=90
+        )
+    assert answered.status_code == 200, answered.text
+    return dict(answered.json())
+
+
+def everything_below(place: Path) -> Iterator[tuple[Path, bytes]]:
+    """All files, with what is in them."""
+    for path in place.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            yield path, path.read_bytes()
+
+
+def dumped(value: Any) -> str:
+    return json.dumps(value, default=str)

@@ -1,0 +1,294 @@
+"""From a prompt to one pull request: real gh, real git, real jails, and a GitHub that checks who asks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.store.users import Users
+from tests.forge.repositories import commit, git
+from tests.gateway.api import V1, Api, eventually
+from tests.sessions.hosting import call, repository
+from tests.stories.github import (
+    FINISH,
+    FINISH_MORE,
+    FIX,
+    MORE,
+    TOKEN,
+    Story,
+    code,
+    dumped,
+    everything_below,
+    story,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Story]:
+    with story(tmp_path) as made:
+        yield made
+
+
+async def ended(api: Api, session_id: str, times: int) -> dict[str, Any]:
+    """The last of so many deliveries of a session."""
+
+    async def look() -> dict[str, Any] | None:
+        found = [each for each in await api.events(session_id) if each["type"] == "delivery.ended"]
+        return found[-1] if len(found) >= times else None
+
+    return dict(await eventually(look))
+
+
+async def test_a_prompt_becomes_a_pull_request(told: Story) -> None:
+    async with told.server() as api:
+        result = await code(api, told, labels=["hutch"], reviewers=["ada"], draft=True)
+        assert (result["outcome"], result["message"]) == ("done", "")
+        events = await api.events(result["session"])
+        changes = (await api.get(f"{V1}/changes")).json()["items"]
+    steps = [each["step"] for each in events if each["type"] == "step.reached"]
+    assert steps == ["cloning", "branching", "committing", "pushing", "opening"]
+    (pull,) = told.pulls().values()
+    assert result["pullRequest"]["url"] == "https://127.0.0.1/acme/project/pull/1"
+    assert (pull["title"], pull["base"], pull["branch"]) == (
+        *("Slugs are lower case", "main", "hutch/slugs-are-lower-case"),
+    )
+    assert (pull["draft"], pull["labels"], pull["reviewers"]) == (True, ["hutch"], ["ada"])
+    assert f"[{result['session']}](https://hutch.example.com/sessions/{result['session']})" in pull["body"]
+    assert "As they should be" in pull["body"] and "**Tests:** none were run" in pull["body"]
+    assert "@ada" not in pull["body"] and "Fixes #7" not in pull["body"]  # nobody is called, nothing closed
+    repo = told.hub.repository("acme/project")
+    assert git(repo.path, "show", f"{pull['branch']}:slug.py").endswith("text.lower()")
+    assert len(changes) == 1 and changes[0]["branch"] == pull["branch"]
+
+
+async def test_the_token_is_found_nowhere(told: Story) -> None:
+    run = call(
+        "bash", command="env; cat /proc/*/environ /proc/*/cmdline; git config -l; find / -name '*.sock'"
+    )
+    async with told.server() as api:
+        result = await code(api, told, model=told.model(run, FIX, FINISH))
+        seen = dumped(await api.events(result["session"])) + dumped(result)
+    assert result["outcome"] == "done"
+    assert TOKEN not in seen
+    assert TOKEN in dumped(sorted(told.hub.state.tokens))  # what is searched for is what was used
+    found = [path for path, content in everything_below(told.place) if TOKEN.encode() in content]
+    assert found == []
+
+
+async def test_what_follows_goes_on_top_of_the_same_pull_request(told: Story) -> None:
+    async with told.server() as api:
+        model = told.model(FIX, FINISH, MORE, FINISH_MORE)
+        result = await code(api, told, model=model)
+        first = told.hub.repository("acme/project").tip("hutch/slugs-are-lower-case")
+        await api.give(result["session"], type="prompt", text="Strip them, too.")
+        assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+        changes = (await api.get(f"{V1}/changes")).json()["items"]
+    (pull,) = told.pulls().values()
+    repo = told.hub.repository("acme/project")
+    assert git(repo.path, "rev-parse", f"{pull['branch']}^") == first
+    assert "strip()" in git(repo.path, "show", f"{pull['branch']}:slug.py")
+    assert "As they should be" in pull["body"] and "And stripped." in pull["body"]
+    assert pull["title"] == "Slugs are lower case"
+    assert [each["commit"] for each in changes] == [repo.tip(pull["branch"])]
+    assert told.hub.count("PullRequestCreate") == 1
+
+
+async def test_what_follows_a_merged_one_is_a_new_pull_request(told: Story) -> None:
+    async with told.server() as api:
+        result = await code(api, told, model=told.model(FIX, FINISH, MORE, FINISH_MORE))
+        told.hub.state.close(told.hub.repository("acme/project"), 1, merged=True)
+        await api.give(result["session"], type="prompt", text="Strip them, too.")
+        assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+        changes = (await api.get(f"{V1}/changes")).json()["items"]
+    assert [each["state"] for each in told.pulls().values()] == ["closed", "open"]
+    assert [each["state"] for each in changes] == ["open", "merged"]
+
+
+async def test_somebody_elses_commits_on_the_branch_are_not_run_over(told: Story) -> None:
+    async with told.server() as api:
+        result = await code(api, told, model=told.model(FIX, FINISH, MORE, FINISH_MORE))
+        repo, branch = told.hub.repository("acme/project"), "hutch/slugs-are-lower-case"
+        git(told.place / "made", "fetch", "-q", str(repo.path), branch)
+        git(told.place / "made", "checkout", "-q", "FETCH_HEAD")
+        theirs = commit(told.place / "made", {"theirs": "1"})
+        git(told.place / "made", "push", "-q", str(repo.path), f"HEAD:{branch}")
+        await api.give(result["session"], type="prompt", text="Strip them, too.")
+        last = await ended(api, result["session"], 2)
+    assert last["outcome"] == "failed" and "Somebody has pushed" in last["reason"]
+    assert repo.tip(branch) == theirs
+
+
+async def test_a_local_change_grows_with_what_follows(tmp_path: Path, told: Story) -> None:
+    local = repository(tmp_path / "local")
+    async with told.server() as api:
+        model = told.model(FIX, FINISH, MORE, FINISH_MORE)
+        result = await code(api, told, repoUrl=str(local), model=model)
+        await api.give(result["session"], type="prompt", text="Strip them, too.")
+        assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+        changes = (await api.get(f"{V1}/changes")).json()["items"]
+    log = git(local, "log", "--format=%s", "main..hutch/slugs-are-lower-case").splitlines()
+    assert log == ["Slugs are stripped", "Slugs are lower case"]
+    assert [each["commit"] for each in changes] == [git(local, "rev-parse", "hutch/slugs-are-lower-case")]
+    assert told.pulls() == {}
+
+
+async def test_without_the_right_to_push_it_comes_from_a_fork(told: Story) -> None:
+    told.hub.repository("acme/project").permissions["hutch-bot"] = "read"
+    async with told.server() as api:
+        result = await code(api, told, model=told.model(FIX, FINISH, MORE, FINISH_MORE))
+        assert result["outcome"] == "done"
+        await api.give(result["session"], type="prompt", text="Strip them, too.")
+        assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+    (pull,) = told.pulls().values()
+    assert pull["source"].full_name == "hutch-bot/project"
+    assert told.hub.repository("acme/project").branches() == ["main"]
+
+
+async def test_each_user_has_a_token_of_their_own(told: Story) -> None:
+    told.hub.state.tokens["tok_of_bob_0123456789"] = "ada"
+    flags = {"model": told.model()}
+    async with told.server(**flags) as api:
+        bob = await api.as_user("bob")
+        (id,) = [user.id for user in await Users(api.server.rows).list() if user.name == "bob"]
+        told.keep(f"github_enterprise_token_{id}", "tok_of_bob_0123456789")
+        asked = {"repoUrl": told.hub.url("acme/project"), "prompt": "Make slugs lower case."}
+        answered = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"})
+    assert answered.json()["outcome"] == "done", answered.text
+    (pull,) = told.pulls().values()
+    assert pull["user"] == {"login": "ada"}
+
+
+@pytest.mark.parametrize(
+    ("hook", "words"),
+    [
+        ("echo 'error: GH006: Protected branch update failed.' >&2; exit 1", "protects this branch"),
+        ("echo 'Sign your commits, please.' >&2; exit 1", "Sign your commits, please"),
+        ("echo 'error: GH001: Large files detected.' >&2; exit 1", "too large"),
+    ],
+)
+async def test_a_push_that_is_refused_is_told_and_can_be_done_again(
+    told: Story, hook: str, words: str
+) -> None:
+    refuse = told.hub.repository("acme/project").path / "hooks/pre-receive"
+    refuse.parent.mkdir(exist_ok=True)
+    refuse.write_text(f"#!/bin/sh\n{hook}\n")
+    refuse.chmod(0o755)
+    async with told.server() as api:
+        result = await code(api, told)
+        assert result["outcome"] == "not_delivered" and words in result["message"]
+        assert told.pulls() == {}
+        refuse.unlink()
+        again = await api.post(f"{V1}/runs/{result['run']}/deliver")
+        assert again.status_code == 202, again.text
+        assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+        run = await eventually_ended(api, result["run"])
+        assert run["outcome"] == "done"
+        events = await api.events(result["session"])
+    assert len(told.pulls()) == 1
+    assert [each["type"] for each in events].count("run.ended") == 1
+
+
+async def eventually_ended(api: Api, run_id: str) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        found = (await api.get(f"{V1}/runs/{run_id}")).json()
+        return found if found["state"] == "ended" else None
+
+    return dict(await eventually(look))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "status", "words"),
+    [
+        ("GET /repos/acme/project$", 503, "Try again later"),
+        ("GET /repos/acme/project$", 401, "set-secret github_token"),
+        ("PullRequestCreate", 502, "Try again later"),
+        ("/pulls", 403, "does not let this token"),
+    ],
+)
+async def test_when_github_fails_the_work_is_kept(told: Story, pattern: str, status: int, words: str) -> None:
+    fault = told.hub.fault(pattern, status)
+    async with told.server() as api:
+        result = await code(api, told)
+        assert result["outcome"] == "not_delivered" and words in result["message"], result["message"]
+        fault.times = 0
+        await api.post(f"{V1}/runs/{result['run']}/deliver")
+        assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+    assert len(told.pulls()) == 1
+    assert [branch for branch in told.hub.repository("acme/project").branches() if branch != "main"] == [
+        "hutch/slugs-are-lower-case"
+    ]
+
+
+async def test_a_long_limit_is_told_with_its_end(told: Story) -> None:
+    spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4102444800"}
+    told.hub.fault("GET /repos", 403, headers=spent, message="API rate limit exceeded for user")
+    async with told.server() as api:
+        result = await code(api, told)
+    assert result["outcome"] == "not_delivered" and "used up until" in result["message"]
+
+
+async def test_repositories_that_cannot_be_worked_on(told: Story) -> None:
+    told.hub.state.add("acme/empty", None)
+    told.hub.state.add("acme/secret", told.place / "made", private=True)
+    async with told.server() as api:
+        for name, words in (("missing", "no repository"), ("empty", "is empty"), ("secret", "no repository")):
+            result = await code(api, told, repoUrl=told.hub.url(f"acme/{name}"))
+            assert result["outcome"] == "failed" and words in result["message"], result["message"]
+    assert told.pulls() == {}
+
+
+async def test_nothing_to_change_opens_nothing(told: Story) -> None:
+    async with told.server() as api:
+        result = await code(api, told, model=told.model({"text": "It is fine as it is."}))
+    assert (result["outcome"], told.pulls()) == ("nothing", {})
+    assert told.hub.repository("acme/project").branches() == ["main"]
+
+
+async def test_an_unusual_default_branch_submodules_and_lfs(tmp_path: Path) -> None:
+    files = {
+        "slug.py": "def slug(text):\n    return text\n",
+        ".gitmodules": '[submodule "x"]\n\tpath = x\n\turl = http://127.0.0.1:1/never\n',
+        ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+        "a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 4\n",
+    }
+    with story(tmp_path, files, default="release/1.x") as told:
+        async with told.server() as api:
+            result = await code(api, told)
+        (pull,) = told.pulls().values()
+        assert (result["outcome"], pull["base"]) == ("done", "release/1.x")
+        changed = git(
+            told.hub.repository("acme/project").path, "diff", "--name-only", pull["base"], pull["branch"]
+        )
+        assert changed == "slug.py"
+
+
+TESTS = """import unittest
+from slug import slug
+class T(unittest.TestCase):
+    def test_lower(self): self.assertEqual(slug("A"), "a")
+    def test_old(self): self.assertEqual(1, 2)
+"""
+WORSE = call("write_file", path="slug.py", content="def slug(text):\n    return None\n")
+
+
+@pytest.mark.parametrize("worse", [False, True])
+async def test_tests_that_failed_before_do_not_stand_in_the_way(tmp_path: Path, worse: bool) -> None:
+    before = "def slug(text):\n    return text\n"
+    before = before.replace("return text", "return text.lower()") if worse else before
+    with story(tmp_path, {"slug.py": before, "test_slug.py": TESTS}) as told:
+        async with told.server() as api:
+            asked = {"model": told.model(WORSE if worse else FIX, FINISH)}
+            result = await code(api, told, tests="python3 -m unittest -v", **asked)
+            workspaces = (told.place / "home/data/workspaces").iterdir()
+            assert not [each for each in workspaces if each.name.startswith(("before-", "after-"))]
+        if worse:
+            assert result["outcome"] == "tests_failing" and "test_lower" in result["message"]
+            assert told.pulls() == {}
+            return
+        assert result["outcome"] == "done", result
+        (pull,) = told.pulls().values()
+        assert "1 test fails, as it did before." in pull["body"]
+        assert "before: 2 failed" in pull["body"]
