@@ -8,9 +8,10 @@ import httpx
 import pytest
 
 from hutch.domain.ids import new_session_id
+from hutch.domain.session import Session
 from hutch.flows.users import LOCAL
 from hutch.gateway.rest import login, shares, tokens, users
-from hutch.store.schema import sessions
+from hutch.store.sessions import add_session
 from tests.gateway.answering import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio
@@ -64,16 +65,9 @@ async def id_of(served: Answering, name: str) -> str:
 
 async def new_session(served: Answering, owner: str) -> str:
     """A row as the server writes it; what is in it besides does not matter here."""
-    session_id = new_session_id()
-    values: dict[str, Any] = {}
-    for column in sessions.columns:
-        kind = column.type.python_type
-        values[column.name] = None if column.nullable else kind()
-    values |= {"id": session_id, "owner": await id_of(served, owner), "network": "[]"}
-    for name in ("limits",):
-        values[name] = "{}"
-    await served.log.change(lambda db: db.execute(sessions.insert().values(values)).rowcount)
-    return session_id
+    session = Session(id=new_session_id(), owner=await id_of(served, owner), created_ms=1, updated_ms=1)
+    await served.log.change(lambda db: add_session(db, session))
+    return session.id
 
 
 async def test_an_owner_adds_changes_and_disables_users(served: Answering, ada: Caller) -> None:
