@@ -7,6 +7,7 @@ module only when a command is really wanted.
 import gc
 from collections.abc import Sequence
 from importlib import import_module
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,8 @@ from typer.main import get_command
 
 from hutch.cli import exits
 from hutch.cli.commands import Command
-from hutch.domain.errors import BadRequest
+from hutch.cli.plugins import Plugin
+from hutch.domain.errors import BadRequest, HutchError, Unavailable
 
 Loaded = TyperCommand | TyperGroup
 LIBRARY_WORDS = (
@@ -48,7 +50,7 @@ def _target(command: Command) -> Any:
     module, attribute = command.target.split(":")
     gc.disable()
     try:
-        return getattr(import_module(module), attribute)
+        return attrgetter(attribute)(import_module(module))
     finally:
         gc.freeze()
         gc.enable()
@@ -69,6 +71,33 @@ def invoke(command: Command, args: Sequence[str]) -> int:
     except typer.TyperException as error:
         raise BadRequest(_usage_message(error, command)) from None
     return code if isinstance(code, int) else exits.OK
+
+
+def invoke_plugin(plugin: Plugin, args: Sequence[str]) -> int:
+    """Run a command of another distribution; what goes wrong in it is told as its fault."""
+    command = plugin.command
+    if plugin.problem:
+        raise BadRequest(f"The plugin '{command.name}' is not used. {plugin.problem}")
+    whose = f"The plugin '{command.name}' of {plugin.distribution}"
+    try:
+        target = _target(command)
+        if not callable(target) and not isinstance(target, typer.Typer):
+            raise TypeError(f"{command.target} is neither a command nor a function")
+    except Exception as error:
+        raise Unavailable(
+            f"{whose} cannot be loaded: {type(error).__name__}: {error}. Mend or remove it."
+        ) from error
+    try:
+        if hasattr(target, "main") and not isinstance(target, typer.Typer):  # a command of click
+            code = target.main(args=list(args), prog_name=f"hutch {command.name}", standalone_mode=False)
+            return code if isinstance(code, int) else exits.OK
+        return invoke(command, args)
+    except (HutchError, OSError):
+        raise
+    except Exception as error:
+        if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+            raise BadRequest(str(error.format_message())) from None
+        raise Unavailable(f"{whose} failed: {type(error).__name__}: {error}") from error
 
 
 def _usage_message(error: typer.TyperException, command: Command) -> str:

@@ -6,7 +6,8 @@ import typer
 
 from hutch.cli import exits, usage
 from hutch.cli.commands import BY_NAME
-from hutch.cli.dispatch import invoke
+from hutch.cli.dispatch import invoke, invoke_plugin
+from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest
 
 
@@ -20,9 +21,11 @@ def help_command(
     'hutch help config show' is 'hutch config show --help'.
     """
     if not command:
-        typer.echo(usage.help_text(), nl=False)
+        typer.echo(usage.help_text(plugins=help_rows(find_plugins())), nl=False)
         return exits.OK
     name, *below = command
     if name not in BY_NAME:
+        if plugin := find_plugin(name):
+            return invoke_plugin(plugin, [*below, "--help"])
         raise BadRequest(usage.unknown(name))
     return invoke(BY_NAME[name], [*below, "--help"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import hutch
 from hutch.cli import exits, usage
 from hutch.cli.commands import BY_NAME, Command
+from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
 
 
@@ -51,7 +52,7 @@ def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
 
             return screen_command()
         case [] | ["-h" | "--help", *_] | ["help"]:
-            sys.stdout.write(usage.help_text())
+            sys.stdout.write(usage.help_text(plugins=help_rows(find_plugins())))
         case ["--version", *_]:
             sys.stdout.write(f"hutch {hutch.__version__}\n")
         case ["__complete", *typed]:
@@ -61,6 +62,10 @@ def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
             from hutch.cli.dispatch import invoke
 
             return invoke(commands[name], args)
+        case [name, *args] if plugin := find_plugin(name):
+            from hutch.cli.dispatch import invoke_plugin
+
+            return invoke_plugin(plugin, args)
         case [name, *_]:
             raise BadRequest(usage.unknown(name))
     return exits.OK
@@ -72,7 +77,8 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
         typed = typed[1:]
     match typed:
         case [word]:
-            return [first for first in usage.first_words() if first[0].startswith(word)]
+            plugins = [(each.command.name, each.command.help) for each in find_plugins() if not each.problem]
+            return [first for first in [*usage.first_words(), *plugins] if first[0].startswith(word)]
         case [name, *args, word] if name in commands:
             from hutch.cli.candidates import candidates
 

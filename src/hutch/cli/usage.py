@@ -6,7 +6,7 @@ the commands.
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from textwrap import fill
 
@@ -20,6 +20,7 @@ OPTIONS = (
     ("-h, --help", "Show this message; after a command, the help of that command."),
 )
 EXAMPLES = (
+    ("hutch", "all sessions on a full screen, on a terminal"),
     ("hutch doctor", "is this machine ready?"),
     ("hutch log SESSION", "what happened in a session?"),
     ("hutch verify RECORD", "has this record been changed?"),
@@ -34,12 +35,13 @@ NARROWEST, WIDEST = 40, 100
 ROOMY = 60  # from here on there is room for a wide column of names
 
 
-def help_text(width: int | None = None) -> str:
+def help_text(width: int | None = None, plugins: Sequence[tuple[str, str]] = ()) -> str:
     """What `hutch --help` prints, on a terminal of this width or else on the one we have."""
     width = shutil.get_terminal_size().columns if width is None else width
     width = min(max(width, NARROWEST), WIDEST)
     groups = dict.fromkeys(command.group for command in COMMANDS)
     sections = [(group, [(c.name, c.help) for c in COMMANDS if c.group == group]) for group in groups]
+    sections += [("Plugins", list(plugins))] if plugins else []
     sections += [("Options", list(OPTIONS)), ("Examples", list(EXAMPLES))]
     return "\n".join(
         (

@@ -1,0 +1,147 @@
+"""Commands of other distributions: real little ones, as an installer leaves them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hutch.cli import exits
+from hutch.cli.commands import COMMANDS
+from hutch.cli.plugins import find_plugin, find_plugins
+from tests.cli.upping import HUTCH
+
+HELLO = '''
+import sys
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Greet people.")
+
+
+@app.command()
+def world(loud: Annotated[bool, typer.Option("--loud")] = False) -> int:
+    """Greet everybody."""
+    print("HELLO" if loud else "hello")
+    return 7 if loud else 0
+
+
+@app.command()
+def fail() -> None:
+    """Fail."""
+    raise ValueError("seven is odd")
+
+
+def plain(name: str) -> None:
+    """Greet one."""
+    print(f"hello {name}")
+
+
+class Click:
+    """As click's commands are called."""
+
+    def __call__(self) -> None: ...
+
+    def main(self, args: list[str], prog_name: str, standalone_mode: bool) -> int:
+        print(prog_name, args, standalone_mode)
+        return 3
+
+
+click = Click()
+number = 7
+'''
+
+
+def install(place: Path, distribution: str, entries: str, **modules: str) -> None:
+    """Put a distribution where an installer would."""
+    info = place / f"{distribution.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[console_scripts]\nx = y:z\n\n[hutch.commands]\n{entries}\n\n[other]\na = b:c\n"
+    )
+    for name, text in modules.items():
+        (place / f"{name}.py").write_text(text)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    install(
+        tmp_path,
+        "hutch-hello",
+        "hello = hello_plugin:app\nplain-hello = hello_plugin:plain\nclicked = hello_plugin:click\n"
+        "broken = nowhere_to_be_found:app\nnumber = hello_plugin:number\nbad name = x:y\nBAD = x:y",
+        hello_plugin=HELLO,
+    )
+    install(tmp_path, "hutch-thief", "run = hello_plugin:plain\ntwice = a:b\nvague = nothing")
+    install(tmp_path, "hutch-other", "twice = a:b")
+    return tmp_path
+
+
+def hutch(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(place), "HUTCH_HOME": str(place / "home")}
+    return subprocess.run(
+        [HUTCH, *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_a_plugin_is_a_command_as_any_other(place: Path) -> None:
+    assert hutch(place, "hello", "world").stdout == "hello\n"
+    loud = hutch(place, "hello", "world", "--loud")
+    assert (loud.returncode, loud.stdout) == (7, "HELLO\n")
+    assert "Greet everybody." in hutch(place, "hello", "--help").stdout
+    assert "Greet everybody." in hutch(place, "help", "hello").stdout
+    assert hutch(place, "plain-hello", "bob").stdout == "hello bob\n"
+    wrong = hutch(place, "hello", "world", "--nonsense")
+    assert wrong.returncode == exits.BAD_REQUEST and "nonsense" in wrong.stderr
+    clicked = hutch(place, "clicked", "a", "--b")
+    assert (clicked.returncode, clicked.stdout) == (3, "hutch clicked ['a', '--b'] False\n")
+
+
+def test_help_names_them_without_loading_any(place: Path) -> None:
+    told = hutch(place, "--help")
+    assert told.returncode == exits.OK, told.stderr
+    section = told.stdout.split("\nPlugins:\n")[1].split("\n\n")[0]
+    assert "  hello                Added by hutch-hello 1.0.\n" in section
+    assert "  broken               Added by hutch-hello 1.0.\n" in section
+    assert "Not used: 'run' is a command of Hutch itself" in section
+    assert "bad name" not in section and "BAD" not in section
+    assert "hello\tAdded by hutch-hello 1.0.\n" in hutch(place, "__complete", "hel").stdout
+
+
+def test_one_that_is_broken_is_named_and_the_others_work(place: Path) -> None:
+    broken = hutch(place, "broken")
+    assert broken.returncode == exits.UNAVAILABLE
+    assert "The plugin 'broken' of hutch-hello 1.0 cannot be loaded: ModuleNotFoundError" in broken.stderr
+    assert "cannot be loaded: TypeError" in hutch(place, "number").stderr
+    failed = hutch(place, "hello", "fail")
+    assert failed.returncode == exits.UNAVAILABLE
+    assert "The plugin 'hello' of hutch-hello 1.0 failed: ValueError: seven is odd" in failed.stderr
+    assert "bug in Hutch" not in failed.stderr
+    for name, why in (("twice", "2 distributions add 'twice'"), ("vague", "names no code")):
+        told = hutch(place, name)
+        assert told.returncode == exits.BAD_REQUEST and why in told.stderr
+
+
+def test_a_name_of_hutch_cannot_be_taken(place: Path) -> None:
+    assert "Turn a prompt" in hutch(place, "--help").stdout
+    assert "PROMPT" in hutch(place, "run", "--help").stdout
+    names = {command.name for command in COMMANDS}
+    assert [each.command.name for each in find_plugins([str(place)]) if each.command.name in names] == ["run"]
+
+
+def test_nothing_is_found_where_somebody_happens_to_stand(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    assert find_plugins(["", ".", "nowhere"]) == []
+    assert find_plugin("hello", [str(place)]) is not None
+
+
+def test_the_first_of_two_versions_counts(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("second")
+    install(other, "hutch-hello", "hello = elsewhere:app")
+    found = find_plugin("hello", [str(other), str(place)])
+    assert found and found.command.target == "elsewhere:app"
+    assert found.problem == ""
