@@ -100,7 +100,7 @@ def test_the_local_token_is_for_the_user_alone_and_ends_with_the_server(home: Ho
     assert [token["name"] for token in tokens if token["revoked_ms"] is None] == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_in_good_order(home: Home, number: signal.Signals) -> None:
     with home.up() as up:
         up.process.send_signal(number)

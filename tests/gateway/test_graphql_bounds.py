@@ -43,8 +43,9 @@ def test_fields_count_one_and_lists_as_many_as_they_may_be_long() -> None:
 
 
 def test_what_is_looked_up_session_by_session_weighs_more() -> None:
-    assert weight('{ session(id: "x") { diff { patch } } }').cost == 1 + 200 + 1
-    assert limit("{ sessions(first: 200) { items { diff { patch } } } }") == "graphql.cost"
+    assert weight('{ session(id: "x") { diff { patch } } }').cost == 1 + 2000 + 1
+    assert limit("{ sessions(first: 20) { items { files { next } } } }") == "graphql.cost"
+    assert limit("{ sessions(first: 10) { items { diff { patch } } } }") == "graphql.cost"
 
 
 def test_a_fragment_weighs_wherever_it_is_used_and_is_weighed_once() -> None:

@@ -122,6 +122,19 @@ async def test_a_subscription_ends_when_its_client_says_so(api: Api) -> None:
         assert await hear(opened) == {"type": "pong"}
 
 
+async def test_a_name_can_be_used_again_at_once(api: Api) -> None:
+    session_id = SessionId(await api.ready_session(purpose="again"))
+    head = (await api.server.log.head(session_id)).seq
+    async with socket(api) as opened:
+        for _ in range(30):  # more than may go on at one time
+            await subscribe(opened, EVENTS, "a", {"id": session_id, "after": head})
+            await say(opened, id="a", type="complete")
+        await subscribe(opened, EVENTS, "a", {"id": session_id, "after": head})
+        await api.server.log.append(session_id, [MessageSent(author="user", text="heard")])
+        (event,) = await heard(opened, 1)
+        assert event["event"]["text"] == "heard"
+
+
 async def test_no_more_than_so_many_at_once(api: Api) -> None:
     session_id = await api.ready_session(purpose="crowded")
     head = (await api.server.log.head(SessionId(session_id))).seq

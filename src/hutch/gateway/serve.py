@@ -34,7 +34,7 @@ from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.settings import Loaded
 
-ENDS = (signal.SIGTERM, signal.SIGINT)
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
 FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
@@ -151,7 +151,8 @@ def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
 
     loop = asyncio.get_running_loop()
     for number in ENDS:
-        loop.add_signal_handler(number, end, number)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            loop.add_signal_handler(number, end, number)
     yield  # not taken back: they must also work while sessions are put down
 
 

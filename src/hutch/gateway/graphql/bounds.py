@@ -41,14 +41,14 @@ INTROSPECTION_DEPTH = 16  # what tools ask for, `ofType` within `ofType`
 PAGE = "first"  # the argument that says how long a list may be
 DEFAULT_PAGE = 50
 MOST_PAGE = 200
-WEIGHTS = {  # what is looked up by itself, session by session, and the schema as a whole
+WEIGHTS = {  # what is looked up session by session, and may have to wake each; the schema as a whole
     "__schema": 2000,
     "__type": 200,
-    "diff": 200,
+    "diff": 2000,
     "events": 100,
-    "file": 50,
-    "files": 50,
-    "snapshots": 50,
+    "file": 1000,
+    "files": 1000,
+    "snapshots": 1000,
 }
 LISTS = frozenset({"sessions", "runs", "changes", "events", "files", "snapshots", "shares"})
 Variables = Mapping[str, Any]

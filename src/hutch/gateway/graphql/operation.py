@@ -145,6 +145,12 @@ def extensions(error: HutchError) -> dict[str, Any]:
     return more
 
 
+def fault(error: BaseException) -> dict[str, Any]:
+    """Something that must not happen: the log has it, the caller hears under which id."""
+    logger.error("graphql.failed", exc_info=error)
+    return {"message": FAULT, "extensions": {"code": INTERNAL.code, "trace_id": current_trace_id()}}
+
+
 def _told(server: Server, result: Any) -> dict[str, Any]:
     assert isinstance(result, ExecutionResult)
     answer: dict[str, Any] = {"data": result.data}
@@ -161,8 +167,8 @@ def _error(server: Server, error: GraphQLError) -> dict[str, Any]:
     if isinstance(cause, HutchError):
         message, more = str(cause), extensions(cause)
     elif cause is not None:
-        logger.error("graphql.failed", exc_info=cause)
-        message, more = FAULT, {"code": INTERNAL.code, "trace_id": current_trace_id()}
+        told_fault = fault(cause)
+        message, more = told_fault["message"], told_fault["extensions"]
     formatted = {key: value for key, value in error.formatted.items() if key in ("locations", "path")}
     return {"message": server.redactor.clean(message)[:2000], **formatted, "extensions": more}
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.app.server import Server
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
 from hutch.gateway.auth.guard import Guard
-from hutch.gateway.graphql.operation import Operation, answers, encoded, refused
+from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.socket import refuse
 
 PROTOCOL = "graphql-transport-ws"
@@ -131,16 +131,25 @@ class _Socket:
         self._operations[id] = asyncio.ensure_future(self._run(id, asked, who))
 
     async def _run(self, id: str, asked: Operation, who: Any) -> None:
+        try:
+            await self._tell(id, asked, who)
+        except OSError:
+            return  # the client has left, which whoever reads notices
+        except Exception as error:  # noqa: BLE001  the others on this connection go on
+            await self._say({"id": id, "type": "error", "payload": [fault(error)]})
+        finally:
+            if self._operations.get(id) is asyncio.current_task():  # else the name is another's by now
+                del self._operations[id]
+
+    async def _tell(self, id: str, asked: Operation, who: Any) -> None:
         first = True
         async with aclosing(answers(self._server, who, self._scope, asked)) as found:
             async for answer in found:
                 if first and answer["data"] is None and "errors" in answer:
-                    self._operations.pop(id, None)
                     await self._say({"id": id, "type": "error", "payload": answer["errors"]})
                     return
                 first = False
                 await self._say({"id": id, "type": "next", "payload": answer})
-        self._operations.pop(id, None)
         await self._say({"id": id, "type": "complete"})
 
     async def _say(self, message: dict[str, Any]) -> None:

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection
 
 from hutch.app.server import Server
-from hutch.domain.errors import TooManyRequests
+from hutch.domain.errors import HutchError, TooManyRequests
 from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import Shown
@@ -18,6 +19,7 @@ from hutch.store.batches import changed_sessions, seen_by
 from hutch.store.records import read_heads
 from hutch.store.sessions import now_ms
 
+logger = structlog.get_logger("hutch.graphql")
 LOOK_S = 0.5
 MOST_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
 
@@ -54,9 +56,13 @@ class Watch:
         told: dict[str, Session] = {}
         while True:
             await asyncio.sleep(LOOK_S)
-            found = await self._server.rows.fetch(
-                partial(changed_sessions, since_ms=since_ms, most=MOST_PENDING)
-            )
+            try:
+                found = await self._server.rows.fetch(
+                    partial(changed_sessions, since_ms=since_ms, most=MOST_PENDING)
+                )
+            except HutchError as error:  # the next look may find what this one could not
+                logger.warning("graphql.cannot_watch", error=str(error))
+                continue
             news = [each for each in found if told.get(each.id) != each]
             if found:  # those of the same millisecond may not all have been there yet
                 since_ms = found[-1].updated_ms
