@@ -209,6 +209,17 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
     assert kept == []
 
 
+async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: Path) -> None:
+    wanted = [{**call("hunter2-hunter2"), "id": "hunter2-hunter2"}, {**call("x" * 190 + "hunter2-hunter2")}]
+    wishes = Wishes(BROKEN, replies({"calls": wanted}, FINISH), secrets=["hunter2-hunter2"])
+    async with open_bench(tmp_path, wishes) as bench:
+        await begin(bench, "run_1", "Go.")
+        log = await entries(bench.log, bench.session_id)
+    assert [entry for entry in log if "hunter2" in repr(entry.event)] == []
+    returned = [entry.event for entry in log if isinstance(entry.event, events.ToolReturned)]
+    assert [event.ok for event in returned] == [False, False, True]
+
+
 async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
     async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:

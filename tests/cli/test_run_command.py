@@ -140,6 +140,18 @@ def test_a_secret_in_what_the_model_says_reaches_nobody(desk: Desk) -> None:
 # --- exit codes ---
 
 
+def test_a_secret_in_pieces_is_not_put_together(desk: Desk) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
+    apart = secret.replace("B2", "B\x012")
+    replies = (FIXES[0], {"calls": [call("finish", title=f"Use {apart}", summary=f"It is {apart}.")]})
+    ran = desk.run("--json", replies=replies, prompt=f"Mend add with {secret}")
+    assert ran.returncode == 0, ran.stderr
+    assert secret not in git(desk.work, "log", "--all", "--format=%D%n%B")
+    session = next(each["session"] for each in lines(ran.stdout) if each["type"] == "begin")
+    told = desk.hutch("log", session, "--json").stdout + desk.hutch("changes", "list", "--json").stdout
+    assert "session.opened" in told and secret not in ran.stdout + told
+
+
 def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
     ran = desk.run(replies=BREAKS)
     assert (ran.returncode, branches(desk)) == (3, ["main"])

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import orjson
@@ -30,11 +31,15 @@ async def ask(model: Model, request: Request, redactor: Redactor, on_delta: OnDe
     def clean(text: str) -> str:
         return redactor.clean(whole(text))
 
+    def id_of(call: Call) -> str:
+        id_ = whole(call.id)
+        return id_ if clean(id_) == id_ else f"call_{token_hex(8)}"  # of what is left, two could be the same
+
     return replace(
         reply,
         text=clean(reply.text),
         thinking=clean(reply.thinking),
-        calls=tuple(Call(whole(call.id), whole(call.tool), clean(call.arguments)) for call in reply.calls),
+        calls=tuple(Call(id_of(call), clean(call.tool), clean(call.arguments)) for call in reply.calls),
         opaque=as_read_back(dict(reply.opaque)),
     )
 

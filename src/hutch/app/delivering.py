@@ -131,8 +131,8 @@ class Delivering:
         return delivery.Proposal(
             session_id=self.live.id,
             run_id=self.run.id,
-            title=one_line(wanted.title or clean(title)),
-            summary=plain(clean(summary)) + note,
+            title=one_line(wanted.title or clean(one_line(title))),
+            summary=clean(plain(summary)) + note,
             tests=about.tests,
             author=self.loaded.settings.delivery.author or changes.AUTHOR,
             base=wanted.branch if self.live.desk.workspace.record.branch else "",

@@ -114,12 +114,8 @@ class Opened:
             worked = await go_on(self.bench, self.run_id, self.entries)
         else:
             worked = await begin(self.bench, self.run_id, prompt)
-        clean = self.bench.redactor.clean
-        return replace(
-            worked,
-            title=one_line(clean(worked.title)),
-            summary=plain(clean(worked.summary)),
-        )
+        clean = self.bench.redactor.clean  # last: without control characters a secret may be whole again
+        return replace(worked, title=clean(one_line(worked.title)), summary=clean(plain(worked.summary)))
 
     async def deliver(self, worked: Worked) -> Change | None:
         """Put what was done on a branch of the repository, once, and remember it; None if it is nothing."""
@@ -211,7 +207,7 @@ async def open_run(
         bench.on_delta, bench.on_event = on_delta, on_event
         bench.approvals.ask, bench.context.ask = approve, ask
         if not entries:
-            await bench.append([SessionOpened(purpose=job.prompt[:200])])
+            await bench.append([SessionOpened(purpose=bench.redactor.clean(job.prompt)[:200])])
         run_id = before.run_id if before else new_run_id()
         opened = Opened(loaded, bench, run_id, choice, desk.workspace, entries, job.repository)
         said = bench.persona.limits.tightened(bench.persona.repository_limits).cost_usd

@@ -52,7 +52,7 @@ class Toolbox:
     def _parsed(self, name: str, text: str) -> Arguments | ToolResult:
         tool = self._tools.get(name)
         if tool is None:
-            name = shortened(name, SHOWN_LETTERS)
+            name = shortened(self._text(name), SHOWN_LETTERS)
             near = difflib.get_close_matches(name, self._tools, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             return ToolResult(
