@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.approval import Answer, Approvals, decide
+from hutch.agent.approval import Answer, Approvals, decide, summary
 from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Policy, Rule, parse_rule
 from hutch.agent.tools.all import TOOLS
@@ -341,3 +341,12 @@ async def test_who_may_look_below_a_path_is_not_told_of_what_must_be_asked_for(t
         _, returned = await worked(bench)
     assert returned[0].text == "a"
     assert returned[1].text.startswith("secrets/key.txt")
+
+
+def test_of_a_long_command_both_ends_are_shown_and_how_much_is_not() -> None:
+    given = Toolbox(TOOLS).parse("bash", json.dumps({"command": "begin " + "x" * 20_000 + " end"}))
+    assert isinstance(given, Arguments)
+    told = summary("bash", given)
+    assert told.startswith("begin ") and told.endswith(" end") and "12,010 letters in between" in told
+    short = Toolbox(TOOLS).parse("bash", json.dumps({"command": "y" * 5000 + "; rm -rf ."}))
+    assert isinstance(short, Arguments) and summary("bash", short).endswith("; rm -rf .")

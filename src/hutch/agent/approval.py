@@ -23,7 +23,7 @@ from hutch.llm.seam import Call
 
 Scope = Literal["once", "session", "always"]
 Write = Callable[..., Awaitable[None]]
-SUMMARY_LETTERS = 500
+SUMMARY_LETTERS = 8000
 PARSING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
 
@@ -159,7 +159,10 @@ def summary(tool: str, given: Arguments) -> str:
     """A call in a line, for whoever must decide."""
     command = getattr(given, "command", None)
     text = command if isinstance(command, str) else given.model_dump_json(exclude_defaults=True)
-    return text if len(text) <= SUMMARY_LETTERS else f"{text[:SUMMARY_LETTERS]}… ({len(text)} letters)"
+    if len(text) <= SUMMARY_LETTERS:
+        return text
+    hidden = f"[… {len(text) - SUMMARY_LETTERS:,} letters in between are not shown …]"
+    return f"{text[: SUMMARY_LETTERS // 2]} {hidden} {text[-(SUMMARY_LETTERS // 2) :]}"
 
 
 def _refusal(sentence: str) -> ToolResult:

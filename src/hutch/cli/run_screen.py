@@ -62,7 +62,7 @@ class Screen:
         self._line(self._dim(f"model {opened.choice.name}: {opened.choice.reason}"))
         self._model, self._is_priced = opened.choice.name, not opened.warnings
         for warning in opened.warnings:
-            self._line(f"warning: {warning}")
+            self._line(f"warning: {visible(warning)}")
 
     def delta(self, delta: llm.Delta) -> None:
         match delta:
@@ -104,7 +104,7 @@ class Screen:
         if worked.summary and worked.summary.strip() != self._said.strip():
             self._line(visible(worked.summary.strip(), lines=True))
         if worked.tests:
-            self._line(f"tests: {worked.tests.text().splitlines()[0]}")
+            self._line(f"tests: {visible(worked.tests.text().splitlines()[0])}")
         if not worked.changed:
             self._line("Nothing was changed, so there is nothing to deliver.")
         elif not change:
@@ -116,11 +116,11 @@ class Screen:
                 self._line(f"deliver it all the same: hutch changes propose {opened.run_id}")
         if change:
             self._line(self._bold(f"pull request {change.id}: {change.title}"))
-            self._line(f"branch {change.branch} of {change.repository}")
+            self._line(f"branch {visible(change.branch)} of {visible(change.repository)}")
             self._line(f"look at it: hutch changes diff {change.id}")
             self._line(f"merge it:   hutch changes merge {change.id}")
         if on := _way_on(worked, opened):
-            self._line(on)
+            self._line(visible(on))
         cost = "unpriced" if ended.cost_usd is None else f"${ended.cost_usd:.4f}"
         tokens = (
             f"{ended.input_tokens:,} tokens in ({ended.cached_tokens:,} cached), {ended.output_tokens:,} out"
@@ -133,8 +133,9 @@ class Screen:
         sys.stderr.write(f"hutch: stopped; nothing was delivered.{how}\n")
 
     async def approve(self, asked: events.ApprovalAsked, covers: runs.ApprovalRules) -> runs.Answer:
-        covered = "; ".join(f"{rule.tool} {rule.pattern}".strip() for rule in covers)
-        self._line(f"{self._bold('may it?')} {asked.tool}: {visible(asked.summary)}  ({asked.rule})")
+        covered = visible("; ".join(f"{rule.tool} {rule.pattern}".strip() for rule in covers))
+        what, rule = f"{visible(asked.tool)}: {visible(asked.summary)}", visible(asked.rule)
+        self._line(f"{self._bold('may it?')} {what}  ({rule})")
         wider = f", for this [s]ession, or [a]lways and in every repository: {covered}" if covers else ""
         answer = (await _read_line(f"[y]es, [n]o{wider} > ")).strip().lower()
         scope = {"s": "session", "a": "always"}.get(answer[:1], "once")
@@ -170,9 +171,11 @@ class Screen:
         sys.stdout.flush()
 
     def _bold(self, text: str) -> str:
+        text = visible(text)
         return f"\x1b[1m{text}\x1b[0m" if self._colour else text
 
     def _dim(self, text: str) -> str:
+        text = visible(text)
         return f"\x1b[2m{text}\x1b[0m" if self._colour else text
 
 
