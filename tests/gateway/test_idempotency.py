@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 
 from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS
 from hutch.store.schema import answered_requests
+from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +94,18 @@ async def test_a_command_is_run_once(api: Api) -> None:
     wanted = {"command": "echo x >> log; wc -l < log"}
     answers = [(await api.post(url, json=wanted, headers=keyed("k8"))).json()["stdout"] for _ in range(3)]
     assert answers == ["1\n"] * 3
+
+
+async def test_a_change_of_code_is_asked_for_once(api: Api, tmp_path: Path) -> None:
+    make_repository(tmp_path / "repo", {"a.txt": "a\n"})
+    wanted = {"repoUrl": str(tmp_path / "repo"), "prompt": "Say something"}
+    headers = {**keyed("k12"), "Accept": "application/json"}
+    first = await api.post("/api/code", json=wanted, headers=headers)
+    assert first.status_code == 200, first.text
+    again = await api.post("/api/code", json=wanted, headers=headers)
+    assert (again.status_code, again.headers["location"]) == (303, f"/api/code/{first.json()['run']}")
+    followed = await api.get(again.headers["location"], headers={"Accept": "application/json"})
+    assert followed.json() == first.json()
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "with space", "h\xe4h"])

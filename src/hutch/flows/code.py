@@ -6,6 +6,8 @@ run again.
 
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import Cancel
 from hutch.domain.session import UNBOUND, Bounds, Delivery, QueuedRun, Session
@@ -13,7 +15,7 @@ from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.sessions import Also, NewSession
 from hutch.flows.site import Site
-from hutch.store.runs import Runs
+from hutch.store.runs import Runs, last_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +32,14 @@ class NewCode:
 
 
 async def submit(
-    site: Site, who: Who, new: NewCode, *, also: Also[Session] | None = None
+    site: Site, who: Who, new: NewCode, *, also: Also[QueuedRun] | None = None
 ) -> tuple[Session, QueuedRun]:
     """Have it done by the next free worker."""
+
+    def of_its_run(connection: Connection, session: Session) -> None:
+        if also:
+            also(connection, last_run(connection, session.id))
+
     wanted = NewSession(
         repository=new.repository,
         revision=new.revision,
@@ -43,7 +50,7 @@ async def submit(
         delivery=new.delivery,
         prompt=new.prompt,
     )
-    session = await sessions.create(site, who, wanted, also=also)
+    session = await sessions.create(site, who, wanted, also=of_its_run)
     found = await Runs(site.rows).page(session_ids=[session.id], limit=1)
     return session, found[0]
 

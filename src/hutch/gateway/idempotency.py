@@ -60,8 +60,8 @@ class Once:
 
     def write(self, connection: Connection, response: Response) -> None:
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
-        body = bytes(response.body)
-        fits = len(body) <= LARGEST_BYTES
+        body = bytes(getattr(response, "body", b""))  # a stream has none that could be kept
+        fits = hasattr(response, "body") and len(body) <= LARGEST_BYTES
         values = {
             "status": response.status_code if fits else NOT_KEPT,
             "headers": orjson.dumps(headers).decode(),

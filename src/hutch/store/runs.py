@@ -32,6 +32,12 @@ def add_run(connection: Connection, run: QueuedRun) -> None:
     connection.execute(insert(runs).values(asdict(run)))
 
 
+def last_run(connection: Connection, session_id: str) -> QueuedRun:
+    """The newest of a session that has one."""
+    wanted = select(runs).where(runs.c.session_id == session_id).order_by(runs.c.id.desc()).limit(1)
+    return QueuedRun(**connection.execute(wanted).mappings().one())
+
+
 class Runs:
     """Runs in the order in which they were asked for."""
 

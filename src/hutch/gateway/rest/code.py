@@ -5,14 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.domain.session import Bounds, Delivery
+from hutch.domain.session import Bounds, Delivery, QueuedRun
 from hutch.flows import code as flow
 from hutch.flows.code import NewCode
 from hutch.gateway.answers import In, Out, answer
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import PROBLEMS, Route, server_of
-from hutch.gateway.rest.sessions import told
 from hutch.gateway.stream.code import CodeStream, result
 
 routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, responses=PROBLEMS)
@@ -98,11 +97,19 @@ class CodeOut(Out):
     usage: UsageOut | None
 
 
+def elsewhere(run: QueuedRun) -> Response:
+    """The answer to who asks for the same again: the stream of the run that there is."""
+    return Response(status_code=303, headers={"Location": f"{routes.prefix}/{run.id}"})
+
+
 @routes.post(
     "",
     operation_id="change_code",
     response_model=CodeOut,
-    responses={200: {"description": "A stream, or the result.", "content": STREAM}},
+    responses={
+        200: {"description": "A stream, or the result.", "content": STREAM},
+        303: {"description": "This was asked for before, under the same key: here is its stream."},
+    },
 )
 async def submit(
     request: Request, who: Writer, once: ByKeyWithRow, new: CodeIn, accept: Accept = ""
@@ -124,7 +131,7 @@ async def submit(
             tests=new.tests,
         ),
     )
-    session, run = await flow.submit(server_of(request).site, who, wanted, also=once.keep(200, told))
+    session, run = await flow.submit(server_of(request).site, who, wanted, also=once.keep(elsewhere))
     return await _answer(request, session.id, run.id, accept)
 
 
