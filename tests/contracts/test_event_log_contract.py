@@ -393,3 +393,14 @@ async def test_those_who_listen_hear_of_what_was_appended_and_of_nothing_that_wa
     with pytest.raises(Conflict):
         await log.append(session_id, [SessionOpened(purpose="again")])
     assert heard == [(session_id, ["session.opened"])]
+
+
+async def test_what_is_written_stays_so_whatever_a_listener_does(log: EventLog) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("cannot count")
+
+    heard: list[str] = []
+    log.listeners += [fails, lambda session_id, _: heard.append(session_id)]
+    session_id = new_session_id()
+    assert (await log.append(session_id, [SessionOpened(purpose="x")])).seq == 1
+    assert heard == [session_id]

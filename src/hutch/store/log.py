@@ -80,7 +80,10 @@ class SqlLog:
     ) -> Head:
         head = await self._writer.append(session_id, events, expected_seq)
         for listener in self.listeners:
-            listener(session_id, events)
+            try:
+                listener(session_id, events)
+            except Exception:  # what is written is written, whoever cannot count it
+                logger.exception("log.listener_failed", session_id=session_id)
         return head
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS) -> list[Entry]:
