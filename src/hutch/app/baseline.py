@@ -18,7 +18,8 @@ __all__ = ["Compared", "tests_on_the_base"]
 SHOWN = 5
 # How runners that leave no report name what failed: unittest, go, TAP, pytest.
 NAMED = re.compile(
-    r"^(?:(?:FAIL|ERROR): |--- FAIL: |not ok \d+ - |FAILED (?!\())(?P<name>[^\n]{1,300}?)(?: \(\d[^)]*\)| - .*)?$",
+    r"^(?:(?:FAIL|ERROR): |--- FAIL: |not ok \d+ - |FAILED (?!\())"
+    r"(?P<name>[^\n]{1,300}?)(?: \(\d[^)]*\)| - .*)?$",
     re.MULTILINE,
 )
 

@@ -1,0 +1,84 @@
+"""A run that is killed at each stage of its delivery ends in one single pull request."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hutch.app.changes import changes_of
+from hutch.app.records import event_log
+from hutch.domain.ids import SessionId
+from tests.gateway.api import eventually
+from tests.sessions.hosting import loaded
+from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
+
+pytestmark = pytest.mark.anyio
+
+
+async def start(told: Story, prompts: int) -> asyncio.subprocess.Process:
+    model = told.model(FIX, FINISH, MORE, FINISH_MORE)
+    words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts)
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.stories.github_victim", *map(str, words)),
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "after", "prompts"),
+    [
+        pytest.param(r"service=git-receive-pack", False, 1, id="after the commit"),
+        pytest.param(r"GET /repos/acme/project/pulls$", False, 1, id="after the push"),
+        pytest.param(r"PullRequestCreate", True, 1, id="while it is opened"),
+        pytest.param(r"issues/1/labels", False, 1, id="after it was opened"),
+        pytest.param(r"requested_reviewers", True, 1, id="before it is written down"),
+        pytest.param(r"PATCH /repos/acme/project/pulls/1", False, 2, id="after a second push"),
+        pytest.param(r"PATCH /repos/acme/project/pulls/1", True, 2, id="after an update"),
+    ],
+)
+async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: bool, prompts: int) -> None:
+    with story(tmp_path) as told:
+        fault = told.hub.fault(pattern, 0, delay_s=2.0, after=after, times=1)
+        process = await start(told, prompts)
+
+        async def reached() -> bool:
+            assert process.returncode is None
+            return fault.times == 0
+
+        await eventually(reached)
+        await asyncio.sleep(0.2)  # what is done all the same is done by now
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        again = await start(told, prompts)
+        async with asyncio.timeout(90):
+            printed, _ = await again.communicate()
+        assert again.returncode == 0
+        (pull,) = told.pulls().values()
+        repo = told.hub.repository("acme/project")
+        assert repo.branches() == ["hutch/slugs-are-lower-case", "main"]
+        assert (pull["labels"], pull["reviewers"], pull["state"]) == (["hutch"], ["ada"], "open")
+        assert pull["body"].count("As they should be") == 1
+        assert pull["body"].count("And stripped.") == prompts - 1
+        (change,) = await changes_of(loaded(told.place / "home")).list()
+        assert (change.number, change.commit) == (1, repo.tip("hutch/slugs-are-lower-case"))
+        assert change.session_id == printed.decode().strip()
+        assert told.hub.count("PullRequestCreate") == 1
+        counted = Counter(await steps(told, SessionId(change.session_id), prompts))
+        wanted = dict.fromkeys(("branching", "committing", "pushing", "opening"), prompts)
+        assert counted == {"cloning": 1, **wanted}
+
+
+async def steps(told: Story, session_id: SessionId, prompts: int) -> list[str]:
+    async with event_log(loaded(told.place / "home").paths) as log:
+        entries, found = await log.read(session_id, after=0), []
+        while entries:
+            found += [each.event for each in entries]
+            entries = await log.read(session_id, after=entries[-1].seq)
+    ends = [each for each in found if each.type == "delivery.ended"]
+    assert [each.outcome for each in ends] == ["proposed"] * prompts
+    return [each.step for each in found if each.type == "step.reached"]
