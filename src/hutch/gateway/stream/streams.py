@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import structlog
+from uvicorn.protocols.utils import ClientDisconnected
 
 from hutch.app.server import Server
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
 from hutch.gateway.stream.wire import abort_of
 
 TICK_S = 0.5
+PARTING = (ClientDisconnected, ConnectionError)  # how it is told that the client is gone
 BEAT_S = 15.0
 RENEW_S = 3.0
+UNSURE_S = 30.0  # for which a stream goes on when nobody can say whether it may
 
 Send = Callable[[Any], Awaitable[None]]
 logger = structlog.get_logger()
@@ -75,7 +78,7 @@ class Stream:
         self._send = send
         self._beat_s = beat_s
         self._since: float | None = None
-        self._beaten = self._renewed = time.monotonic()
+        self._beaten = self._renewed = self._allowed = time.monotonic()
         self._at_work: asyncio.Task[None] | None = None
 
     async def put(self, message: Any) -> None:
@@ -105,7 +108,7 @@ class Stream:
                 return result
             if isinstance(result, HutchError):
                 raise result
-            if isinstance(result, Exception) and not _is_parting(result):
+            if isinstance(result, Exception) and not isinstance(result, PARTING):
                 logger.error("stream.failed", session_id=self.permit.session.id, exc_info=result)
                 return FAILED
         return LEFT
@@ -136,13 +139,16 @@ class Stream:
         try:
             self.permit = await self.permit.renew()
             self.renewed()
-        except HutchError:
+            self._allowed = time.monotonic()
+        except (Denied, NotFound):
             self.end(REFUSED)
-        except Exception:
-            logger.exception("stream.not_renewed", session_id=self.permit.session.id)
+        except Exception:  # a database that is busy, say: that passes, or it does not
+            logger.warning("stream.not_renewed", session_id=self.permit.session.id, exc_info=True)
+            if time.monotonic() - self._allowed > UNSURE_S:
+                self.end(FAILED)
 
     async def _beat(self) -> None:
-        with suppress(Exception):  # a client who is gone is noticed by who reads
+        with suppress(*PARTING):  # a client who is gone is noticed by who reads
             if self.beat:
                 await self.beat()
 
@@ -172,6 +178,8 @@ class Streams:
             self._ticking = asyncio.ensure_future(self._tick())
         try:
             yield stream
+        except PARTING:
+            logger.debug("stream.left", session_id=permit.session.id)
         finally:
             self._open.discard(stream)
             if not self._open:
@@ -184,14 +192,13 @@ class Streams:
             await asyncio.sleep(self._tick_s)
             now = time.monotonic()
             for stream in list(self._open):
-                stream.tick(now)
+                try:
+                    stream.tick(now)
+                except Exception:  # the others depend on it too
+                    logger.exception("stream.not_looked_after", session_id=stream.permit.session.id)
+                    stream.end(FAILED)
 
 
 def streams_of(app: Any) -> Streams:
     """The streams of an application."""
     return cast(Streams, app.state.streams)
-
-
-def _is_parting(error: BaseException) -> bool:
-    """How a server says that the client is gone."""
-    return isinstance(error, OSError) or type(error).__name__ == "ClientDisconnected"
