@@ -95,6 +95,28 @@ def test_a_mistake_in_a_persons_file_is_told(tmp_path: Path, text: str, words: s
         load("mine", folder=tmp_path)
 
 
+@pytest.mark.parametrize(
+    "front",
+    [
+        "description: " + "[" * 20_000,
+        "description: 2020-13-45",
+        "limits: {turns: " + "9" * 6000 + "}",
+        "limits: {timeout_s: .nan}",
+        "policy: {rules: ['deny write_file {a']}",
+        "policy: {rules: ['deny read_file [z-a]']}",
+        "policy: {rules: ['deny * it''s']}",
+        "policy: {rules: ['deny write_file " + "{a,b}" * 30 + "']}",
+        "a0: &a0 {x: 1}\n" + "".join(f"a{n + 1}: &a{n + 1} {{<<: [*a{n}, *a{n}]}}\n" for n in range(40)),
+    ],
+    ids=lambda front: front[:40],
+)
+def test_no_file_of_a_repository_stops_a_run(front: str) -> None:
+    persona = load("engineer", repository("engineer", f"---\n{front}\n---\nHello\n"))
+    plain = load("engineer")
+    assert (persona.policy, persona.tools, persona.limits) == (plain.policy, plain.tools, plain.limits)
+    assert persona.from_repository.startswith("(its persona file cannot be used: ")
+
+
 def test_a_name_that_is_not_there_tells_which_are(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("Hello.")
     with pytest.raises(NotFound, match=r"There are: consultant, copilot, engineer, mine, pair, reviewer"):

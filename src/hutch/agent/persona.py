@@ -158,8 +158,16 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
         raise BadRequest(f"Persona '{name}' opens front matter with --- and does not close it.")
     import yaml  # a fiftieth of a second, for those who have a persona to read
 
+    class Plain(yaml.SafeLoader):
+        """Without aliases: a few lines of them stand for more than any memory holds."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("it has aliases (*name), which are not known here")
+            return super().compose_node(parent, index)
+
     try:
-        values: Any = yaml.safe_load(head) or {}
+        values: Any = yaml.load(head, Plain) or {}
         return _Front.model_validate(values), prompt
     except yaml.YAMLError as error:
         raise BadRequest(f"The front matter of persona '{name}' is not YAML: {error}") from None
@@ -167,3 +175,7 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
         first = error.errors()[0]
         place = ".".join(str(step) for step in first["loc"]) or "front matter"
         raise BadRequest(f"Persona '{name}' is wrong at {place}: {first['msg']}.") from None
+    except RecursionError:
+        raise BadRequest(f"The front matter of persona '{name}' is nested too deep.") from None
+    except (ValueError, OverflowError) as error:  # such as a date that there is not
+        raise BadRequest(f"The front matter of persona '{name}' makes no sense: {error}.") from None

@@ -44,7 +44,9 @@ def parse_rule(line: str) -> Rule:
             f"'{line}' is not a rule. Write: allow|ask|deny TOOL [PATTERN], as `ask bash git push`."
         )
     rule = Rule(action, tool, pattern.strip())  # type: ignore[arg-type]
-    if tool == SHELL_TOOL:
+    if tool != SHELL_TOOL:
+        glob_pattern(rule.pattern)  # what makes no sense is told now, and not when it is first used
+    if fnmatchcase(SHELL_TOOL, tool):
         try:
             shlex.split(rule.pattern)
         except ValueError as error:
