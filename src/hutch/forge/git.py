@@ -186,9 +186,7 @@ class Git:
         if remote.pinned and remote.transport == "ssh":
             alias = remote.host if remote.port == 22 else f"[{remote.host}]:{remote.port}"
             environment["GIT_SSH_COMMAND"] += f" -oHostName={remote.pinned[0]} -oHostKeyAlias={alias}"
-            environment["GIT_SSH_COMMAND"] += (
-                " -oProxyCommand=none -oProxyJump=none -oCanonicalizeHostname=no"
-            )
+            environment["GIT_SSH_COMMAND"] += " -oCanonicalizeHostname=no"
         if remote.credentials is not None:
             # Arguments can be read by every user of the machine; this cannot.
             user, password = remote.credentials

@@ -1,0 +1,65 @@
+"""What requests name is guarded at the door, for owners as for members."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.forge.repositories import make_repository
+from tests.forge.repositories import serving as serving_git
+from tests.gateway.api import V1, Api, serving
+from tests.sessions.hosting import repository
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://127.0.0.1:1/a/b", "http://169.254.169.254/latest/meta-data", "ssh://git@10.0.0.1/a/b"),
+        *("http://[::ffff:127.0.0.1]/a", "git@192.168.1.1:a/b", "https://localhost/a/b"),
+    ],
+)
+async def test_nobody_names_private_machines(api: Api, url: str) -> None:
+    bob = await api.as_user("bob")
+    for who in (api, bob):
+        for answered in (
+            await who.post("/api/code", json={"repoUrl": url, "prompt": "x"}),
+            await who.post(f"{V1}/sessions", json={"repository": url}),
+        ):
+            assert answered.status_code == 403 and "server.allowed_hosts" in answered.text
+
+
+@pytest.mark.parametrize(
+    "url", ["ext::sh -c id", "fd::3", "git://example.com/a", "ftp://example.com/a", "-u/x"]
+)
+async def test_ways_that_run_programs_are_none(api: Api, url: str) -> None:
+    answered = await api.post("/api/code", json={"repoUrl": url, "prompt": "x"})
+    assert answered.status_code == 400
+
+
+async def test_what_is_allowed_works_and_was_not_asked_before(tmp_path: Path) -> None:
+    make_repository(tmp_path / "served/project", {"a": "1"})
+    with serving_git(tmp_path / "served") as server:
+        url = server.url("project/.git")
+        async with serving(tmp_path / "one") as api:
+            assert (await api.post(f"{V1}/sessions", json={"repository": url})).status_code == 403
+            assert server.asked == []
+        async with serving(tmp_path / "two", server={"allowed_hosts": ["127.0.0.0/8"]}) as api:
+            session = await api.ready_session(repository=url)
+            listed = (await api.get(f"{V1}/sessions/{session}/files")).json()
+            assert [each["path"] for each in listed["items"]] == ["a"]
+
+
+async def test_members_name_repositories_under_the_roots_and_no_others(tmp_path: Path) -> None:
+    roots = tmp_path / "git"
+    inside, outside = repository(roots / "project"), repository(tmp_path / "private")
+    (roots / "link").symlink_to(outside)
+    async with serving(tmp_path, server={"repository_roots": [str(roots)]}) as api:
+        bob = await api.as_user("bob")
+        for wrong in (outside, roots / "link", roots / "../private", f"file://{outside}", f"{roots}-x", "/"):
+            answered = await bob.post(f"{V1}/sessions", json={"repository": str(wrong)})
+            assert answered.status_code == 403, wrong
+        for right in (inside, f"file://{inside}"):
+            session = await bob.new_session(repository=str(right))
+            assert (await bob.until(session["id"], "idle", "parked"))["repository"] == str(inside)
+        assert (await api.post(f"{V1}/sessions", json={"repository": str(outside)})).status_code == 201
