@@ -66,7 +66,7 @@ def nobody() -> Who:
 async def until(server: Server, session_id: SessionId, type_: str, *, after: int = 0) -> list[Event]:
     """The events after a number, up to the first of a type."""
     found: list[Event] = []
-    async with asyncio.timeout(30), aclosing(server.log.follow(session_id, after=after)) as entries:
+    async with asyncio.timeout(120), aclosing(server.log.follow(session_id, after=after)) as entries:
         async for entry in entries:
             assert isinstance(entry.event, Event)
             found.append(entry.event)
@@ -77,7 +77,7 @@ async def until(server: Server, session_id: SessionId, type_: str, *, after: int
 
 async def state(server: Server, who: Who, session_id: SessionId, *wanted: str) -> str:
     """Wait until a session is in one of these states."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             now = (await sessions.show(server.site, who, session_id)).session.state
             if now in wanted:

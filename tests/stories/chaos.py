@@ -51,6 +51,7 @@ class Place:
         self.chance = random.Random(seed)
         self.environment = {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "HUTCH_HOME": str(self.home),
             "HUTCH_SERVER__PORT": "0",
             "HUTCH_SERVER__REQUESTS_PER_MINUTE": "1000000",
@@ -66,16 +67,18 @@ class Place:
 
     async def start(self) -> tuple[asyncio.subprocess.Process, str]:
         """A server, and where it is."""
-        server = await asyncio.create_subprocess_exec(
-            *(HUTCH, "up", "--json"),
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with (self.root / "said").open("wb") as said:
+            server = await asyncio.create_subprocess_exec(
+                *(HUTCH, "up", "--json"),
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                start_new_session=True,
+            )
         assert server.stdout is not None
         async with asyncio.timeout(60):
             line = await server.stdout.readline()
+        assert line, f"The server did not start: {(self.root / 'said').read_text()[-3000:]}"
         return server, json.loads(line)["url"]
 
     def token(self) -> str:

@@ -19,7 +19,7 @@ from hutch.sessions.desk import Desk
 from hutch.sessions.live import Grounds, Live
 from hutch.sessions.requests import Request
 from hutch.sessions.seam import Stream, Update, Viewer
-from hutch.sessions.taking import recover, take_all
+from hutch.sessions.taking import take_all
 from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Room, Runs
@@ -72,9 +72,7 @@ class LocalHost:
         if alone:
             await self._recover({run.session_id for run in left})
         for session_id in await Inputs(rows).waiting():
-            live = self._live(session_id)
-            await recover(live)
-            self._take_soon(live)
+            self._take_soon(self._live(session_id))
         self.worker.start()
         self._watching = asyncio.ensure_future(self._watch())
 

@@ -40,7 +40,7 @@ from hutch.store.inputs import Inputs
 from hutch.store.rows import Rows
 from hutch.store.runs import Runs
 from hutch.store.seam import EventLog
-from hutch.store.sessions import Sessions
+from hutch.store.sessions import Sessions, now_ms
 
 TELL_S = 0.02  # what the jail tells goes into the log so soon, unless something else takes it along
 logger = structlog.get_logger()
@@ -94,6 +94,9 @@ class Live:
         self.runs = Runs(grounds.rows)
         self.inputs = Inputs(grounds.rows)
         self.inbox: list[Heard] = []
+        self.born_ms = now_ms()
+        self.recovered = False  # what an earlier life left is known
+        self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
         self.handed: dict[int, GivenInput] = {}  # messages that the run has yet to hear
         self.waits = Waits(self.append, self.tell_state, self.taken)
         self.run: QueuedRun | None = None
@@ -119,6 +122,7 @@ class Live:
         """What was to come of an input is in the log."""
         kind = kind or _kind(given)
         self.handed.pop(given.seq, None)
+        self.done.add(given.seq)
         await self.append([InputTaken(input=given.seq, kind=kind, by=given.by)])
         await self.inputs.take(self.id, given.seq)
 
@@ -126,6 +130,7 @@ class Live:
         """An event of the run was written: inputs that it came of are done with."""
         match event:
             case MessageSent(input=number) if number in self.handed:
+                self.done.add(number)
                 self._later(self.taken(self.handed[number]))
             case ApprovalGiven(call_id=call_id):
                 self._later(self.waits.settled(call_id))

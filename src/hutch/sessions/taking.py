@@ -15,6 +15,7 @@ from hutch.agent.loop import Heard
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
+    Entry,
     Event,
     InputTaken,
     MessageSent,
@@ -39,28 +40,49 @@ from hutch.store.sessions import now_ms
 async def take_all(live: Live) -> None:
     """Take every input of a session that waits, in order."""
     async with live.taking:
+        if not live.recovered:
+            await _recover(live)
+            live.recovered = True
         for given in await live.inputs.page(live.id, untaken=True):
             if given.seq not in live.handed:
                 await _take(live, given)
 
 
-async def recover(live: Live) -> None:
-    """After a crash: inputs whose effect is in the log already are done with."""
-    waiting = {given.seq: given for given in await live.inputs.page(live.id, untaken=True)}
+async def _recover(live: Live) -> None:
+    """Inputs of before, whose effect is in the log already, are done with."""
+    untaken = await live.inputs.page(live.id, untaken=True)
+    waiting = {given.seq: given for given in untaken if given.at_ms < live.born_ms}
     if not waiting:
         return
     done: set[int] = set()
-    after = 0
-    while page := await live.log.read(live.id, after=after):
-        after = page[-1].seq
-        for entry in page:
-            if isinstance(entry.event, InputTaken | MessageSent):
-                done.add(entry.event.input)
+    for entry in await live.entries():
+        if isinstance(entry.event, InputTaken | MessageSent):
+            done.add(entry.event.input)
+        done |= {seq for seq, given in waiting.items() if _came_of(given, entry)}
     for seq in done & set(waiting):
         await live.inputs.take(live.id, seq)
 
 
+def _came_of(given: GivenInput, entry: Entry) -> bool:
+    """Whether this is what somebody wanted who is not named in it: nothing else would have done it."""
+    if entry.at_ms < given.at_ms:
+        return False
+    match entry.event:
+        case RunEnded(outcome="cancelled"):
+            return '"type":"cancel"' in given.body
+        case SessionPaused(by=given.by):
+            return '"type":"pause"' in given.body
+        case SessionResumed(by=given.by):
+            return '"type":"resume"' in given.body
+        case SessionRewound(by=given.by):
+            return '"type":"undo"' in given.body
+    return False
+
+
 async def _take(live: Live, given: GivenInput) -> None:
+    if given.seq in live.done:  # only noting it had failed, on a full disk say
+        await live.taken(given)
+        return
     try:
         asked = parse_input.validate_json(given.body)
     except ValidationError:  # of a newer version; it stays in the list
