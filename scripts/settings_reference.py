@@ -61,6 +61,9 @@ not exist yet. A `~` at its start is your home directory, also where no shell ha
 unit file. A relative path begins in the directory in which `hutch` is started, so that it means
 another place in each: give it in full unless you want that.
 
+`HUTCH_SERVER` and `HUTCH_TOKEN` name the server that commands speak with, and the token for it; see
+[client.md](client.md#which-server).
+
 ## Secrets
 
 API keys and tokens are not settings. `hutch config set-secret anthropic_api_key` keeps one

@@ -127,6 +127,29 @@ def test_a_server_named_in_the_environment_is_asked_with_its_token(house: House)
         assert refused.returncode == exits.DENIED
 
 
+def test_sessions_and_states_are_completed_here_and_from_afar(house: House) -> None:
+    id = house.new({"text": "x"}, purpose="to be completed")
+    url = house.json("status")["url"]
+
+    def offered(at: House, *words: str, **env: str) -> dict[str, str]:
+        told = at.hutch("__complete", *words, **env).stdout.splitlines()
+        return dict(line.split("\t") for line in told)
+
+    with new_house() as other:
+        afar = {"HUTCH_SERVER": url, "HUTCH_TOKEN": house.token}
+        for found in (
+            offered(house, "attach", ""),
+            offered(house, "sessions", "rm", ""),
+            offered(house, "files", "ls", ""),
+            offered(other, "diff", "", **afar),
+        ):
+            assert found[id].endswith(", to be completed")
+            assert "last" in found
+        assert offered(other, "attach", "", HUTCH_SERVER="http://127.0.0.1:9") == {}
+        assert offered(other, "attach", "") == {}
+    assert list(offered(house, "sessions", "list", "--state", "pa")) == ["paused", "parked"]
+
+
 @pytest.mark.parametrize(
     ("ago_s", "told"), [(0, "0s"), (59, "59s"), (60, "1m"), (7300, "2h"), (200_000, "2d"), (-5, "0s")]
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
+    ("hutch.cli.candidates", "hutch.cli.distant"): "only who is logged in elsewhere needs a client",
     ("hutch.cli.main", "hutch.cli.screen"): "nor anybody for what draws a full screen",
     ("hutch.app", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
     ("hutch.app.models", "hutch.store.vault"): "as above",

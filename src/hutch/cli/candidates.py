@@ -14,7 +14,8 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from hutch.cli.commands import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
 from hutch.cli.glance import glance
-from hutch.settings import find_paths
+from hutch.cli.visible import one_line
+from hutch.settings import find_paths, named_server
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
@@ -25,8 +26,9 @@ PATIENCE_S = 0.5
 
 def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
     """Words that may stand in the place of `word` after `args`, each with its help."""
+    values = VALUES | OF_SERVER if command.group == "Sessions" or command.name == "shell" else VALUES
     if command.takes and not args and not word.startswith("-"):
-        return _values(command.takes, word)
+        return _values(values[command.takes], word)
     loaded, args = _descend(load(command), args)
     context = loaded.make_context(command.name, list(args), resilient_parsing=True)
     asked: TyperOption | TyperArgument | Loaded | None = _option_before(loaded, args)
@@ -40,8 +42,8 @@ def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
         return []
     if not isinstance(asked, Loaded) and asked.metavar and "|" in asked.metavar:  # one of these words
         return [(value, "") for value in asked.metavar.split("|") if value.startswith(word)]
-    if not isinstance(asked, Loaded) and asked.metavar in VALUES:
-        return _values(asked.metavar, word)
+    if not isinstance(asked, Loaded) and asked.metavar in values:
+        return _values(values[asked.metavar], word)
     items = asked.shell_complete(context, word)
     return [(item.value, (item.help or "").partition("\n")[0]) for item in items]
 
@@ -74,9 +76,9 @@ def _next_argument(loaded: Loaded, given: set[str]) -> TyperArgument | None:
     return None
 
 
-def _values(metavar: str, word: str) -> Candidates:
+def _values(offer: Callable[[], Candidates], word: str) -> Candidates:
     """What may stand for a word that help writes in capitals."""
-    found = VALUES[metavar]()
+    found = offer()
     return found if found is FILES else [each for each in found if each[0].startswith(word)]
 
 
@@ -97,6 +99,32 @@ def _sessions() -> Candidates:
             f"{'ended' if ended else 'open'}, {events} events",
         )
         for session, opened_ms, ended, events in rows
+    ]
+    return [("last", "The session that was opened last."), *sessions] if sessions else []
+
+
+def _sessions_of_server() -> Candidates:
+    """The newest sessions of the server that commands speak with, this machine's own or another."""
+    paths = find_paths()
+    if named_server()[0] or paths.login_file.exists():
+        from hutch.cli.distant import distant_sessions
+
+        rows = distant_sessions(MOST_SESSIONS)
+    else:
+        query = f"SELECT id, created_ms, state, purpose FROM sessions ORDER BY id DESC LIMIT {MOST_SESSIONS}"
+        try:
+            rows = glance(
+                paths.database, lambda database: database.execute(query).fetchall(), within_s=PATIENCE_S
+            )
+        except (sqlite3.Error, OSError):
+            return []
+    sessions = [
+        (
+            session,
+            f"{datetime.fromtimestamp(created_ms / 1000, UTC):%Y-%m-%d %H:%M}, "
+            f"{state}, {one_line(purpose, 60)}",
+        )
+        for session, created_ms, state, purpose in rows
     ]
     return [("last", "The session that was opened last."), *sessions] if sessions else []
 
@@ -123,3 +151,4 @@ VALUES: dict[str, Callable[[], Candidates]] = {
     "COMMAND": _commands,
     **dict.fromkeys(("FILE", "DIR", "RECORD"), _files),
 }
+OF_SERVER: dict[str, Callable[[], Candidates]] = dict.fromkeys(("SESSION", "SESSION..."), _sessions_of_server)
