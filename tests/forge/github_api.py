@@ -79,6 +79,12 @@ class Api:
                 return self._reviewers(repo, int(number), data, login)
             case ("POST", "pulls", number, "reviews"):
                 return self._review(repo, int(number), data, login)
+            case ("GET", "pulls", number, "reviews"):
+                found = repo.pulls.get(int(number))
+                return (200, _page(found["reviews"], query)) if found else MISSING
+            case ("GET", "issues", number, "comments"):
+                issue = repo.issues.get(int(number))
+                return (200, _page(list(issue["comments"].values()), query)) if issue else MISSING
             case ("POST", "pulls", number, "comments", comment, "replies"):
                 return self._comment(repo, int(number), data | {"in_reply_to": int(comment)}, login)
             case ("POST", "issues", number, "labels"):
@@ -248,6 +254,11 @@ class Api:
             return 200, {"data": {"createPullRequest": None}, "errors": [{"message": made}]}
         shown = {"id": made["id"], "url": _url(repo, made["number"])}
         return 200, {"data": {"createPullRequest": {"pullRequest": shown}}}
+
+
+def _page(items: list[Any], query: Mapping[str, str]) -> list[Any]:
+    size, number = int(query.get("per_page", "30")), int(query.get("page", "1"))
+    return items[size * (number - 1) : size * number]
 
 
 def _id(repo: Repository) -> str:

@@ -126,6 +126,9 @@ async def _post(
     """On the forge: as one review. What it does not take on a line is said in the text."""
     repository, number = parse_pull_url(subject.pull_url)
     there = forges.need_forge(loaded, repository, user=user)
+    marker = f"<!-- hutch-review {review.run_id} -->"
+    if found := await there.find(number, marker, review=True):
+        return found  # by somebody who was killed right after it
     patch = subject.patch
     on_lines = [remark for remark in remarks if patch.shows(remark.path, "new", remark.line)]
     try:
@@ -147,7 +150,7 @@ def _worded(
         f"`{remark.path.replace('`', '')}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}"
         for remark in rest
     ]
-    parts.append(f"{OWN}<!-- hutch-review {review.commit} -->")
+    parts.append(f"{OWN}<!-- hutch-review {review.run_id} -->")
     lines = tuple(
         forge.LineComment(
             path=remark.path, line=remark.line, body=f"**{remark.severity}**: {quiet(remark.body)}\n{OWN}"

@@ -1,5 +1,6 @@
 """A server: everything that its doors open to."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,8 +9,10 @@ from pathlib import Path
 
 from hutch.app import forges, models
 from hutch.app.hosting import local_host
+from hutch.app.triggers import triggers_of
 from hutch.domain.redaction import Redactor
 from hutch.flows.site import Site
+from hutch.flows.triggers import Triggers
 from hutch.sessions.seam import SessionHost
 from hutch.settings import Loaded
 from hutch.store.log import open_log
@@ -25,6 +28,7 @@ class Server:
 
     loaded: Loaded
     site: Site
+    triggers: Triggers
     started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     closing: bool = False  # it takes nothing new, and tells those who follow
 
@@ -57,4 +61,11 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         local_host(loaded, log, redactor) as host,
     ):
         roots = tuple(Path(root) for root in loaded.settings.server.repository_roots)
-        yield Server(loaded, Site(log, log, host, redactor, forges.reach_of(loaded), roots))
+        site = Site(log, log, host, redactor, forges.reach_of(loaded), roots)
+        triggers = triggers_of(loaded, site)
+        seeing = asyncio.ensure_future(triggers.run())
+        try:
+            yield Server(loaded, site, triggers)
+        finally:
+            seeing.cancel()
+            await asyncio.gather(seeing, return_exceptions=True)

@@ -21,6 +21,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
 USER = "x-access-token"
 FORK_TRIES = 30
+MOST_PAGES = 30  # of a hundred comments each
 DIFF = "application/vnd.github.diff"
 
 
@@ -98,6 +99,19 @@ class GitHub:
                     if failed.status != 404:  # it was deleted: say it anew
                         raise
             return _posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
+
+    async def find(self, number: int, marker: str, *, review: bool = False) -> Posted | None:
+        what = f"/pulls/{number}/reviews" if review else f"/issues/{number}/comments"
+        async with _plainly():
+            for page in range(1, MOST_PAGES + 1):
+                answer = await self._ask("GET", f"{what}?per_page=100&page={page}")
+                listed = answer.json()
+                for each in listed:
+                    if marker in str(each.get("body") or ""):
+                        return Posted(int(each["id"]), str(each.get("html_url", "")))
+                if len(listed) < 100:
+                    break
+        return None
 
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
         async with _plainly():

@@ -120,6 +120,10 @@ class Forge(Protocol):
         """Say something below an issue or pull request, or replace what comment `id` says."""
         ...
 
+    async def find(self, number: int, marker: str, *, review: bool = False) -> Posted | None:
+        """Our own comment below an issue or pull request that holds this text, or our review that does."""
+        ...
+
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
         """Answer a comment on a line."""
         ...

@@ -43,6 +43,7 @@ from hutch.gateway.rest import (
     terminals,
     tokens,
     users,
+    webhooks,
 )
 from hutch.gateway.stream.preview import PreviewNames, Previews
 from hutch.gateway.stream.routes import preview_routes
@@ -76,6 +77,7 @@ REST = (
     oidc,
     users,
     tokens,
+    webhooks,
     link_page,
     health,
     metrics,

@@ -107,6 +107,16 @@ class Github(Section):
     unix_socket: Annotated[Text | None, May.NEVER] = Field(
         None, description="A Unix socket that leads to GitHub's API, such as that of a proxy."
     )
+    mention: Annotated[Text, May.NEVER] = Field(
+        "hutch",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$",
+        description="By which name Hutch is called in comments: `@hutch`. Issues that are assigned to it are "
+        "taken up, too; it is the login of its user or App there.",
+    )
+    run_as: Annotated[Text | None, May.NEVER] = Field(
+        None,
+        description="The user of this server who works on what is asked on GitHub; else an owner.",
+    )
     longest_wait_s: Annotated[Count, May.NEVER] = Field(
         60, ge=0, le=3600, description="Seconds to wait when GitHub's limit of requests is used up."
     )

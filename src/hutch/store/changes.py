@@ -45,6 +45,19 @@ def find_change(connection: Connection, change_id: str) -> Change | None:
     return Change(**row) if row else None
 
 
+def find_pull(connection: Connection, repository: str, number: int) -> Change | None:
+    """The newest change that is this pull request."""
+    wanted = select(changes).where(changes.c.number == number, changes.c.forge == "github")
+    rows = connection.execute(wanted.order_by(changes.c.id.desc())).mappings()
+    same = _place(repository)
+    return next((Change(**row) for row in rows if _place(row["repository"]) == same), None)
+
+
+def _place(repository: str) -> str:
+    """A repository's address as it is compared."""
+    return repository.rstrip("/").removesuffix(".git").lower()
+
+
 class Changes:
     """Proposed changes, kept in the installation's database."""
 

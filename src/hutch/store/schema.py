@@ -140,6 +140,7 @@ deliveries = Table(
     "deliveries",
     metadata,
     Column("id", Text, primary_key=True),  # as the forge names it
+    Column("digest", Text, nullable=False, unique=True),  # of what it said, whatever name it came under
     Column("at_ms", BigInteger, nullable=False, index=True),
     Column("event", Text, nullable=False),
     Column("state", Text, nullable=False, index=True),  # queued, working, ended, ignored

@@ -42,6 +42,7 @@ def upgrade() -> None:
     op.create_table(
         "deliveries",
         sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("digest", sa.Text, nullable=False, unique=True),
         sa.Column("at_ms", sa.BigInteger, nullable=False, index=True),
         sa.Column("event", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False, index=True),

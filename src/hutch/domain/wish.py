@@ -1,0 +1,46 @@
+"""What somebody on a forge wants of Hutch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+WishKind = Literal["issue", "comment", "line_comment", "review"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """An issue that was handed over, or something that was said below one or about a pull request."""
+
+    kind: WishKind
+    repository: str  # its address
+    number: int  # of the issue or pull request
+    url: str  # of what was said, for people
+    by: str  # who wants it
+    text: str = ""  # what they said
+    mentioned: bool = False  # whether they called Hutch by its name
+    on_pull: bool = False
+    title: str = ""  # of the issue or pull request
+    body: str = ""
+    author: str = ""  # who wrote these two
+    comment_id: int = 0  # on a line, to be answered
+    path: str = ""  # and what it is about
+    line: int = 0
+    hunk: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A wish as a forge delivered it, and how far it came."""
+
+    id: str
+    digest: str
+    at_ms: int
+    event: str
+    state: Literal["queued", "working", "ended", "ignored"] = "queued"
+    wish: str  # JSON
+    reason: str = ""
+    session_id: str = ""
+    run_id: str = ""
+    input: int = 0
+    comment_id: int = 0
+    attempts: int = 0
+    next_ms: int = 0

@@ -1,0 +1,179 @@
+"""What GitHub tells by its webhook, as wishes.
+
+That it comes from GitHub is checked by its signature; what people wrote in it is
+theirs. Nothing here decides whether somebody may want something: the forge is asked.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hutch.domain.errors import HutchError
+from hutch.domain.wish import Wish
+from hutch.flows.forge_text import is_own
+from hutch.forge.repo_url import parse_repo_url
+
+LABEL = "hutch"
+MOST_LETTERS = 50_000  # of one text
+HUNK_LETTERS = 4000
+SIGNATURE = "sha256="
+
+# Nothing here goes back over what it has read: a stranger decides how long a text is.
+_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n`]*+\n.*?(?:^ {0,3}\1[`~]*+[ \t]*+$|\Z)", re.M | re.S)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_QUOTED = re.compile(r"^ {0,3}>.*(?:\n(?![ \t]*$| {0,3}>).+)*", re.M)
+_INDENTED = re.compile(r"(?:\A|(?<=\n)[ \t]*\n)(?:(?: {4}|\t).*(?:\n|\Z))+")
+_TICKS = re.compile(r"`+")
+
+
+def is_signed(secret: str, body: bytes, header: str) -> bool:
+    """Whether GitHub, which shares the secret, sent these very bytes. Takes as long whatever is wrong."""
+    wanted = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    given = header.removeprefix(SIGNATURE) if header.startswith(SIGNATURE) else ""
+    return hmac.compare_digest(wanted.encode(), given.encode("utf-8", "replace"))
+
+
+def mentions(text: str, name: str) -> bool:
+    """Whether somebody is called in a text; not in code, a quote or a hidden part of it."""
+    text = text.replace("\r\n", "\n")
+    for part in (_FENCE, _COMMENT, _QUOTED, _INDENTED):
+        text = part.sub("\n\n", text)
+    called = rf"(?<![\w@/.`-])@{re.escape(name)}(?![\w-]|\.\w|/)"
+    return re.search(called, _without_code(text), re.I) is not None
+
+
+def _without_code(text: str) -> str:
+    """Without what stands between as many backticks on both sides; in one pass, however many there are."""
+    runs = [(found.start(), found.end()) for found in _TICKS.finditer(text)]
+    waiting: dict[int, list[int]] = {}  # by length, those further on, the nearest last
+    for place in range(len(runs) - 1, -1, -1):
+        waiting.setdefault(runs[place][1] - runs[place][0], []).append(place)
+    kept, at, place = [], 0, 0
+    while place < len(runs):
+        start, end = runs[place]
+        later = waiting[end - start]
+        while later and later[-1] <= place:
+            later.pop()
+        if later:
+            kept.append(text[at:start])
+            place = later[-1]
+            at = runs[place][1]
+        place += 1
+    return " ".join([*kept, text[at:]])
+
+
+def wish_of(event: str, told: Any, *, mention: str, hosts: tuple[str, ...]) -> Wish | str:
+    """What is wanted, or why nothing is."""
+    if not isinstance(told, dict):
+        return "It is no event."
+    action, sender = _text(told, "action"), _text(told, "sender", "login")
+    if not sender or _text(told, "sender", "type") == "Bot":
+        return "It is by a program."
+    repository = _repository(told, hosts)
+    if repository is None:
+        return "It is about no repository that can be worked on."
+    common: dict[str, Any] = {"repository": repository, "by": sender}
+    match event, action:
+        case "issues", "labeled" if _text(told, "label", "name").lower() == LABEL:
+            return _issue(told, common)
+        case "issues", "assigned" if _is_me(_text(told, "assignee", "login"), mention):
+            return _issue(told, common)
+        case ("issue_comment", "created"):
+            return _comment(told, common, mention)
+        case ("pull_request_review_comment", "created"):
+            return _line_comment(told, common, mention)
+        case ("pull_request_review", "submitted"):
+            return _review(told, common, mention)
+    return "It asks for nothing."
+
+
+def _issue(told: Mapping[str, Any], common: dict[str, Any]) -> Wish | str:
+    if _text(told, "issue", "state") != "open":
+        return "The issue is closed."
+    return Wish(kind="issue", url=_text(told, "issue", "html_url"), **common, **_thread(told, "issue"))
+
+
+def _comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
+    text = _text(told, "comment", "body")
+    if is_own(text) or not mentions(text, mention):
+        return "Hutch was not called."
+    if _text(told, "comment", "user", "login") != common["by"]:
+        return "Somebody else wrote it."
+    about: dict[str, Any] = {"text": text, "mentioned": True, "url": _text(told, "comment", "html_url")}
+    return Wish(kind="comment", **about, **common, **_thread(told, "issue"))
+
+
+def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
+    comment = told.get("comment")
+    text = _text(told, "comment", "body")
+    mentioned = mentions(text, mention)
+    if is_own(text) or not isinstance(comment, dict):
+        return "Hutch was not called."
+    if not mentioned and comment.get("in_reply_to_id"):
+        return "People speak with each other."
+    if _text(told, "comment", "user", "login") != common["by"]:
+        return "Somebody else wrote it."
+    return Wish(
+        kind="line_comment",
+        url=_text(told, "comment", "html_url"),
+        text=text,
+        mentioned=mentioned,
+        comment_id=_number(comment, "id"),
+        path=_text(told, "comment", "path"),
+        line=_number(comment, "line") or _number(comment, "original_line"),
+        hunk=_text(told, "comment", "diff_hunk")[-HUNK_LETTERS:],
+        **common,
+        **_thread(told, "pull_request"),
+    )
+
+
+def _review(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
+    text = _text(told, "review", "body")
+    mentioned = mentions(text, mention)
+    if is_own(text) or not text.strip():
+        return "Nothing is said."
+    if not mentioned and _text(told, "review", "state") != "changes_requested":
+        return "Hutch was not called."
+    about: dict[str, Any] = {"text": text, "mentioned": mentioned, "url": _text(told, "review", "html_url")}
+    return Wish(kind="review", **about, **common, **_thread(told, "pull_request"))
+
+
+def _thread(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = told.get(name)
+    found = found if isinstance(found, dict) else {}
+    return {
+        "number": _number(found, "number"),
+        "title": _text(told, name, "title"),
+        "body": _text(told, name, "body"),
+        "author": _text(told, name, "user", "login"),
+        "on_pull": name == "pull_request" or isinstance(found.get("pull_request"), dict),
+    }
+
+
+def _repository(told: Mapping[str, Any], hosts: tuple[str, ...]) -> str | None:
+    """The address of the repository, if it is on a host of ours and called as it says."""
+    address = _text(told, "repository", "clone_url")
+    try:
+        url = parse_repo_url(address)
+    except HutchError:
+        return None
+    if url.slug is None or url.host not in hosts or url.transport not in ("https", "http") or url.credentials:
+        return None
+    return address if "/".join(url.slug).lower() == _text(told, "repository", "full_name").lower() else None
+
+
+def _is_me(login: str, mention: str) -> bool:
+    return login.lower() in (mention.lower(), f"{mention.lower()}[bot]")
+
+
+def _text(told: Any, *path: str) -> str:
+    for name in path:
+        told = told.get(name) if isinstance(told, dict) else None
+    return told[:MOST_LETTERS] if isinstance(told, str) else ""
+
+
+def _number(told: Mapping[str, Any], name: str) -> int:
+    found = told.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found < 2**63 else 0

@@ -1,0 +1,288 @@
+"""Wishes from a forge are taken up, worked on and answered; each once, whatever happens in between.
+
+A wish is a row before the forge is answered. Its session, or its input to one, is
+written in the same stroke as the note that it has begun; the comment that tells how
+it goes is found again by a mark. So whoever goes on after a crash knows how far it came.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+
+import structlog
+from sqlalchemy import Connection
+
+from hutch.domain.change import Change
+from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import Prompt
+from hutch.domain.session import Delivery, QueuedRun, Session
+from hutch.domain.user import User, Who, scopes_of
+from hutch.domain.wish import Told, Wish
+from hutch.flows import sessions
+from hutch.flows.forge_text import OWN, quiet
+from hutch.flows.past import past
+from hutch.flows.runs import read_log
+from hutch.flows.sessions import NewSession
+from hutch.flows.site import Site
+from hutch.flows.wish_text import Progress, marker, prompt
+from hutch.forge.seam import Forge
+from hutch.store.changes import find_pull
+from hutch.store.deliveries import Deliveries, note
+from hutch.store.runs import Runs
+from hutch.store.sessions import Sessions
+from hutch.store.users import Users
+
+MAY = frozenset({"write", "maintain", "admin"})
+TRIES = 12
+FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, 1800.0
+AT_ONCE = 16
+logger = structlog.get_logger()
+
+OpenForge = Callable[[str, str], Forge]  # of a repository's address, for a user
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How wishes are dealt with."""
+
+    run_as: str = ""  # a user's name; empty: an owner
+    public_url: str = ""
+    look_s: float = 1.0  # how often a run is looked at
+    edit_s: float = 10.0  # a comment is not changed more often, but for its end
+
+
+class NotWanted(Exception):
+    """A wish that nothing comes of; why is noted, and told to nobody."""
+
+
+class NotPossible(Exception):
+    """The same, told to who may ask for it."""
+
+
+@dataclass(slots=True)
+class Triggers:
+    """Sees wishes through, side by side."""
+
+    site: Site
+    open_forge: OpenForge
+    manners: Manners = field(default_factory=Manners)
+    _bell: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+
+    async def take(self, id: str, digest: str, event: str, wish: Wish) -> bool:
+        """Keep a wish, to be taken up at once; whether it is a new one."""
+
+        def clean(value: object) -> object:
+            return self.site.redactor.clean(value) if isinstance(value, str) else value
+
+        told = Told(
+            id=id,
+            digest=digest,
+            at_ms=time.time_ns() // 1_000_000,
+            event=event,
+            wish=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
+        )
+        is_new = await Deliveries(self.site.rows).take(told)
+        self._bell.set()
+        return is_new
+
+    async def run(self) -> None:
+        """Until it is cancelled; what was under way goes on with the next one who does this."""
+        try:
+            while True:
+                self._bell.clear()
+                try:
+                    await self._look()
+                except HutchError as error:
+                    logger.warning("triggers.not_read", problem=str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._bell.wait(), FIRST_WAIT_S)
+        finally:
+            tasks = list(self._tasks.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look(self) -> None:
+        for told in await Deliveries(self.site.rows).open():
+            if len(self._tasks) >= AT_ONCE:
+                return
+            if told.id not in self._tasks:
+                task = asyncio.get_running_loop().create_task(self._see_through(told))
+                self._tasks[told.id] = task
+                task.add_done_callback(partial(self._over, told.id))
+
+    def _over(self, id: str, _: object) -> None:
+        self._tasks.pop(id, None)
+        self._bell.set()
+
+    async def _see_through(self, told: Told) -> None:
+        """One wish, from where it is."""
+        notes = Deliveries(self.site.rows)
+        try:
+            wish = Wish(**json.loads(told.wish))
+            who = await self._who()
+            forge = self.open_forge(wish.repository, who.user.id)
+            if told.state == "queued":
+                told = await self._begin(told, wish, who, forge)
+            await self._follow(told, wish, forge)
+        except NotWanted as why:
+            await notes.note(told.id, state="ignored", reason=str(why))
+        except NotPossible as why:
+            await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN}{marker(told.id)}")
+            await notes.note(told.id, state="ended", reason=str(why))
+        except Unavailable as error:  # the forge is down: later
+            attempts = told.attempts + 1
+            wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
+            over = {"state": "ended"} if attempts >= TRIES else {}
+            next_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
+            reason = self.site.redactor.clean(str(error))
+            await notes.note(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
+            if told.state == "working":
+                await asyncio.sleep(wait_s)
+        except HutchError as error:
+            logger.info("trigger.ended", delivery=told.id, problem=str(error))
+            await notes.note(told.id, state="ended", reason=self.site.redactor.clean(str(error)))
+        except Exception:
+            logger.exception("trigger.failed", delivery=told.id)
+            await notes.note(told.id, state="ended", reason="Hutch itself failed.")
+
+    async def _who(self) -> Who:
+        """As whom it is done."""
+        users: list[User] = [user for user in await Users(self.site.rows).list() if not user.disabled]
+        name = self.manners.run_as.casefold()
+        found = [user for user in users if (user.name.casefold() == name if name else user.role == "owner")]
+        if not found:
+            raise Conflict(f"There is no user {self.manners.run_as!r} to work for GitHub. Set github.run_as.")
+        user = min(found, key=lambda each: each.id)  # who was there first
+        return Who(user, scopes_of(user.role), "local", "github")
+
+    async def _begin(self, told: Told, wish: Wish, who: Who, forge: Forge) -> Told:
+        """Check that they may, and hand it to a session, in one stroke with the note of that."""
+        change = await self._change(wish)
+        if not wish.mentioned and wish.kind != "issue" and change is None:
+            raise NotWanted("Nobody called, and it is no pull request of Hutch.")
+        allowed = await forge.permission(wish.by)
+        if allowed not in MAY:
+            raise NotWanted(f"{wish.by} has the permission {allowed!r} there, and not to write.")
+        trusted = wish.author == wish.by or (bool(wish.author) and await forge.permission(wish.author) in MAY)
+        text = prompt(wish, trusted_author=trusted)
+        if change is not None and (going := await self._go_on(told, who, change, text)):
+            return going
+        revision = ""
+        if wish.on_pull:
+            pull = await forge.pull(wish.number)
+            if pull.state != "open":
+                raise NotPossible("The pull request is not open.")
+            if pull.head_owner.lower() != wish.repository.split("/")[-2].lower():
+                raise NotPossible("The branch of the pull request is in a fork, where Hutch cannot push.")
+            revision = pull.branch
+        new = NewSession(
+            purpose=f"{wish.title[:150]} (#{wish.number})",
+            repository=wish.repository,
+            revision=revision,
+            deliver=True,
+            delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision),
+            prompt=text,
+        )
+
+        def begun(connection: Connection, session: Session) -> None:
+            note(connection, told.id, state="working", session_id=session.id)
+
+        session = await sessions.create(self.site, who, new, also=begun)
+        return replace(told, state="working", session_id=session.id)
+
+    async def _change(self, wish: Wish) -> Change | None:
+        """The change of ours that a pull request is."""
+        if not wish.on_pull:
+            return None
+        found = await self.site.rows.fetch(
+            lambda connection: find_pull(connection, wish.repository, wish.number)
+        )
+        return found if found is not None and found.state == "open" else None
+
+    async def _go_on(self, told: Told, who: Who, change: Change, text: str) -> Told | None:
+        """Give it to the session that made the change; None when that is over or somebody else's."""
+
+        def begun(connection: Connection, given: object) -> None:
+            seq = getattr(given, "seq", 0)
+            note(connection, told.id, state="working", session_id=change.session_id, input=seq)
+
+        try:
+            given = await sessions.give(
+                self.site, who, change.session_id, Prompt(text=text[:200_000]), also=begun
+            )
+        except (NotFound, Conflict, Denied):
+            return None
+        return replace(told, state="working", session_id=change.session_id, input=given.seq)
+
+    # --- how it goes ---
+
+    async def _follow(self, told: Told, wish: Wish, forge: Forge) -> None:
+        """Keep one comment up to date until the run is over, then answer."""
+        notes, log = Deliveries(self.site.rows), self.site.log
+        session = await Sessions(self.site.rows).get(told.session_id)
+        link = (
+            f"{self.manners.public_url.rstrip('/')}/sessions/{session.id}" if self.manners.public_url else ""
+        )
+        progress, seen, shown, edited = Progress(""), 0, "", float("-inf")
+        comment_id = told.comment_id
+        while True:
+            run = await self._run_of(told)
+            if run is not None and not progress.run_id:
+                progress.run_id, told = run.id, replace(told, run_id=run.id)
+                await notes.note(told.id, run_id=run.id)
+            session = await Sessions(self.site.rows).get(told.session_id)
+            over = session.state == "ended" if run is None else run.state == "ended"
+            if run is not None:
+                while entries := await log.read(SessionId(session.id), after=seen):
+                    progress.apply(entry.event for entry in entries)
+                    seen = entries[-1].seq
+                places = await Runs(self.site.rows).places([run.id])
+                progress.place = places.get(run.id)
+            said = await self._said(session, progress) if over else ""
+            text = progress.text(id=told.id, by=wish.by, link=link, said=said)
+            if text != shown and (over or time.monotonic() - edited >= self.manners.edit_s):
+                comment_id = await self._comment(forge, wish, told, comment_id, text)
+                shown, edited = text, time.monotonic()
+            if over:
+                break
+            await asyncio.sleep(self.manners.look_s)
+        # Ended before it is answered: an answer may be missing after a crash, and never comes twice.
+        await notes.note(told.id, state="ended", reason="")
+        if wish.comment_id:
+            await forge.reply(wish.number, wish.comment_id, f"{shown.partition(OWN)[0]}{OWN}")
+
+    async def _comment(self, forge: Forge, wish: Wish, told: Told, comment_id: int, text: str) -> int:
+        """Say it, in the comment that there is; one that nobody has noted is looked for."""
+        known: int | None = comment_id or None
+        if known is None and (found := await forge.find(wish.number, marker(told.id))):
+            known = found.id
+        posted = await forge.comment(wish.number, text, id=known)
+        if posted.id != comment_id:
+            await Deliveries(self.site.rows).note(told.id, comment_id=posted.id)
+        return posted.id
+
+    async def _run_of(self, told: Told) -> QueuedRun | None:
+        if told.run_id:
+            return await Runs(self.site.rows).get(told.run_id)
+        found = await Runs(self.site.rows).page(session_ids=[told.session_id], limit=200)
+        return next((run for run in reversed(found) if run.input == told.input), None)
+
+    async def _said(self, session: Session, progress: Progress) -> str:
+        """The agent's own last words, for people."""
+        if not progress.run_id:
+            return "The session was ended before this was taken up."
+        if not progress.started:
+            return ""
+        title, summary = past(await read_log(self.site.log, SessionId(session.id)), progress.run_id).said
+        return self.site.redactor.clean(f"{title}\n\n{quiet(summary)[:4000]}")
+
+
+def _issue_url(wish: Wish) -> str:
+    return wish.url.partition("#")[0]

@@ -1,0 +1,77 @@
+"""What forges tell: anybody can send it, and only what is signed counts."""
+
+import asyncio
+import hashlib
+import re
+from typing import Annotated
+
+import orjson
+from fastapi import Header, Request, Response
+from pydantic import Field
+
+from hutch.app.triggers import hosts_of, webhook_secret
+from hutch.domain.errors import BadRequest, LimitReached, Unauthenticated, Unavailable
+from hutch.flows.github_events import is_signed, wish_of
+from hutch.gateway.answers import Out, answer
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("webhooks")
+
+MOST_BYTES = 2 * 1024 * 1024
+DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
+
+
+class TakenOut(Out):
+    """What became of it."""
+
+    state: str = Field(description="`queued`, `known` when it came before, or `ignored`.")
+    reason: str = Field(description="Why it is ignored.")
+
+
+@routes.post(
+    "/webhooks/github",
+    status_code=202,
+    operation_id="github_webhook",
+    response_model=TakenOut,
+    openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
+)
+async def github(
+    request: Request,
+    x_github_event: Annotated[str, Header(max_length=100)] = "",
+    x_github_delivery: Annotated[str, Header(max_length=200)] = "",
+    x_hub_signature_256: Annotated[str, Header(max_length=200)] = "",
+) -> Response:
+    """Where GitHub tells of issues and comments. Signed with the secret `github_webhook_secret`."""
+    server = server_of(request)
+    secret = await asyncio.to_thread(webhook_secret, server.loaded)
+    if not secret:
+        raise Unavailable("Webhooks are not set up. Set it: hutch config set-secret github_webhook_secret")
+    body = await _body(request)
+    if not is_signed(secret, body, x_hub_signature_256):
+        raise Unauthenticated("The signature is missing or wrong.")
+    if x_github_event == "ping":
+        return answer({"state": "ignored", "reason": "Hello."}, 202)
+    if not DELIVERY.fullmatch(x_github_delivery):
+        raise BadRequest("The header X-GitHub-Delivery is missing or makes no sense.")
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise BadRequest("The body is no JSON. Set the content type application/json at GitHub.") from None
+    github = server.loaded.settings.github
+    wish = wish_of(x_github_event, told, mention=github.mention, hosts=hosts_of(server.loaded))
+    if isinstance(wish, str):
+        return answer({"state": "ignored", "reason": wish}, 202)
+    digest = hashlib.sha256(body).hexdigest()
+    is_new = await server.triggers.take(x_github_delivery, digest, x_github_event, wish)
+    return answer({"state": "queued" if is_new else "known", "reason": ""}, 202)
+
+
+async def _body(request: Request) -> bytes:
+    """All of it, and no more than is read for somebody whom nobody knows yet."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise LimitReached(f"It is larger than {MOST_BYTES} bytes.", limit="server.body_bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,56 @@
+"""What forges told us, as rows: each is taken once, whatever name it comes under."""
+
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+
+from hutch.domain.wish import Told
+from hutch.store.rows import Rows
+from hutch.store.schema import deliveries
+from hutch.store.sessions import now_ms
+
+KEPT_MS = 400 * 24 * 3600 * 1000
+
+
+class Deliveries:
+    """The queue of wishes, and the memory of those that were taken."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def take(self, told: Told) -> bool:
+        """Keep a wish; whether it is a new one. By its name or by what it says, it is taken once."""
+        same = or_(deliveries.c.id == told.id, deliveries.c.digest == told.digest)
+
+        def take(connection: Connection) -> bool:
+            connection.execute(delete(deliveries).where(deliveries.c.at_ms < now_ms() - KEPT_MS))
+            if connection.execute(select(deliveries.c.id).where(same)).first():
+                return False
+            connection.execute(insert(deliveries).values(asdict(told)))
+            return True
+
+        return await self._rows.change(take)
+
+    async def open(self, *, limit: int = 100) -> list[Told]:
+        """Those that are to be begun or are worked on, the oldest first."""
+        due = (deliveries.c.state == "queued") & (deliveries.c.next_ms <= now_ms())
+        wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
+        wanted = wanted.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [Told(**row) for row in found]
+
+    async def get(self, id: str) -> Told | None:
+        wanted = select(deliveries).where(deliveries.c.id == id)
+        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+        return Told(**row) if row else None
+
+    async def note(self, id: str, **values: Any) -> None:
+        await self._rows.change(lambda connection: note(connection, id, **values))
+
+
+def note(connection: Connection, id: str, **values: Any) -> None:
+    """Write down how far a wish came; what is over needs its words no more."""
+    if values.get("state") in ("ended", "ignored"):
+        values["wish"] = ""
+    connection.execute(update(deliveries).where(deliveries.c.id == id).values(values))

@@ -1,0 +1,172 @@
+"""The door for GitHub's webhooks: what is not signed, too large, or came before does nothing."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hutch.flows.triggers import Manners
+from hutch.store.deliveries import Deliveries
+from hutch.store.schema import deliveries
+from hutch.store.vault import Vault
+from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.hooks import SECRET, URL, commented, deliver, labeled, signature
+from tests.stories.github import FINISH, FIX, Story, story
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[tuple[Api, Story]]:
+    with story(tmp_path) as made:
+        made.keep("github_webhook_secret", SECRET)
+        repo = made.hub.repository("acme/project")
+        for number in range(1, 4):
+            made.hub.state.new_issue(repo, "ada", f"Issue {number}", "It breaks.")
+        async with made.server(replies=(FIX, FINISH)) as api:
+            api.server.triggers.manners = Manners(look_s=0.02, edit_s=0.0)
+            yield api, made
+
+
+async def rows(api: Api) -> list[dict[str, Any]]:
+    wanted = deliveries.select().order_by(deliveries.c.at_ms)
+    found = await api.server.rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+    return [dict(row) for row in found]
+
+
+async def settled(api: Api) -> list[dict[str, Any]]:
+    async def look() -> list[dict[str, Any]] | None:
+        found = await rows(api)
+        return found if all(row["state"] in ("ended", "ignored") for row in found) else None
+
+    return list(await eventually(look))
+
+
+async def sessions(api: Api) -> list[dict[str, Any]]:
+    return list((await api.get(f"{V1}/sessions")).json()["items"])
+
+
+async def test_without_a_secret_the_door_is_shut(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        for signed in ("", "sha256=", signature(b"{}", ""), signature(b"{}")):
+            answered = await deliver(api, "issues", b"{}", signed=signed)
+            assert (answered.status_code, answered.json()["code"]) == (503, "unavailable")
+        paths = api.server.loaded.paths
+        Vault(paths.vault, paths.vault_keys).set("github_webhook_secret", " ")
+        assert (await deliver(api, "ping", b"{}", signed=signature(b"{}", ""))).status_code == 503
+
+
+async def test_what_is_not_signed_is_not_heard(world: tuple[Api, Story]) -> None:
+    api, made = world
+    told = labeled(made.hub.url("acme/project"), 1)
+    body = json.dumps(told).encode()
+    for signed in ("", "sha256=", "sha256=" + "0" * 64, signature(body, "guess"), signature(body + b" ")):
+        answered = await deliver(api, "issues", told, signed=signed)
+        assert (answered.status_code, answered.json()["code"]) == (401, "unauthenticated"), signed
+    with_token = {"Authorization": f"Bearer {api.token}"}  # nobody comes in by this door with a token
+    assert (await deliver(api, "issues", told, signed="", **with_token)).status_code == 401
+    async with httpx.AsyncClient(base_url=api.url) as client:
+        assert (await client.get(URL)).status_code in (404, 405)
+    assert await rows(api) == [] and await sessions(api) == []
+    assert made.hub.asked == []
+
+
+async def test_a_huge_body_is_not_read(world: tuple[Api, Story]) -> None:
+    api, _ = world
+    answered = await deliver(api, "issues", b" " * (3 * 1024 * 1024))
+    assert (answered.status_code, answered.json()["code"]) == (413, "limit_reached")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"", 400), (b"payload=%7B%7D", 400), (b"[" * 100_000, 400), (b'{"a": NaN}', 400)]
+)
+async def test_what_is_signed_and_no_event(world: tuple[Api, Story], body: bytes, status: int) -> None:
+    assert (await deliver(world[0], "issues", body)).status_code == status
+    assert (await deliver(world[0], "ping", b"{}")).status_code == 202
+    assert (await deliver(world[0], "issues", b"{}", id="a b")).status_code == 400
+
+
+async def test_the_same_delivery_is_one_run_under_whatever_name_it_comes(world: tuple[Api, Story]) -> None:
+    api, made = world
+    told = labeled(made.hub.url("acme/project"), 1)
+    answers = await asyncio.gather(*(deliver(api, "issues", told, id="one") for _ in range(5)))
+    states = sorted(answered.json()["state"] for answered in answers)
+    assert states == ["known"] * 4 + ["queued"]
+    replayed = await deliver(api, "issues", told, id="another")  # the name is not signed
+    assert (replayed.status_code, replayed.json()["state"]) == (202, "known")
+    reused = await deliver(api, "issues", labeled(made.hub.url("acme/project"), 2), id="one")
+    assert reused.json()["state"] == "known"
+    [row] = await settled(api)
+    assert (row["state"], row["reason"], row["wish"]) == ("ended", "", "")
+    assert len(await sessions(api)) == len(made.pulls()) == 1
+    assert (await deliver(api, "issues", told, id="later")).json()["state"] == "known"
+
+
+@pytest.mark.parametrize("by", ["mallory", "bob", "tri"])
+async def test_who_may_not_write_starts_nothing_whatever_the_event_says(
+    world: tuple[Api, Story], by: str
+) -> None:
+    api, made = world
+    made.hub.repository("acme/project").permissions |= {"bob": "read", "tri": "triage"}
+    told = commented(made.hub.url("acme/project"), 1, "@hutch do it", by=by)
+    told["comment"]["author_association"] = "OWNER"
+    assert (await deliver(api, "issue_comment", told)).json()["state"] == "queued"
+    [row] = await settled(api)
+    assert row["state"] == "ignored" and by in row["reason"]
+    assert await sessions(api) == []
+    assert made.hub.repository("acme/project").issues[1]["comments"] == {}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        commented(
+            "http://127.0.0.1:1/acme/project.git", 1, "> @hutch quoted\n\n`@hutch` and\n```\n@hutch\n```"
+        ),
+        commented("http://127.0.0.1:1/acme/project.git", 1, "Done, says @hutch <!-- hutch -->"),
+        commented("https://evil.example/acme/project.git", 1, "@hutch go"),
+        commented("http://127.0.0.1:1/acme/secrets.git", 1, "@hutch go"),
+        {**commented("http://127.0.0.1:1/acme/project.git", 1, "@hutch go"), "action": "edited"},
+        {
+            **commented("http://127.0.0.1:1/acme/project.git", 1, "@hutch go"),
+            "sender": {"login": "hutch[bot]", "type": "Bot"},
+        },
+    ],
+    ids=["code and quotes", "our own", "another host", "another repository", "an edit", "a bot"],
+)
+async def test_what_asks_for_nothing(world: tuple[Api, Story], told: dict[str, Any]) -> None:
+    api, made = world
+    answered = await deliver(api, "issue_comment", told)
+    assert (answered.status_code, answered.json()["state"]) == (202, "ignored")
+    assert await rows(api) == [] and made.hub.asked == []
+
+
+async def test_a_repository_that_the_token_does_not_see(world: tuple[Api, Story]) -> None:
+    api, made = world
+    url = made.hub.url("acme/project").replace("project", "unknown")
+    told = commented(url, 1, "@hutch go")
+    told["repository"]["full_name"] = "acme/unknown"
+    assert (await deliver(api, "issue_comment", told)).json()["state"] == "queued"
+    [row] = await settled(api)
+    assert row["state"] in ("ended", "ignored") and await sessions(api) == []
+
+
+async def test_while_the_forge_is_down_a_wish_waits(world: tuple[Api, Story]) -> None:
+    api, made = world
+    fault = made.hub.fault(r"permission", 500)
+    await deliver(api, "issues", labeled(made.hub.url("acme/project"), 1), id="one")
+
+    async def tried() -> bool:
+        return (await rows(api))[0]["attempts"] > 0
+
+    await eventually(tried)
+    [row] = await rows(api)
+    assert (row["state"], await sessions(api)) == ("queued", [])
+    fault.times = 0
+    await Deliveries(api.server.rows).note("one", next_ms=0)
+    [row] = await settled(api)
+    assert len(made.pulls()) == 1
