@@ -49,6 +49,9 @@ async def test_sessions_are_found_by_state_and_by_words(api: Api) -> None:
     assert [s["id"] for s in (await api.get(f"{V1}/search?q=frobnicator")).json()["items"]] == [one]
     assert (await api.get(f"{V1}/search?q=%25%5F")).json()["items"] == []
     assert (await api.get(f"{V1}/sessions?state=nonsense")).status_code == 422
+    for path in ("sessions", "search"):
+        many = await api.get(f"{V1}/{path}", params={"q": "a " * 11})
+        assert (many.status_code, many.json()["code"]) == (400, "bad_request")
 
 
 async def test_a_session_of_another_is_as_if_it_were_not_there(api: Api) -> None:

@@ -160,7 +160,8 @@ async def grep(
         limit=limit,
         output=output,
     )
-    return answer(await site.host.call(session.id, SearchFiles(wanted), by=who.user.id))
+    found = await site.host.call(session.id, SearchFiles(wanted), by=who.user.id)
+    return answer({name: getattr(found, name) for name in FoundOut.model_fields})
 
 
 @routes.get("/sessions/{session_id}/glob", operation_id="find_files", response_model=PathsOut)

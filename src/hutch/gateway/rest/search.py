@@ -8,7 +8,7 @@ from hutch.flows import sessions as flow
 from hutch.gateway.answers import Cursor, Limit, Page, page
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of
-from hutch.gateway.rest.sessions import SessionOut, shown
+from hutch.gateway.rest.sessions import SessionOut, shown, words
 
 routes = router("sessions")
 
@@ -22,6 +22,6 @@ async def search(
     limit: Limit = 50,
 ) -> Response:
     """Sessions with these words in their purpose, prompts or repository, the newest first."""
-    found = await flow.page(server_of(request).site, who, text=q, before=cursor, limit=limit + 1)
+    found = await flow.page(server_of(request).site, who, text=words(q), before=cursor, limit=limit + 1)
     more = found[limit - 1].session.id if len(found) > limit else None
     return page(request, [shown(each) for each in found[:limit]], more)

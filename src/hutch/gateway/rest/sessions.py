@@ -6,6 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
 
 from hutch.app import workspaces
+from hutch.domain.errors import BadRequest
 from hutch.domain.session import Bounds, Delivery, Session, SessionState
 from hutch.flows import removal
 from hutch.flows import sessions as flow
@@ -18,6 +19,7 @@ from hutch.store.seam import Head
 
 routes = router("sessions")
 
+MOST_WORDS = 10
 Short = Annotated[str, Field(max_length=2048)]
 Long = Annotated[str, Field(max_length=200_000)]
 
@@ -152,6 +154,13 @@ def shown(found: Shown) -> dict[str, Any]:
     return told(found.session, found.head, found.place)
 
 
+def words(text: str) -> str:
+    """Words to look for: each costs a look at every session."""
+    if len(text.split()) > MOST_WORDS:
+        raise BadRequest(f"Look for at most {MOST_WORDS} words at once.")
+    return text
+
+
 def made(session: Session) -> Response:
     """The answer to who wanted a session."""
     return answer(told(session), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
@@ -188,7 +197,7 @@ async def listed(
 ) -> Response:
     """The sessions that you may see, the newest first."""
     found = await flow.page(
-        server_of(request).site, who, states=state or (), text=q, before=cursor, limit=limit + 1
+        server_of(request).site, who, states=set(state or ()), text=words(q), before=cursor, limit=limit + 1
     )
     more = found[limit - 1].session.id if len(found) > limit else None
     return page(request, [shown(each) for each in found[:limit]], more)
