@@ -18,6 +18,49 @@ pytestmark = pytest.mark.anyio
 # --- merging ---
 
 
+@pytest.mark.parametrize("strategy", [None, "merge", "squash", "fast-forward"])
+async def test_what_is_merged_already_is_not_merged_again(
+    place: Path, hutch: Delivering, strategy: Strategy | None
+) -> None:
+    origin = bare(place)
+    change = await made(hutch, origin)
+    push(place, origin, {"other.txt": "theirs\n"})
+    once = (await hutch.merge(change, strategy="merge")).commit
+    again = await hutch.merge(change, strategy=strategy)
+    assert (again.commit, tip(origin, "main")) == (once, once)
+
+
+async def test_what_was_squashed_already_makes_no_empty_commit(place: Path, hutch: Delivering) -> None:
+    origin = bare(place)
+    change = await made(hutch, origin)
+    push(place, origin, {"other.txt": "theirs\n"})
+    once = (await hutch.merge(change, strategy="squash")).commit
+    for strategy in (None, "merge", "squash"):
+        assert (await hutch.merge(change, strategy=strategy)).commit == once == tip(origin, "main")
+
+
+async def test_a_branch_that_is_gone_with_its_commit_is_told(place: Path, hutch: Delivering) -> None:
+    origin = bare(place)
+    change = await made(hutch, origin)
+    git(origin, "branch", "-D", change.branch)
+    git(origin, "-c", "gc.pruneExpire=now", "gc", "--prune=now", "--quiet")
+    with pytest.raises(NotFound, match="is gone from the repository, and so is the branch"):
+        await hutch.merge(change)
+
+
+async def test_a_branch_that_somebody_has_amended_is_not_merged_as_it_was(
+    place: Path, hutch: Delivering
+) -> None:
+    origin = bare(place)
+    before = tip(origin, "main")
+    change = await made(hutch, origin)
+    theirs = git(origin, "commit-tree", f"{change.commit}^{{tree}}", "-p", before, "-m", "Amended")
+    git(origin, "update-ref", f"refs/heads/{change.branch}", theirs)
+    with pytest.raises(Conflict, match=f"it is at {theirs[:12]}, what was proposed .* git merge"):
+        await hutch.merge(change)
+    assert tip(origin, "main") == before
+
+
 async def test_a_base_that_stood_still_is_moved_forward(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)

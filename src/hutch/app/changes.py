@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hutch.app import forges, jails, models, records, workspaces
@@ -13,11 +14,14 @@ from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Event, RanTests, SessionEnded
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import past, proposed_in
+from hutch.flows.past import Past, past, proposed_in
+from hutch.flows.pull_text import About, pull_text
 from hutch.flows.runs import find_run
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
+from hutch.store.log import open_log
+from hutch.store.runs import Runs
 from hutch.workspace.prepare.source import find_repository
 
 __all__ = [
@@ -126,6 +130,19 @@ async def _to_go_on_with(
     return before
 
 
+async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
+    """The run that a name means, be it a run's, a session's or a change's, and whether a server has it."""
+    if name.startswith("chg_"):
+        name = (await changes_of(loaded).find(name)).run_id
+    async with open_log(loaded.paths.database, loaded.paths.blobs, loaded.paths.signing_key) as log:
+        if not name.startswith("run_"):
+            name = past((await find_run(log, name))[1]).started.run_id
+        try:
+            return (await Runs(log).get(name)).id, True
+        except NotFound:
+            return name, False
+
+
 async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
     """Deliver what a run did so far, whatever its tests say and however it ended: somebody says so."""
     clean = models.redactor(loaded).clean
@@ -137,14 +154,15 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
             raise BadRequest(f"The session of {run_id} is over: what it did was delivered, or was not to be.")
         async with workspaces.open_workspace(loaded, before.started.workspace) as workspace:
             title, summary = before.said
-            words = [plain(clean(summary)), _warning(before.tests, before.tested)]
+            words = [clean(plain(summary)), _warning(before.tests, before.tested)]
             proposal = delivery.Proposal(
                 session_id=session_id,
                 run_id=run_id,
-                title=one_line(clean(title)),
+                title=clean(one_line(title)),
                 summary="\n\n".join(filter(None, words)),
                 tests=told_tests(before.tests) if before.tested else "",
                 author=before.started.author or author,
+                describe=partial(pull_text, about=about_run(session_id, before)),
             )
             get = workspace.snapshots.get
             change = await deliver(
@@ -160,6 +178,19 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
             raise Conflict(f"The run {run_id} has changed nothing, so there is nothing to propose.")
         await log.append(session_id, [SessionEnded(outcome="done", reason="It was proposed as it is.")])
         return change
+
+
+def about_run(session_id: str, before: Past) -> About:
+    """What a pull request says of a run besides what the agent said."""
+    ended = before.ended
+    return About(
+        session_id=session_id,
+        run_id=before.started.run_id,
+        tests=told_tests(before.tests) if before.tested else "",
+        cost_usd=ended.cost_usd if ended else None,
+        turns=ended.turns if ended else 0,
+        duration_s=ended.duration_s if ended else 0.0,
+    )
 
 
 def told_tests(tests: RanTests | None) -> str:

@@ -63,19 +63,26 @@ async def merge(
         if out == "elsewhere":
             raise Conflict(f"{change.base} is checked out in a linked worktree. {by_hand}")
         made = await _merged(jail, change, tip, strategy=strategy, author=author)
+        if made == tip:  # somebody was here before: there is nothing to bring
+            return Merged(tip, await _left(jail, change, strategy))
         if out == "nowhere":
             moved = await repository_git.attempt(jail, "update-ref", f"refs/heads/{change.base}", made, tip)
         else:  # people see it in their files too, unless it would run over what they have changed
             moved = await repository_git.attempt(jail, "merge", "--ff-only", "--quiet", made)
         if moved.exit_code != 0:
             raise Conflict(f"{change.base} was left as it was. git says: {repository_git.said(moved)}")
-        if strategy == "squash":  # its commit is in no other branch
-            return Merged(made, f"{change.branch} stays as it is: git branch -D {change.branch}")
-        try:
-            await _delete(jail, change)
-        except HutchError as error:  # it is merged all the same
-            return Merged(made, str(error))
-    return Merged(made)
+        return Merged(made, await _left(jail, change, strategy))
+
+
+async def _left(jail: Jail, change: Change, strategy: Strategy | None) -> str:
+    """Delete the branch of a change that is merged; why it stays, if it does."""
+    if strategy == "squash":  # its commit is in no other branch
+        return f"{change.branch} stays as it is: git branch -D {change.branch}"
+    try:
+        await _delete(jail, change)
+    except HutchError as error:  # it is merged all the same
+        return str(error)
+    return ""
 
 
 async def delete_branch(change: Change, open_jail: OpenJail) -> None:
@@ -113,9 +120,11 @@ async def _checked_out(jail: Jail, branch: str) -> Literal["here", "elsewhere", 
 
 async def _merged(jail: Jail, change: Change, tip: str, *, strategy: Strategy | None, author: str) -> str:
     squash = strategy == "squash"
+    if await _is_there(jail, change) and await _contains(jail, tip, change.commit):
+        return tip
+    await _must_be_as_proposed(jail, change)
     if strategy in (None, "fast-forward"):
-        ancestor = await repository_git.attempt(jail, "merge-base", "--is-ancestor", tip, change.commit)
-        if ancestor.exit_code == 0:
+        if await _contains(jail, change.commit, tip):
             return change.commit
         if strategy == "fast-forward":
             raise Conflict(
@@ -136,6 +145,8 @@ async def _merged(jail: Jail, change: Change, tip: str, *, strategy: Strategy | 
         )
     if merged.exit_code != 0:
         raise repository_git.failed("merge-tree", merged)
+    if lines[0].strip() == await _tree(jail, tip):
+        return tip  # all of it is there already, by other commits
     name, address = parse_author(author)
     who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address}
     who |= {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address}
@@ -146,6 +157,39 @@ async def _merged(jail: Jail, change: Change, tip: str, *, strategy: Strategy | 
         jail, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=said, env=who
     )
     return repository_git.commit_id(made)
+
+
+async def _contains(jail: Jail, commit: str, other: str) -> bool:
+    found = await repository_git.attempt(jail, "merge-base", "--is-ancestor", other, commit)
+    return found.exit_code == 0
+
+
+async def _tree(jail: Jail, commit: str) -> str:
+    found = await repository_git.run(jail, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    return found.stdout.decode(errors="replace").strip()
+
+
+async def _is_there(jail: Jail, change: Change) -> bool:
+    found = await repository_git.attempt(jail, "cat-file", "-e", f"{change.commit}^{{commit}}")
+    return found.exit_code == 0
+
+
+async def _must_be_as_proposed(jail: Jail, change: Change) -> None:
+    """What is merged is what people have looked at: the commit that was proposed, last of its branch."""
+    ref = f"refs/heads/{change.branch}"
+    found = await repository_git.attempt(jail, "rev-parse", "--verify", "--quiet", ref)
+    now = found.stdout.decode(errors="replace").strip() if found.exit_code == 0 else ""
+    if not await _is_there(jail, change):
+        raise NotFound(
+            f"The commit {change.commit[:12]} of {change.branch} is gone from the repository"
+            f"{', and so is the branch' if not now else ''}. Run the task again, or close the change."
+        )
+    if now and now != change.commit:
+        raise Conflict(
+            f"{change.branch} has moved since it was proposed: it is at {now[:12]}, what was proposed and "
+            f"tested is {change.commit[:12]}. Merge what it holds now by hand: git merge {change.branch}. Or "
+            f"put it back: git branch -f {change.branch} {change.commit[:12]}"
+        )
 
 
 async def _tip(jail: Jail, branch: str) -> str:
