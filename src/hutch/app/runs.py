@@ -5,6 +5,7 @@ import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from hutch.flows import delivery, review
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import proposed_in, start_of
+from hutch.flows.pull_text import About, pull_text
 from hutch.flows.runs import find_run
 from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
@@ -127,6 +129,7 @@ class Opened:
             summary=worked.summary,
             tests=changes.told_tests(self.bench.tests),
             author=self.bench.terms.author or AUTHOR,
+            describe=partial(pull_text, about=self._about(worked)),
         )
         return await changes.deliver(
             self.loaded,
@@ -137,6 +140,16 @@ class Opened:
             last=worked.last,
             told=proposed_in(self.entries),
             address=self.address,
+        )
+
+    def _about(self, worked: Worked) -> About:
+        return About(
+            session_id=self.bench.session_id,
+            run_id=self.run_id,
+            tests=changes.told_tests(self.bench.tests),
+            cost_usd=worked.ended.cost_usd,
+            turns=worked.ended.turns,
+            duration_s=worked.ended.duration_s,
         )
 
     async def finish(self, worked: Worked) -> None:

@@ -14,7 +14,9 @@ from hutch import settings
 from hutch.app import reviews as said
 from hutch.app import runs
 from hutch.app.runs import review
+from hutch.cli.asking import ask
 from hutch.cli.author import signature
+from hutch.cli.client import Client
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
 
@@ -80,6 +82,31 @@ def propose(
         return
     typer.echo(f"{change.id}  {change.branch}  {change.title}")
     typer.echo(f"look at it: hutch changes show {change.id}")
+
+
+@app.command()
+def deliver(
+    name: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's, session's or change's id, or 'last'.")
+    ] = "last",
+    as_json: Json = False,
+) -> None:
+    """Hand over what a run did once more, when that failed: the forge was down, or refused the push."""
+    loaded = _load()
+    run, of_server = asyncio.run(runs.changes.run_to_deliver(loaded, name))
+    if not of_server:
+        propose(run, as_json)
+        return
+
+    async def again(client: Client) -> None:
+        queued = await client.post(f"/runs/{run}/deliver")
+        if as_json:
+            typer.echo(json.dumps(queued))
+            return
+        shown = f"hutch sessions show {queued['session_id']}"
+        typer.echo(f"{run} is being delivered. See what comes of it: {shown}")
+
+    raise typer.Exit(ask(again, as_json=as_json))
 
 
 @app.command()

@@ -1,0 +1,53 @@
+"""`hutch run` on GitHub, and `hutch changes deliver` after GitHub was down."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.forge.github_server import HOST
+from tests.stories.github import FINISH, FIX, TOKEN, Story, story
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Story]:
+    with story(tmp_path) as made:
+        yield made
+
+
+def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(told.place / "home"),
+        "HUTCH_HOME": str(told.place / "home"),
+        "HUTCH_GITHUB__HOSTS": HOST,
+        "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
+    }
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("hutch")), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is_back(told: Story) -> None:
+    fault = told.hub.fault("PullRequestCreate|GET /repos/acme/project$", 503)
+    model = told.model(FIX, FINISH)
+    words = ("--repo", told.hub.url("acme/project"), "--model", model)
+    ran = hutch(told, "run", "Make slugs lower case.", *words)
+    assert ran.returncode != 0 and "not delivered" in ran.stderr
+    assert told.pulls() == {} and TOKEN not in ran.stdout + ran.stderr
+    fault.times = 0
+    again = hutch(told, "changes", "deliver", "last", "--json")
+    assert again.returncode == 0, again.stderr
+    change = json.loads(again.stdout)
+    (pull,) = told.pulls().values()
+    assert (change["forge"], change["number"], change["branch"]) == ("github", 1, pull["branch"])
+    assert change["web_url"] == "https://127.0.0.1/acme/project/pull/1"
+    assert "**Session:**" in pull["body"] and "As they should be" in pull["body"]
