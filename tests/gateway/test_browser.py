@@ -93,7 +93,7 @@ async def test_an_invite_makes_somebody_a_user(tmp_path: Path, browser: Browser)
         await page.fill("#name", "ada")
         await page.fill("#chosen", PASSWORD)
         await page.click("#accept button")
-        await page.wait_for_function("document.getElementById('said').textContent.includes('already')")
+        await page.locator("#said", has_text="already").wait_for()
         await page.fill("#name", "Grace Hopper")
         async with page.expect_navigation():
             await page.click("#accept button")

@@ -60,7 +60,7 @@ async def test_the_owner_a_colleague_and_a_program(tmp_path: Path) -> None:
             again = await (await browser.new_context()).new_page()
             await again.goto(up.told["link"])
             await again.click("#login button")
-            await again.wait_for_function("document.getElementById('said').textContent.includes('was used')")
+            await again.locator("#said", has_text="was used").wait_for()
 
             # A colleague, by the provider.
             colleague = await (await browser.new_context()).new_page()
