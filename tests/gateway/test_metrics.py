@@ -34,7 +34,7 @@ async def test_requests_are_counted_by_route_and_not_by_path(api: Api) -> None:
     for number in range(5):
         await api.get(f"{V1}/sessions/ses_{number}")
         await api.get(f"/made/up/{number}")
-    await api.request("BREW", "/healthz")
+    await api.request("PURGE", "/healthz")
     found = await read(api)
     route = f"{V1}/sessions/{{session_id}}"
     assert value(found, "hutch_http_requests_total", method="GET", route=route, status="404") == 5
