@@ -1,6 +1,9 @@
 """The content of a file: read whole or in part, and written, under the conditions of HTTP."""
 
+import asyncio
+import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Header, Request, Response
@@ -18,6 +21,7 @@ from hutch.gateway.rest.paths import FilePath
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
 from hutch.sessions.seam import SessionHost
+from hutch.workspace.files.ranges import Bytes
 
 routes = router("files")
 
@@ -56,8 +60,8 @@ async def read(
     """The content of a file, or a part of it. Its ETag is the SHA-256."""
     site = server_of(request).site
     session = await allowed(site, who, session_id)
-    status = await site.host.call(session.id, StatFile(path), by=who.user.id)
-    sha256 = status.sha256 or ""
+    content = Content(site.host, session.id, path, who.user.id)
+    sha256, size = await content.look()
     headers = {**SAFE, "ETag": etag(sha256)}
     if if_match is not None and not matches(if_match, sha256):
         raise PreconditionFailed(f"'{path}' is not what If-Match says; its hash is {sha256}.")
@@ -65,29 +69,52 @@ async def read(
         return Response(status_code=304, headers=headers)
     if if_range is not None and not matches(if_range, sha256):
         range = None
-    first = await site.host.call(session.id, ReadFile(path, 0, 0), by=who.user.id)
-    part = part_of(range, first.size)
+    part = part_of(range, size)
     headers["Content-Length"] = str(part.end - part.start)
     if not part.whole:
-        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{first.size}"
+        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{size}"
     code = 200 if part.whole else 206
     if request.method == "HEAD":
         return Response(status_code=code, headers=headers, media_type=BINARY)
-    pieces = _pieces(site.host, session.id, path, part, who.user.id)
-    return StreamingResponse(pieces, code, headers, BINARY)
+    if content.data is not None:
+        return Response(content.data[part.start : part.end], code, headers, BINARY)
+    return StreamingResponse(content.pieces(part, sha256), code, headers, BINARY)
 
 
-async def _pieces(
-    host: SessionHost, session_id: SessionId, path: str, part: Part, by: str
-) -> AsyncIterator[bytes]:
-    at = part.start
-    while at < part.end:
-        wanted = ReadFile(path, at, min(PIECE_BYTES, part.end - at))
-        data = (await host.call(session_id, wanted, by=by)).data
-        if not data:
-            raise Conflict(f"'{path}' became shorter while it was read.")  # the connection is cut
-        yield data
-        at += len(data)
+@dataclass(slots=True)
+class Content:
+    """A file as it is sent: what is small at one look, what is large in pieces."""
+
+    host: SessionHost
+    session_id: SessionId
+    path: str
+    by: str
+    data: bytes | None = None  # all of it, when it is small
+
+    async def look(self) -> tuple[str, int]:
+        """Its hash and its size."""
+        first = await self._read(0, PIECE_BYTES)
+        if first.size <= len(first.data):
+            self.data = first.data
+            return hashlib.sha256(first.data).hexdigest(), len(first.data)
+        status = await self.host.call(self.session_id, StatFile(self.path), by=self.by)
+        return status.sha256 or "", first.size
+
+    async def pieces(self, part: Part, sha256: str) -> AsyncIterator[bytes]:
+        """The bytes of a part. When the file has changed meanwhile, the connection is cut before the end."""
+        at, digest = part.start, hashlib.sha256()
+        while at < part.end:
+            data = (await self._read(at, min(PIECE_BYTES, part.end - at))).data
+            at += len(data)
+            if part.whole:
+                await asyncio.to_thread(digest.update, data)
+            over = at >= part.end
+            if not data or (over and part.whole and digest.hexdigest() != sha256):
+                raise Conflict(f"'{self.path}' has changed while it was read.")
+            yield data
+
+    async def _read(self, start: int, length: int) -> Bytes:
+        return await self.host.call(self.session_id, ReadFile(self.path, start, length), by=self.by)
 
 
 @routes.put(
