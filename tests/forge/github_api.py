@@ -84,7 +84,16 @@ class Api:
                 return (200, _page(found["reviews"], query)) if found else MISSING
             case ("GET", "issues", number, "comments"):
                 issue = repo.issues.get(int(number))
-                return (200, _page(list(issue["comments"].values()), query)) if issue else MISSING
+                said = (
+                    [each for each in issue["comments"].values() if "in_reply_to" not in each]
+                    if issue
+                    else []
+                )
+                return (200, _page(said, query)) if issue else MISSING
+            case ("GET", "pulls", number, "comments"):
+                issue = repo.issues.get(int(number))
+                said = [each for each in issue["comments"].values() if "in_reply_to" in each] if issue else []
+                return (200, _page(said, query)) if issue else MISSING
             case ("POST", "pulls", number, "comments", comment, "replies"):
                 return self._comment(repo, int(number), data | {"in_reply_to": int(comment)}, login)
             case ("POST", "issues", number, "labels"):

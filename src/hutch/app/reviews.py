@@ -127,7 +127,7 @@ async def _post(
     repository, number = parse_pull_url(subject.pull_url)
     there = forges.need_forge(loaded, repository, user=user)
     marker = f"<!-- hutch-review {review.run_id} -->"
-    if found := await there.find(number, marker, review=True):
+    if found := await there.find(number, marker, among="reviews"):
         return found  # by somebody who was killed right after it
     patch = subject.patch
     on_lines = [remark for remark in remarks if patch.shows(remark.path, "new", remark.line)]

@@ -253,10 +253,11 @@ class Triggers:
             if over:
                 break
             await asyncio.sleep(self.manners.look_s)
-        # Ended before it is answered: an answer may be missing after a crash, and never comes twice.
-        await notes.note(told.id, state="ended", reason="")
         if wish.comment_id:
-            await forge.reply(wish.number, wish.comment_id, f"{shown.partition(OWN)[0]}{OWN}")
+            mark = f"<!-- hutch-answer {told.id} -->"
+            if await forge.find(wish.number, mark, among="lines") is None:
+                await forge.reply(wish.number, wish.comment_id, f"{shown.partition(OWN)[0]}{OWN}{mark}")
+        await notes.note(told.id, state="ended", reason="")
 
     async def _comment(self, forge: Forge, wish: Wish, told: Told, comment_id: int, text: str) -> int:
         """Say it, in the comment that there is; one that nobody has noted is looked for."""

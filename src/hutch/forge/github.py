@@ -15,7 +15,16 @@ from urllib.parse import quote
 from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.forge.gh import Answer, Gh, GitHubFailed
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.forge.seam import Permission, Posted, PullRequest, PullRequestWanted, PullState, Review, Target
+from hutch.forge.seam import (
+    Permission,
+    Posted,
+    PullRequest,
+    PullRequestWanted,
+    PullState,
+    Review,
+    Spoken,
+    Target,
+)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
@@ -100,8 +109,13 @@ class GitHub:
                         raise
             return _posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
 
-    async def find(self, number: int, marker: str, *, review: bool = False) -> Posted | None:
-        what = f"/pulls/{number}/reviews" if review else f"/issues/{number}/comments"
+    async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
+        places = {
+            "comments": "issues/{}/comments",
+            "lines": "pulls/{}/comments",
+            "reviews": "pulls/{}/reviews",
+        }
+        what = f"/{places[among].format(number)}"
         async with _plainly():
             for page in range(1, MOST_PAGES + 1):
                 answer = await self._ask("GET", f"{what}?per_page=100&page={page}")

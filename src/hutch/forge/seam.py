@@ -11,6 +11,7 @@ from hutch.forge.repo_url import RepoUrl
 
 PullState = Literal["open", "closed", "merged"]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
+Spoken = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or as a review of it
 Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
 
 
@@ -120,8 +121,8 @@ class Forge(Protocol):
         """Say something below an issue or pull request, or replace what comment `id` says."""
         ...
 
-    async def find(self, number: int, marker: str, *, review: bool = False) -> Posted | None:
-        """Our own comment below an issue or pull request that holds this text, or our review that does."""
+    async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
+        """What was said below an issue or pull request, or on lines of it, and holds this text."""
         ...
 
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
