@@ -247,6 +247,22 @@ async def test_a_run_goes_on_from_its_log(tmp_path: Path) -> None:
         assert len(changed) == 1  # the edit was not made again
 
 
+async def test_killed_while_it_finished_it_finishes(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("edit_file", **FIX)]}, FINISH)
+    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
+        session_id = bench.session_id
+        await begin(bench, "run_1", "Make the test pass.")
+        log = await entries(bench.log, session_id)
+    begun = [entry.seq for entry in log if isinstance(entry.event, events.ToolCalled)][-1]
+    nothing_more = Wishes(BROKEN, replies({"text": "I was not to be asked."}))
+    async with open_bench(tmp_path, nothing_more, session_id) as bench:
+        worked = await go_on(bench, "run_1", [entry for entry in log if entry.seq <= begun])
+        more = [entry.event for entry in (await entries(bench.log, session_id))[len(log) :]]
+    assert (worked.ended.outcome, worked.title) == ("done", "Add, not subtract")
+    assert [event.type for event in more if event.type in ("tool.called", "model.replied")] == []
+    assert [event.text for event in more if isinstance(event, events.ToolReturned)] == ["Done."]
+
+
 async def test_a_patch_that_makes_no_sense_is_an_answer(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("apply_patch", patch="*** Begin Patch\n*** what")]}, FINISH)
     async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:

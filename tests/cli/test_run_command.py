@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -327,7 +328,7 @@ def interrupted(
     return process.returncode, before + out, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_who_interrupts_is_told_how_to_go_on_and_that_works(desk: Desk, number: signal.Signals) -> None:
     code, _, said = interrupted(desk, number)
     found = re.fullmatch(
@@ -341,6 +342,49 @@ def test_who_interrupts_is_told_how_to_go_on_and_that_works(desk: Desk, number: 
     again = desk.hutch("resume", found[1])
     assert again.returncode == 2
     assert "is done (done)" in again.stderr
+
+
+GO_ON_LATE = """
+import asyncio
+from hutch import settings
+from hutch.app import records, runs
+from hutch.domain.errors import BadRequest
+
+async def main():
+    loaded = settings.load()
+    async with records.event_log(loaded.paths) as log:
+        session_id, entries = await runs.find_run(log, "last")
+    read = next(place for place, each in enumerate(entries) if each.event.type == "tool.called")
+    told = runs.started(entries)
+    terms = runs.Terms.of(told)
+    job = runs.Job(prompt=told.prompt, repository="", persona=told.persona, model=told.model, terms=terms)
+    try:
+        async with runs.open_run(loaded, job, resume=(session_id, entries[:read])) as opened:
+            print(len(opened.entries) == len(entries))
+    except BadRequest as error:
+        print(error)
+
+asyncio.run(main())
+"""
+
+
+def go_on_late(desk: Desk) -> str:
+    """What is said to somebody who read the log before others went on with the run."""
+    words = [sys.executable, "-c", GO_ON_LATE]
+    ran = subprocess.run(
+        words, cwd=desk.work, env=desk.environment(), capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_the_log_is_read_when_nobody_else_can_go_on_with_it(desk: Desk) -> None:
+    interrupted(desk, signal.SIGINT)
+    assert go_on_late(desk) == "True"
+    assert desk.hutch("resume").returncode == 0
+    assert re.fullmatch(
+        r"The run run_\S+ is done \(done\)\. Start another with hutch run\.", go_on_late(desk)
+    )
 
 
 def test_who_goes_on_holds_to_what_was_asked_for(desk: Desk) -> None:

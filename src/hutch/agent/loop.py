@@ -210,7 +210,7 @@ class Run:
         if not self.resumed or not said:
             return
         for call in [call for call in past.waiting.values() if call.id in past.begun]:
-            await self._write(self.using.returned(call, ToolResult(INTERRUPTED, ok=False)))
+            await self._write(self.using.returned(call, await self._after_all(call)))
         if past.waiting:
             await self.using.use(tuple(past.waiting.values()))
         match past.last:
@@ -222,6 +222,14 @@ class Run:
                 self.using.conclusion = ToolResult(text)
         if self.using.conclusion is None:
             await self._write(MessageSent(author="hutch", text=RESUMED))
+
+    async def _after_all(self, call: Call) -> ToolResult:
+        """What to tell of a call that was under way. To finish has no effects, so that it is done now."""
+        given = self.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
+        if not isinstance(given, Arguments):
+            return given or ToolResult(INTERRUPTED, ok=False)
+        self.using.conclusion = await self.toolbox.use(call.tool, given, self.context)
+        return self.using.conclusion
 
     async def _listen(self) -> None:
         """Hear what people have said meanwhile."""

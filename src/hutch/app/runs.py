@@ -37,7 +37,7 @@ from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import proposed_in, start_of
 from hutch.flows.pull_text import About, pull_text
-from hutch.flows.runs import find_run
+from hutch.flows.runs import find_run, read_log
 from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
 from hutch.llm.price import is_priced, parse_prices, unpriced
@@ -65,6 +65,7 @@ __all__ = [
     "is_done",
     "llm",
     "make_bench",
+    "must_go_on",
     "open_run",
     "repository_jail",
     "review",
@@ -201,6 +202,9 @@ async def open_run(
             )
             workspace_id = prepared.id
         desk = await stack.enter_async_context(open_desk(loaded, workspace_id, network=job.terms.network))
+        if resume:  # while somebody else held the workspace, they may have gone on with it
+            entries = await read_log(log, session_id)
+            must_go_on(entries)
         model, choice = await choosing
         stack.push_async_callback(model.close)
         bench = make_bench(
@@ -286,6 +290,14 @@ def is_done(entries: Sequence[Entry]) -> RunEnded | None:
     ended = [each.event for each in entries if isinstance(each.event, RunEnded)]
     over = any(isinstance(each.event, SessionEnded) for each in entries)
     return ended[-1] if ended and over and ended[-1].outcome in FINAL else None
+
+
+def must_go_on(entries: Sequence[Entry]) -> None:
+    """Refuse to go on with a run that is done."""
+    if ended := is_done(entries):
+        raise BadRequest(
+            f"The run {started(entries).run_id} is done ({ended.outcome}). Start another with hutch run."
+        )
 
 
 def _reader(workspace: workspaces.Workspace, entries: Sequence[Entry]) -> ReadFile:

@@ -110,10 +110,8 @@ async def _resume(
     loaded = settings.load()
     async with records.event_log(loaded.paths) as log:
         session_id, entries = await runs.find_run(log, name)
-    ended = runs.is_done(entries)
     started = runs.started(entries)
-    if ended is not None:
-        raise BadRequest(f"The run {started.run_id} is done ({ended.outcome}). Start another with hutch run.")
+    runs.must_go_on(entries)
     before = runs.Terms.of(started)
     terms = replace(
         before,
@@ -139,7 +137,7 @@ async def _run(job: runs.Job, show: Show, *, resume: runs.Resume | None = None) 
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, task.cancel)
     run_id = ""
     try:

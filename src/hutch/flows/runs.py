@@ -16,6 +16,12 @@ async def find_run(log: EventLog, name: str) -> tuple[SessionId, list[Entry]]:
                 continue
             entries = await read_log(log, head.session_id)
             runs = [each.event.run_id for each in entries if isinstance(each.event, RunStarted)]
+            empty = {each.event.type for each in entries} <= {"session.opened", "snapshot.taken"}
+            if empty and name in ("last", head.session_id):
+                raise NotFound(
+                    f"The session {head.session_id} was stopped before its run began, so there is nothing to "
+                    f"go on with. Start it again with hutch run, or name another: `hutch log` lists them."
+                )
             if not runs or (name.startswith("run_") and runs[-1] != name):
                 continue
             return head.session_id, entries
