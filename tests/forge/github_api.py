@@ -82,17 +82,10 @@ class Api:
             case ("GET", "pulls", number, "reviews"):
                 found = repo.pulls.get(int(number))
                 return (200, _page(found["reviews"], query)) if found else MISSING
-            case ("GET", "issues", number, "comments"):
+            case ("GET", "issues" | "pulls" as where, number, "comments"):
                 issue = repo.issues.get(int(number))
-                said = (
-                    [each for each in issue["comments"].values() if "in_reply_to" not in each]
-                    if issue
-                    else []
-                )
-                return (200, _page(said, query)) if issue else MISSING
-            case ("GET", "pulls", number, "comments"):
-                issue = repo.issues.get(int(number))
-                said = [each for each in issue["comments"].values() if "in_reply_to" in each] if issue else []
+                listed = list(issue["comments"].values()) if issue else []
+                said = [each for each in listed if ("in_reply_to" in each) == (where == "pulls")]
                 return (200, _page(said, query)) if issue else MISSING
             case ("POST", "pulls", number, "comments", comment, "replies"):
                 return self._comment(repo, int(number), data | {"in_reply_to": int(comment)}, login)

@@ -94,15 +94,8 @@ async def test_the_issue_of_a_stranger_is_quoted_and_a_pull_request_of_others_is
             await settled(api)
             [prompt] = await prompts(api)
             mark = prompt.split("Between the two lines ")[1].split()[0]
-            outside, inside, rest = (
-                prompt.split(f"\n{mark}\n")
-                if prompt.count(f"\n{mark}\n") == 2
-                else (
-                    *prompt.split(f"\n{mark}\n"),
-                    "",
-                )
-            )
-            assert evil in inside and evil not in outside + rest
+            outside, inside = prompt.removesuffix(f"\n{mark}").split(f"\n{mark}\n")
+            assert evil in inside and evil not in outside
             assert "@hutch have a look" in outside and TOKEN not in prompt
             [progress] = comments(made, number)
             assert progress["body"].startswith("Done, and nothing had to be changed.")

@@ -110,12 +110,8 @@ class GitHub:
             return _posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
 
     async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
-        places = {
-            "comments": "issues/{}/comments",
-            "lines": "pulls/{}/comments",
-            "reviews": "pulls/{}/reviews",
-        }
-        what = f"/{places[among].format(number)}"
+        thread = f"/issues/{number}" if among == "comments" else f"/pulls/{number}"
+        what = f"{thread}/reviews" if among == "reviews" else f"{thread}/comments"
         async with _plainly():
             for page in range(1, MOST_PAGES + 1):
                 answer = await self._ask("GET", f"{what}?per_page=100&page={page}")
