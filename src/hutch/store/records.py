@@ -13,7 +13,7 @@ from hutch.store.schema import events, logs, public_keys, statements
 from hutch.store.seam import Head
 from hutch.store.signing import Statement
 
-PAGE_BYTES = 4 * 1024 * 1024
+PAGE_BYTES = 512 * 1024  # what a follower who does not read costs
 
 
 def read_head(connection: Connection, session_id: SessionId) -> Head:
