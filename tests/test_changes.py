@@ -45,7 +45,7 @@ async def test_what_was_written_down_and_not_told_is_told_once(place: Path) -> N
         with pytest.raises(ConnectionAbortedError):
             await deliver(killed)
         change = await deliver(append)
-        assert change and await deliver(append, [change.id]) == change
+        assert change and await deliver(append, [change.commit]) == change
     assert branches(origin) == ["hutch/say-more", "main"]
     assert [event.change_id for event in log if isinstance(event, ChangeProposed)] == [change.id]
     assert await changes.changes_of(hutch.loaded).list() == [change]

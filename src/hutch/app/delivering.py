@@ -16,7 +16,7 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
-from hutch.flows.pull_text import About, pull_text, tests_before
+from hutch.flows.pull_text import About, pull_text, ran_before
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
@@ -117,7 +117,7 @@ class Delivering:
             run_id=self.run.id,
             link=f"{public.rstrip('/')}/sessions/{self.live.id}" if public else "",
             tests=changes.told_tests(before.tests) if before.tested else "",
-            tests_before=changes.told_tests(tests_before(entries, self.run.id)),
+            tests_before=changes.told_tests(ran_before(entries, self.run.id)),
             cost_usd=self.ended.cost_usd,
             turns=self.ended.turns,
             duration_s=self.ended.duration_s,

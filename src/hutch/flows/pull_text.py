@@ -51,7 +51,7 @@ def harmless(text: str) -> str:
     return CLOSING.sub(rf"\1{NOTHING}\2{NOTHING}", MENTION.sub(f"@{NOTHING}", text))
 
 
-def tests_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:
+def ran_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:
     """The last run of the tests in a run before it changed anything."""
     found, running, first = None, False, None
     for entry in entries:

@@ -1,0 +1,73 @@
+"""Branches of a repository here and elsewhere are moved only from where they were left."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Conflict, HutchError
+from hutch.flows.branches import branches_of
+from hutch.forge.repo_url import parse_repo_url
+from hutch.workspace.workspace import Workspace
+from tests.flows.delivering import Delivering, bare, tip
+from tests.forge.repositories import git, serving
+
+pytestmark = pytest.mark.anyio
+
+
+async def commit(workspace: Workspace, text: str, parent: str) -> str:
+    await workspace.write("new", text.encode())
+    taken = await workspace.snapshot(text)
+    said = (
+        f"tree {taken.tree}\nparent {parent}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n{text}\n"
+    )
+    printed = await workspace.git.run(
+        *("hash-object", "-t", "commit", "-w", "--stdin"),
+        git_dir=workspace.snapshots.storage.git_dir,
+        stdin=said.encode(),
+    )
+    return printed.decode().strip()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_branch_is_made_moved_and_not_run_over(
+    place: Path, hutch: Delivering, elsewhere: bool
+) -> None:
+    (place / "served").mkdir()
+    origin = bare(place, name="served/origin.git")
+    git(origin, "config", "http.receivepack", "true")
+    with serving(place / "served") as server:
+        source = server.url("origin.git") if elsewhere else str(origin)
+        async with (
+            hutch.workspace(source) as workspace,
+            branches_of(parse_repo_url(source), workspace, hutch.jail) as branches,
+        ):
+            base = tip(origin, "main")
+            assert await branches.heads() == {"main": base}
+            one = await commit(workspace, "one", base)
+            two = await commit(workspace, "two", one)
+            other = await commit(workspace, "other", base)
+            assert await branches.put(one, base, "hutch/x", None)
+            assert await branches.put(two, one, "hutch/x", one)
+            for new, old in ((other, None), (other, one)):
+                try:
+                    assert not await branches.put(new, base, "hutch/x", old)
+                except HutchError as error:
+                    assert "moved meanwhile" in str(error)
+            assert await branches.heads() == {"main": base, "hutch/x": two}
+
+
+async def test_a_branch_that_is_checked_out_is_left_alone(place: Path, hutch: Delivering) -> None:
+    bare(place)
+    used = place / "made"
+    async with (
+        hutch.workspace(str(used)) as workspace,
+        branches_of(parse_repo_url(str(used)), workspace, hutch.jail) as branches,
+    ):
+        base = tip(used, "main")
+        one = await commit(workspace, "one", base)
+        two = await commit(workspace, "two", one)
+        assert await branches.put(one, base, "hutch/x", None)
+        git(used, "checkout", "-q", "hutch/x")
+        with pytest.raises(Conflict, match="checked out"):
+            await branches.put(two, one, "hutch/x", one)
+        assert tip(used, "hutch/x") == one
