@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import BadRequest, HutchError
 from hutch.workspace.edit.apply import apply_patch, edit_file
 from hutch.workspace.values import FileChange, Operation
 
@@ -96,4 +96,23 @@ def test_a_hostile_patch_ends(patch: str) -> None:
     with pytest.raises(HutchError) as refused:
         apply_patch(store, patch)
     assert len(str(refused.value)) < MOST_TEXT
+    assert store.written == 0
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [{"old": "a", "new": "a" * 1000 + "b", "replace_all": True}],
+        [
+            {"old": "a", "new": "bb" * 100, "replace_all": True},
+            {"old": "b", "new": "c" * 500, "replace_all": True},
+        ],
+        [{"insert_line": 0, "new": "x" * (17 * 1024 * 1024)}],
+    ],
+    ids=["once", "twice", "inserted"],
+)
+def test_a_file_does_not_grow_without_end(edits: list[dict[str, object]]) -> None:
+    store = OneFile("a\n" * 20_000)
+    with pytest.raises(BadRequest, match="more than 16,777,216"):
+        edit_file(store, "f", edits)
     assert store.written == 0

@@ -18,7 +18,7 @@ def test_lines_are_numbered_as_in_a_listing() -> None:
 
 
 def test_long_lines_are_cut_and_what_is_no_text_is_replaced() -> None:
-    assert clipped("x" * 12_000, 3) == "xxx… (+11,997 characters)"
+    assert clipped("x " * 6_000, 4) == "x x … (+11,996 characters)"
     assert clipped("a\udcff") == "a\ufffd"
 
 
@@ -64,3 +64,11 @@ def test_a_window_reaches_to_the_ends_of_the_file_when_they_are_near() -> None:
     large = "x" * 80_000 + "\n" + "y" * 80_000 + "\nlast"
     window = changed(large, ("last", "end"))
     assert (window.first, window.starts_text, window.ends_text) == (0, True, True)
+
+
+def test_no_half_of_a_secret_is_left_where_a_line_is_cut() -> None:
+    key = "sk-ant-" + "K3y" * 20
+    for before in range(240, 301):
+        shown = clipped(f"{'x ' * (before // 2)}{'(' * (before % 2)}{key}) and so on {'y ' * 200}")
+        assert key in shown or "sk-" not in shown
+    assert clipped(key * 100) == "… (+6,700 characters)"

@@ -50,6 +50,7 @@ _FIELDS: dict[type[Edit], dict[str, type]] = {
     InsertLines: {"insert_line": int, "new": str},
 }
 MOST_EDITS = 1_000  # of one call
+MOST_CHARACTERS = 16 * 1024 * 1024  # of a file that was made longer
 _SHAPES = "{old, new, replace_all}, {start_line, end_line, new} or {insert_line, new}"
 
 
@@ -70,7 +71,17 @@ class _Draft:
     page: Page
     spans: list[Span] = field(default_factory=list)
 
+    def may_grow(self, characters: int) -> None:
+        """Refuse before anything is made: a short text in many places is a long one."""
+        wanted = len(self.page.content) + characters
+        if characters > 0 and wanted > MOST_CHARACTERS:
+            raise BadRequest(
+                f"The file would have {wanted:,} characters, more than {MOST_CHARACTERS:,}, so nothing was "
+                f"changed. If it must be that long, write it with bash."
+            )
+
     def make(self, replacements: Sequence[Replacement]) -> None:
+        self.may_grow(sum(len(each.text) - (each.end - each.start) for each in replacements))
         self.spans = compose(self.spans, replacements)
         self.page = Page(replaced(self.page.content, replacements))
 
@@ -135,6 +146,7 @@ def _replace(draft: _Draft, edit: Replace) -> str:
     refuse_placeholder(new_lines, old + page.content, shorter=len(new_lines) < len(old_lines))
     if line_numbers(new_lines):
         _refuse_numbers(new_lines, page, page.line_at(matches[0].start))
+    draft.may_grow(len(matches) * (len(new) - len(old)))
     draft.make([fit(page, rung, match, old, new) for match in matches])
     count = f"replaced in {len(matches)} places" if edit.replace_all else ""
     return "; ".join(filter(None, (count, rung.told)))

@@ -4,6 +4,7 @@ Both are made from the spans of the change, so their cost does not grow with the
 file, and both are cut at a length that a conversation can bear.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -15,12 +16,16 @@ CONTEXT = 3
 MOST_LINES = 80  # of numbered lines for one file
 MOST_DIFF_LINES = 200
 _MOST_CHARACTERS = 300  # of one line
+_PART, _PARTS = re.compile(r"[\w./+=:~-]"), re.compile(r"[\w./+=:~-]*\Z")  # of a word as keys are
 
 
 def clipped(line: str, most: int = _MOST_CHARACTERS) -> str:
     """A line that is not too long, and can be sent to anybody."""
     if len(line) > most:
-        line = f"{line[:most]}… (+{len(line) - most:,} characters)"
+        kept = line[:most]
+        if _PART.match(line, most):  # half of a word might be half of a secret, which nobody recognises
+            kept = kept[: len(kept) - len(_PARTS.search(kept)[0])]  # type: ignore[index]
+        line = f"{kept}… (+{len(line) - len(kept):,} characters)"
     return printable(line)
 
 
