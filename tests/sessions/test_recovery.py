@@ -52,14 +52,17 @@ async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
 
 
 async def _check(server: Server, who: Who, session_id: SessionId, acknowledged: dict[int, Any]) -> None:
-    for _ in range(20):
-        if await state(server, who, session_id, "paused", *SETTLED) != "paused":
-            break
-        await sessions.give(server.site, who, session_id, inputs.Resume())
-    assert await Runs(server.rows).unfinished(session_id) == []
-    given = {each.seq: each for each in await sessions.inputs(server.site, who, session_id)}
+    async with asyncio.timeout(120):
+        while True:
+            now = await state(server, who, session_id, "paused", *SETTLED)
+            if now == "paused":
+                await sessions.give(server.site, who, session_id, inputs.Resume())
+            given = {each.seq: each for each in await sessions.inputs(server.site, who, session_id)}
+            left = await Runs(server.rows).unfinished(session_id)
+            if now != "paused" and not left and all(each.taken for each in given.values()):
+                break
+            await asyncio.sleep(0.05)
     assert set(acknowledged) <= set(given)
-    assert all(each.taken for each in given.values())
     events = []
     while page := await server.log.read(session_id, after=len(events)):
         events += [entry.event for entry in page]

@@ -209,7 +209,7 @@ async def check(known: Known, place: Place) -> None:
                 state = (await api.get(f"{V1}/sessions/{id}")).json()["state"]
                 if state == "paused":
                     await api.post(f"{V1}/sessions/{id}/inputs", json={"type": "resume"})
-                elif state in ("idle", "parked", "ended"):
+                elif state in ("idle", "parked", "ended") and await all_taken(api, id):
                     break
                 if time.monotonic() > until:
                     known.wrong.append(f"{id} is stuck: {state}")
@@ -220,6 +220,17 @@ async def check(known: Known, place: Place) -> None:
     await server.wait()
     if left := await asyncio.to_thread(_left_behind, place.home):
         known.wrong.append(f"left behind: {left}")
+
+
+async def all_taken(api: httpx.AsyncClient, id: str) -> bool:
+    """Whether nothing is left to be done with the newest inputs; it is noted after it was done."""
+    after: int | None = 0
+    while after is not None:
+        page = (await api.get(f"{V1}/sessions/{id}/inputs?after={after}&limit=200")).json()
+        if not all(each["taken"] for each in page["items"]):
+            return False
+        after = page["next"]
+    return True
 
 
 async def check_session(

@@ -137,6 +137,8 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
         connection.execute(update(table).where(*here).values(taken=True))
 
     await live.grounds.rows.change(add)
+    if session.state in ("idle", "parked"):
+        await live.set_state("queued")
     taken = InputTaken(input=given.seq, kind="prompt", by=given.by)
     await live.append([taken, RunQueued(run_id=run.id, prompt=run.prompt, by=given.by)])
 

@@ -172,7 +172,7 @@ class Worker:
             await live.set_state("ended", reason)
             return
         if session.state not in ("paused", "ended"):
-            waiting = await self.runs.unfinished(live.id)
+            waiting = await self.runs.unfinished(live.id) or live.handed  # what was said too late is next
             await live.set_state("queued" if waiting else live.state)
 
     async def _ended(self, live: Live, run_id: str) -> bool:
