@@ -307,7 +307,8 @@ async def test_what_was_done_is_delivered_step_by_step(tmp_path: Path) -> None:
         assert steps == ["cloning", "branching", "committing", "pushing", "opening"]
         ended = events[-1]
         assert isinstance(ended, DeliveryEnded) and ended.outcome == "proposed"
-        shown = subprocess.run(
+        shown = await asyncio.to_thread(
+            subprocess.run,
             ["git", "-C", str(repo), "show", "hutch/slugs-are-lower-case:slug.py"],
             capture_output=True,
             check=True,
