@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
-from hutch.gateway.mcp_http import address_of, listen
+from hutch.gateway.mcp_http import MOST_SESSIONS, address_of, listen
 from tests.gateway.serving import LEGACY, MODERN, Listening, Place, by_http, eventually, runs, text_of
 
 pytestmark = pytest.mark.anyio
@@ -239,3 +239,25 @@ def test_no_token_is_only_for_http(place: Place) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "--http" in done.stderr
+
+
+async def test_clients_that_vanished_keep_nobody_out(shared: Listening) -> None:
+    headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"} if shared.token else ACCEPT
+    async with shared.client(LEGACY) as stays, httpx2.AsyncClient(headers=headers) as http:
+        assert not (await stays.call_tool("bash", {"command": "echo first"})).is_error
+        ids = []
+        for number in range(MOST_SESSIONS + 5):
+            answer = await http.post(shared.url, json=INITIALIZE)
+            assert answer.status_code == 200, number
+            ids.append(answer.headers["mcp-session-id"])
+            if number % 20 == 0:
+                assert not (await stays.call_tool("bash", {"command": "echo again"})).is_error
+        version = {"mcp-protocol-version": "2025-11-25"}
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        codes = [
+            (await http.post(shared.url, json=ping, headers={"mcp-session-id": id_, **version})).status_code
+            for id_ in (ids[0], ids[-1])
+        ]
+        assert codes == [404, 200]
+        for id_ in ids:
+            await http.delete(shared.url, headers={"mcp-session-id": id_, **version})

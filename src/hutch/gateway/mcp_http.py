@@ -22,6 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from hutch.app.tools import Tools
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.gateway.mcp import make_server
+from hutch.gateway.mcp_crowd import Crowd
 
 PATH = "/mcp"
 MOST_SESSIONS = 64
@@ -65,6 +66,8 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
         max_sessions=MOST_SESSIONS,
     )
 
+    crowd = Crowd(manager.handle_request, MOST_SESSIONS)
+
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] != PATH:
             await _refuse(send, 404, f"There is only {PATH} here.")
@@ -73,7 +76,7 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
                 send, 401, "The token is missing or wrong. Send the header: Authorization: Bearer TOKEN."
             )
         else:
-            await manager.handle_request(scope, receive, send)
+            await crowd(scope, receive, send)
 
     config = uvicorn.Config(
         app,
