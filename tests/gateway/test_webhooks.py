@@ -54,10 +54,10 @@ async def test_without_a_secret_the_door_is_shut(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         for signed in ("", "sha256=", signature(b"{}", ""), signature(b"{}")):
             answered = await deliver(api, "issues", b"{}", signed=signed)
-            assert (answered.status_code, answered.json()["code"]) == (503, "unavailable")
+            assert (answered.status_code, answered.json()["code"]) == (404, "not_found")
         paths = api.server.loaded.paths
         Vault(paths.vault, paths.vault_keys).set("github_webhook_secret", " ")
-        assert (await deliver(api, "ping", b"{}", signed=signature(b"{}", ""))).status_code == 503
+        assert (await deliver(api, "ping", b"{}", signed=signature(b"{}", ""))).status_code == 404
 
 
 async def test_what_is_not_signed_is_not_heard(world: tuple[Api, Story]) -> None:

@@ -10,7 +10,7 @@ from fastapi import Header, Request, Response
 from pydantic import Field
 
 from hutch.app.triggers import hosts_of, webhook_secret
-from hutch.domain.errors import BadRequest, LimitReached, Unauthenticated, Unavailable
+from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unauthenticated
 from hutch.flows.github_events import is_signed, wish_of
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.rest.route import router, server_of
@@ -45,7 +45,7 @@ async def github(
     server = server_of(request)
     secret = await asyncio.to_thread(webhook_secret, server.loaded)
     if not secret:
-        raise Unavailable("Webhooks are not set up. Set it: hutch config set-secret github_webhook_secret")
+        raise NotFound("Webhooks are not set up. An owner can: hutch config set-secret github_webhook_secret")
     body = await _body(request)
     if not is_signed(secret, body, x_hub_signature_256):
         raise Unauthenticated("The signature is missing or wrong.")
