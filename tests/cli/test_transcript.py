@@ -121,3 +121,12 @@ def test_an_erased_event_is_told_as_such() -> None:
 )
 def test_arguments_in_a_line(given: str, line: str) -> None:
     assert arguments(given) == line
+
+
+def test_what_is_asked_for_approval_drives_no_terminal() -> None:
+    told = Told()
+    evil = "\x1b[2J\nforged"
+    shown = told.event("approval.asked", call_id="c1", tool=evil, summary=evil, rule=evil, covers=[evil])
+    asked = told.transcript.waiting["c1"]
+    lines = [line.text for line in shown if isinstance(line, Line)]
+    assert all(text.isprintable() for text in (*lines, asked.text, *asked.covers))

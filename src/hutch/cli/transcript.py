@@ -137,8 +137,8 @@ class Transcript:
         call_id = str(event.get("call_id", ""))
         match kind:
             case "approval.asked":
-                text = f"{event.get('tool')}: {event.get('summary')}"
-                covers = tuple(str(each) for each in event.get("covers") or ())
+                text = visible(f"{event.get('tool')}: {event.get('summary')}")
+                covers = tuple(visible(str(each)) for each in event.get("covers") or ())
                 self.waiting[call_id] = Asked("approval", call_id, text, covers)
             case "question.asked":
                 self.waiting[call_id] = Asked("question", call_id, str(event.get("text")))
