@@ -80,7 +80,8 @@ class Runs:
 
     async def again(self, run_id: str) -> None:
         """One that has ended waits once more: what it did is to be delivered."""
-        await self._move(run_id, ("ended",), state="queued", worker="", lease_until_ms=0, ended_ms=0)
+        over: tuple[RunState, ...] = ("ended",)
+        await self._move(run_id, over, state="queued", worker="", lease_until_ms=0, ended_ms=0)
 
     async def reclaim(self, *, everything: bool = False) -> list[QueuedRun]:
         """Runs whose worker is gone wait again. With `everything`, no worker is left from before."""
