@@ -115,6 +115,14 @@ def test_paths_and_tools_are_patterns() -> None:
     assert rules.decide("grep").action == "allow"
 
 
+def test_a_search_is_allowed_by_a_rule_for_all_that_is_below_and_denied_by_one_for_what_is() -> None:
+    rules = policy("allow grep src/**", "allow grep docs/*", "deny grep src/secrets/**", default="ask")
+    for path, action in (("src", "allow"), ("docs", "ask"), ("", "ask"), ("src/secrets", "deny")):
+        assert (path, rules.decide("grep", below=[path]).action) == (path, action)
+    hidden = rules.hides("grep", "src")
+    assert [hidden(path) for path in ("src/a", "src/secrets/a/b", "src/secrets.py")] == [False, True, False]
+
+
 def test_an_answer_covers_what_it_says_and_no_more() -> None:
     rules = policy("ask bash git push", "deny bash rm")
     asked = rules.decide("bash", command="git push origin main")

@@ -185,7 +185,11 @@ def _fits_path(rule: Rule, path: str) -> bool:
 
 
 def _fits_below(rule: Rule, path: str) -> bool:
-    return _fits_path(rule, path) or _fits_path(rule, f"{path}/*" if path else "*")
+    """Whether a rule is about all below a path. One that allows must be about every depth of it."""
+    inside = f"{path}/*" if path else "*"
+    if rule.action == "allow":
+        return _fits_path(rule, inside) and _fits_path(rule, f"{inside}/*")
+    return _fits_path(rule, path) or _fits_path(rule, inside)
 
 
 def _literally(word: str) -> str:
