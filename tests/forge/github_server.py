@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
@@ -89,6 +89,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def address_string(self) -> str:
         return "unix"
+
+    def handle(self) -> None:
+        with suppress(ConnectionResetError):  # whoever asked was killed
+            super().handle()
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "") == "chunked":

@@ -1,5 +1,6 @@
 """From a prompt to one pull request: real gh, real git, real jails, and a GitHub that checks who asks."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,13 @@ async def test_tests_that_failed_before_do_not_stand_in_the_way(tmp_path: Path, 
         (pull,) = told.pulls().values()
         assert "1 test fails, as it did before." in pull["body"]
         assert "before: 2 failed" in pull["body"]
+
+
+async def test_a_huge_repository_is_not_fetched_to_its_end(tmp_path: Path) -> None:
+    noise = "".join(f"{random.Random(number).getrandbits(4096):x}\n" for number in range(6000))
+    with story(tmp_path, {"noise.txt": noise}) as told:
+        async with told.server(workspace={"bases_bytes": "2MiB"}) as api:
+            result = await code(api, told)
+        assert result["outcome"] == "failed" and "workspace.bases_bytes" in result["message"], result
+        packs = list((told.place / "home/data/repositories").rglob("*pack*"))
+        assert sum(each.stat().st_size for each in packs if each.is_file()) <= 2 * 1024 * 1024

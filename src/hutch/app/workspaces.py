@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
@@ -75,7 +76,7 @@ async def prepare_workspace(
         home,
         id or new_name(url.name),
         url,
-        git=host_git(),
+        git=replace(host_git(), file_bytes=int(settings.bases_bytes)),
         revision=revision,
         uncommitted=uncommitted,
         options=options,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.forge.repo_url import RepoUrl
 
 Maker = Callable[[str, RepoUrl], HutchError]
@@ -81,7 +81,16 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"transport '.*' not allowed",
         lambda line, url: Denied(f"{url} leads to a way of fetching that is not allowed: {line}."),
     ),
-    (r"fsck error|error in object|index-pack failed|bad pack|invalid", _refused),
+    (r"fsck error|error in object|bad pack", _refused),
+    (
+        # What was unpacking it was ended by the kernel, see `leash`.
+        r"invalid index-pack output|died of signal 25|File too large",
+        lambda line, url: LimitReached(
+            f"{url} is larger than what is kept of repositories here. Raise workspace.bases_bytes.",
+            limit="workspace.bases_bytes",
+        ),
+    ),
+    (r"index-pack failed|invalid", _refused),
 )
 # What a server says of a push; the maker is given the server's own words.
 PUSHED: tuple[tuple[str, Maker], ...] = (

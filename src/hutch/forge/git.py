@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.failure import explain
-from hutch.forge.leash import leashed
+from hutch.forge.leash import FILE_BYTES, leashed
 from hutch.forge.progress import Listener, OnProgress
 from hutch.forge.repo_url import RepoUrl
 
@@ -119,6 +119,7 @@ class Git:
     """The host's git. `environ` is the user's, of which only a few names are passed on, and only outwards."""
 
     environ: Mapping[str, str]
+    file_bytes: int = FILE_BYTES  # the largest file that it may write, such as the pack of a repository
 
     async def run(
         self,
@@ -148,7 +149,7 @@ class Git:
             raise Unavailable("git is not installed. Install it: sudo apt-get install -y git")
         listener = Listener(on_progress)
         process = await asyncio.create_subprocess_exec(
-            *leashed(program, *options, *words),
+            *leashed(program, *options, *words, file_bytes=self.file_bytes),
             env=environment,
             cwd=work_tree or git_dir or "/",
             stdin=_input(stdin),

@@ -15,14 +15,14 @@ MEMORY_BYTES = 4 * 1024**3
 FILE_BYTES = 64 * 1024**3  # a backstop: a pack of a very large repository is smaller
 
 
-def leashed(*words: str | Path, bounded: bool = True) -> list[str]:
+def leashed(*words: str | Path, bounded: bool = True, file_bytes: int = FILE_BYTES) -> list[str]:
     """The command that runs `words` like this; as they are on a machine without util-linux."""
     command = [os.fspath(word) for word in words]
     if os.access(SETPRIV, os.X_OK):
         command = [SETPRIV, "--pdeathsig", "KILL", "--", *command]
     if bounded and os.access(PRLIMIT, os.X_OK):
         memory = _at_most(resource.RLIMIT_AS, MEMORY_BYTES)
-        file = _at_most(resource.RLIMIT_FSIZE, FILE_BYTES)
+        file = _at_most(resource.RLIMIT_FSIZE, file_bytes)
         command = [PRLIMIT, f"--as={memory}", f"--fsize={file}", "--core=0", "--", *command]
     return command
 
