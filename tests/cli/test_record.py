@@ -93,6 +93,8 @@ def test_a_log_as_json_carries_the_whole_event(tmp_path: Path) -> None:
         "v": 1,
         "author": "agent",
         "text": "line\nbreak",
+        "by": "",
+        "input": 0,
     }
 
 

@@ -20,6 +20,7 @@ from hutch.cli.screen_dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screen_session import SessionScreen
 from hutch.cli.screen_transcript import TranscriptView
 from hutch.cli.session_lines import COLOURS, row
+from hutch.cli.sessions import repository_address
 from hutch.cli.transcript import Line
 from hutch.cli.visible import one_line
 from hutch.domain.errors import HutchError, Unavailable
@@ -213,6 +214,7 @@ class ListScreen(Screen[None]):
     @work(group="new")
     async def _make(self, wanted: dict[str, str]) -> None:
         try:
+            wanted["repository"] = repository_address(wanted["repository"], self.client.address.is_local)
             made = await self.client.post("/sessions", wanted)
         except HutchError as error:
             self.notify(str(error), severity="error", markup=False)

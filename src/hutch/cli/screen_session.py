@@ -55,6 +55,7 @@ class SessionScreen(Screen[None]):
     #status.asks { background: $warning; color: $text; }
     #typing { height: 1; background: $surface; }
     #label { width: auto; padding: 0 0 0 1; text-style: bold; }
+    SessionScreen TranscriptView { padding: 0 1; }
     TalkInput { width: 1fr; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

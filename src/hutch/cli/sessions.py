@@ -150,7 +150,7 @@ def new(
     async def work(client: Client) -> int | None:
         body = {
             "prompt": text,
-            "repository": _repository(repo, client.address.is_local),
+            "repository": repository_address(repo, client.address.is_local),
             "revision": revision,
             "purpose": purpose,
             "role": role,
@@ -304,7 +304,7 @@ def _text(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
 
 
-def _repository(given: str, is_local: bool) -> str:
+def repository_address(given: str, is_local: bool) -> str:
     """A directory by its full path: the server does not stand where we do."""
     path = Path(given).expanduser()
     if not given or not path.is_dir() or "://" in given:
