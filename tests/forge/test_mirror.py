@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.forge.git import Git
 from hutch.forge.mirror import Found, check_revision, fetch, has_commit, look
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
@@ -208,3 +208,13 @@ async def test_what_a_killed_git_left_is_no_hindrance(origin: Path, repo: RepoUr
 def test_what_is_no_branch_tag_or_commit(revision: str) -> None:
     with pytest.raises(BadRequest, match="cannot be a branch, tag or commit"):
         check_revision(revision)
+
+
+async def test_a_commit_that_is_here_is_not_for_who_may_not_see_the_repository(tmp_path: Path) -> None:
+    commit_id = make_repository(tmp_path / "served/secret", {"a": "1"})
+    with serving(tmp_path / "served", "ada:secret-word") as server:
+        known = parse_repo_url(server.url("secret/.git", user="ada:secret-word"))
+        found = await look(HOST, known, commit_id)
+        await fetch(HOST, known, tmp_path / "mirror", found)
+        with pytest.raises(Denied):
+            await look(HOST, parse_repo_url(server.url("secret/.git")), commit_id)

@@ -64,6 +64,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
         "tests": change.tests or "none were run",
         "session": change.session_id,
     }
+    rows |= {"pull": change.web_url} if change.web_url else {}
     for key, value in rows.items():
         typer.echo(f"{key:<11}{value}")
 

@@ -58,6 +58,8 @@ def check_revision(revision: str) -> str:
 async def look(git: Git, repo: RepoUrl, revision: str | None) -> Found:
     """Ask the repository which commit a branch or tag is at; None asks for its default branch."""
     if revision is not None and COMMIT.fullmatch(revision):
+        # It may be here already, brought by somebody who may see the repository: so must who asks now.
+        await git.run("ls-remote", "--", repo.shown, "HEAD", remote=repo)
         return Found(revision)
     wanted = ["HEAD"] if revision is None else _spellings(revision)
     told = _refs(await git.run("ls-remote", "--symref", "--", repo.shown, *wanted, remote=repo))

@@ -99,6 +99,9 @@ class Change:
     state: str
     created_ms: BigInt
     merged_commit: str
+    forge: str
+    number: int
+    url: str
 
     @classmethod
     def of(cls, change: domain.Change) -> "Change":

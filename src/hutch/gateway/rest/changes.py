@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.app import runs as running
 from hutch.app.reviews import jail_opener
-from hutch.domain.change import Change, ChangeState
+from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.domain.errors import Conflict
 from hutch.flows import changes as flow
 from hutch.flows import review
@@ -39,6 +39,9 @@ class ChangeOut(Out):
     state: ChangeState
     created_ms: int
     merged_commit: str
+    forge: ForgeName = Field(description="`git` is a repository elsewhere of which only branches are known.")
+    number: int = Field(description="Of the pull request; 0 where there is none.")
+    url: str = Field(description="Where it can be looked at.")
 
 
 class MergeIn(In):
