@@ -164,8 +164,9 @@ class Api:
             if f"b/{comment['path']}".encode() not in ran.stdout:
                 return 422, {"message": "Unprocessable Entity", "errors": ["Path could not be resolved"]}
         review = {"id": self.state.next_id(), "user": {"login": login}, **data}
+        review["html_url"] = _url(repo, number, f"#review-{review['id']}")
         pull["reviews"].append(review)
-        return 200, {"id": review["id"], "html_url": _url(repo, number, f"#review-{review['id']}")}
+        return 200, {"id": review["id"], "html_url": review["html_url"]}
 
     def _comment(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> Answer:
         issue = repo.issues.get(number)

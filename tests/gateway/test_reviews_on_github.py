@@ -107,6 +107,13 @@ async def test_lines_that_the_forge_refuses_are_told_in_the_text(world: World, t
     assert "`a.py:41` **blocker**: It says:" in posted["body"]
 
 
+async def test_a_review_whose_answer_was_lost_is_found_again(world: World, tmp_path: Path) -> None:
+    world.hub.fault(r"POST .*/reviews", 502, after=True)
+    events = await reviewed(world, model(tmp_path / "c.json"))
+    [posted] = world.pull["reviews"]
+    assert events[-1]["type"] == "review.given" and events[-1]["url"].endswith(f"#review-{posted['id']}")
+
+
 async def test_a_forge_that_is_down_is_told_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
     world.hub.fault(r"POST .*/reviews", 422, message="No")
     events = await reviewed(world, model(tmp_path / "c.json"))

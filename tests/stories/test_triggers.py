@@ -8,7 +8,7 @@ import pytest
 
 from hutch.flows.triggers import Manners
 from hutch.store.schema import deliveries
-from tests.forge.repositories import git
+from tests.forge.repositories import commit, git
 from tests.gateway.api import V1, Api, eventually
 from tests.gateway.hooks import SECRET, commented, deliver, labeled, on_a_line
 from tests.sessions.hosting import call
@@ -106,6 +106,38 @@ async def test_the_issue_of_a_stranger_is_quoted_and_a_pull_request_of_others_is
             await deliver(api, "pull_request_review_comment", mine)
             [_, row] = await settled(api, 2)
             assert (row["state"], len(await prompts(api))) == ("ignored", 1)
+
+
+async def test_on_a_pull_request_of_others_it_works_for_their_branch(tmp_path: Path) -> None:
+    with story(tmp_path) as made:
+        made.keep("github_webhook_secret", SECRET)
+        url, repo, place = (
+            made.hub.url("acme/project"),
+            made.hub.repository("acme/project"),
+            tmp_path / "made",
+        )
+        git(place, "checkout", "-q", "-b", "feature")
+        commit(place, {"README.md": "# Slugs, and more\n"})
+        git(place, "push", "-q", str(repo.path), "HEAD:feature")
+        theirs = made.hub.state.new_pull(
+            repo, "eve", head="feature", base="main", title="More", body="x", draft=False
+        )
+        assert isinstance(theirs, dict)
+        fork = dict(theirs) | {"number": 50, "source": made.hub.state.fork(repo, "bob")}
+        repo.pulls[50] = repo.issues[50] = fork | {"comments": {}}
+        async with made.server(replies=(FIX, FINISH)) as api:
+            api.server.triggers.manners = QUICK
+            await deliver(
+                api, "issue_comment", commented(url, theirs["number"], "@hutch mend it", on_pull=True)
+            )
+            await settled(api)
+            [ours] = [pull for pull in made.pulls().values() if pull["branch"].startswith("hutch/")]
+            assert (ours["base"], theirs["state"]) == ("feature", "open")
+            await deliver(api, "issue_comment", commented(url, 50, "@hutch this too", id=10, on_pull=True))
+            await settled(api, 2)
+        assert len(made.pulls()) == 3
+        [told] = comments(made, 50)
+        assert told["body"].startswith("The branch of the pull request is in a fork")
 
 
 async def test_a_server_that_ends_in_between_loses_and_doubles_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hutch.app import forges
 from hutch.app.changes import changes_of, repository_jail
-from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
 from hutch.domain.patch import Patch
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
@@ -134,6 +134,10 @@ async def _post(
     try:
         return await there.review(number, _worded(review, remarks, on_lines, patch))
     except NotFound:
+        raise
+    except Unavailable:  # the answer may be all that was lost
+        if found := await there.find(number, marker, among="reviews"):
+            return found
         raise
     except BadRequest:
         if not on_lines:

@@ -1,0 +1,58 @@
+"""A server that is killed while it does what was asked on GitHub, and started again to go on.
+
+`python -m tests.stories.trigger_victim HOME SOCKET URL`: every time it is told the same two
+things, as GitHub may do; it waits until both are over, and says so.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from hutch import logs
+from hutch.app.server import Server
+from hutch.domain.wish import Told, Wish
+from hutch.flows.triggers import Manners
+from hutch.store.deliveries import Deliveries
+from tests.forge.github_server import HOST
+from tests.gateway.api import eventually
+from tests.sessions.hosting import owner, serving
+
+ISSUE, PULL, LINE = 1, 2, 77
+
+
+async def main(home: Path, socket: str, url: str, model: str) -> None:
+    settings = {"github__hosts": HOST, "github__unix_socket": socket, "model": model}
+    async with serving(home, **settings) as server:
+        await owner(server)
+        server.triggers.manners = Manners(look_s=0.02, edit_s=0.0)
+        common = {"repository": url, "by": "ada", "author": "ada", "title": "Slugs", "body": "Lower."}
+        issue = Wish(kind="issue", number=ISSUE, url="https://127.0.0.1/acme/project/issues/1", **common)
+        line = Wish(
+            kind="line_comment",
+            number=PULL,
+            url="https://127.0.0.1/r#77",
+            text="Strip them, too.",
+            on_pull=True,
+            comment_id=LINE,
+            path="slug.py",
+            line=2,
+            **common,
+        )
+        for id, wish in (("one", issue), ("two", line)):
+            await server.triggers.take(id, f"digest of {id}", "issues", wish)
+            found = await over(server, id)
+            sys.stdout.write(f"{id} {found.state} {found.reason}\n")
+
+
+async def over(server: Server, id: str) -> Told:
+    async def look() -> Told | None:
+        found = await Deliveries(server.rows).get(id)
+        return found if found and found.state in ("ended", "ignored") else None
+
+    found: Told = await eventually(look)
+    return found
+
+
+if __name__ == "__main__":
+    logs.configure("error")
+    asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:5]))
