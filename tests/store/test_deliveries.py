@@ -1,0 +1,38 @@
+"""What a forge tells is taken once, by its name and by what it says, also across restarts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.wish import Told
+from hutch.store.deliveries import KEPT_MS, Deliveries
+from hutch.store.log import open_log
+from hutch.store.sessions import now_ms
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_once_by_name_and_by_what_it_says(tmp_path: Path) -> None:
+    told = Told(id="one", digest="aa", at_ms=now_ms(), event="issues", wish="{}")
+    paths = (tmp_path / "db", tmp_path / "blobs", tmp_path / "key")
+    async with open_log(*paths) as log:
+        assert await Deliveries(log).take(told)
+        assert not await Deliveries(log).take(replace(told, digest="bb"))
+    async with open_log(*paths) as log:
+        kept = Deliveries(log)
+        assert not await kept.take(told)
+        assert not await kept.take(replace(told, id="two"))
+        assert await kept.take(replace(told, id="two", digest="bb"))
+        assert [each.id for each in await kept.open()] == ["one", "two"]
+        await kept.note("one", next_ms=now_ms() + 60_000)
+        assert [each.id for each in await kept.open()] == ["two"]
+        await kept.note("two", state="working")
+        await kept.note("one", state="ended")
+        assert [each.id for each in await kept.open()] == ["two"]
+        over = await kept.get("one")
+        assert over is not None and over.wish == ""
+        old = replace(told, id="old", digest="cc", at_ms=now_ms() - KEPT_MS - 1000)
+        assert await kept.take(old)
+        assert await kept.take(replace(told, id="three", digest="dd"))
+        assert await kept.get("old") is None
