@@ -1,0 +1,122 @@
+"""What a key or a line means, by what is asked."""
+
+import time
+from typing import Any
+
+import pytest
+
+from hutch.cli.client import Client
+from hutch.cli.conversation import EARLIER_LINES, GUARD_S, Conversation
+from hutch.cli.following import Update
+from hutch.cli.servers import Address
+from hutch.cli.spoken import Said
+from hutch.cli.transcript import Line
+from hutch.cli.waiting import Wanted
+
+SESSION: dict[str, Any] = {"id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", "state": "running", "head": None}
+
+
+def talk(head: int = 0, after: int | None = None) -> Conversation:
+    session = {**SESSION, "head": {"seq": head}}
+    return Conversation(Client(lambda: Address("http://127.0.0.1:9", "", "login")), session, after=after)
+
+
+def told(one: Conversation, seq: int, type_: str, **fields: Any) -> list[Any]:
+    return one._take(Update(entry={"seq": seq, "event": {"type": type_, **fields}}))
+
+
+def asked(**fields: Any) -> Conversation:
+    one = talk()
+    told(one, 1, "approval.asked", call_id="c1", tool="bash", summary="git push", rule="ask bash", **fields)
+    return one
+
+
+def test_a_key_that_comes_too_soon_is_no_answer() -> None:
+    one = asked(covers=["bash git push"])
+    assert one.hot == frozenset()
+    time.sleep(GUARD_S)
+    assert one.hot == frozenset("ysan")
+    assert one.status == "session and always would allow: bash git push"
+
+
+def test_what_can_be_allowed_once_only_offers_no_more() -> None:
+    one = asked()
+    time.sleep(GUARD_S)
+    assert one.hot == frozenset("yn")
+    assert one.label == "[y]es [n]o > "
+
+
+@pytest.mark.parametrize(("key", "scope"), [("y", "once"), ("s", "session"), ("a", "always")])
+def test_a_key_allows(key: str, scope: str) -> None:
+    assert asked().key(key) == Said("approve", {"call_id": "c1", "scope": scope})
+
+
+def test_no_asks_for_a_reason_which_may_be_empty() -> None:
+    one = asked()
+    assert one.key("n") is None
+    assert one.hot == frozenset() and one.label == "no, because: "
+    assert one.line("") == Said("deny", {"call_id": "c1", "reason": ""})
+    assert not one.refusing
+
+
+def test_a_line_answers_only_when_it_is_plainly_an_answer() -> None:
+    one = asked()
+    assert one.line("yes") == Said("approve", {"call_id": "c1", "scope": "once"})
+    assert one.line("yes, but first look") == Said("message", {"text": "yes, but first look"})
+    assert one.line("   ") is None
+
+
+def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() -> None:
+    one = talk()
+    told(one, 1, "question.asked", call_id="q1", text="Why?")
+    assert one.line("because") == Said("answer", {"call_id": "q1", "text": "because"})
+    assert one.line("/cancel") == Said("cancel")
+    told(one, 2, "question.answered", call_id="q1", text="because")
+    assert one.line("because") == Said("message", {"text": "because"})
+
+
+def test_somebody_else_may_have_answered() -> None:
+    one = asked()
+    told(one, 2, "approval.given", call_id="c1", allowed=True)
+    assert one.key("y") is None
+    assert one.hot == frozenset()
+
+
+def test_what_happened_before_comes_in_one_go_and_only_the_last_of_it() -> None:
+    many = EARLIER_LINES + 50
+    one = talk(head=many)
+    for seq in range(1, many):
+        assert told(one, seq, "session.paused") == []
+    shown = told(one, many, "session.paused")
+    assert len(shown) == EARLIER_LINES + 1
+    assert shown[0].text.startswith("… 50 lines before this")
+    assert told(one, many + 1, "session.paused") == [Line("paused by you", "dim")]
+
+
+def test_a_question_of_long_ago_that_was_answered_is_not_asked_again() -> None:
+    one = talk(head=3)
+    told(one, 1, "approval.asked", call_id="c1")
+    assert one.asked is None
+    told(one, 2, "approval.given", call_id="c1")
+    told(one, 3, "run.ended", outcome="done")
+    assert one.asked is None
+
+
+def test_the_run_that_somebody_waits_for() -> None:
+    first = Wanted()
+    assert first.ended({"type": "run.queued", "run_id": "r1"}) is None
+    assert first.ended({"type": "run.ended", "run_id": "r0", "outcome": "failed"}) is None
+    assert first.ended({"type": "run.ended", "run_id": "r1", "outcome": "done"}) == "done"
+    prompt = Wanted(input=4)
+    for event in (
+        {"type": "run.queued", "run_id": "r1"},
+        {"type": "run.ended", "run_id": "r1", "outcome": "done"},
+        {"type": "input.taken", "input": 4, "kind": "prompt"},
+        {"type": "run.queued", "run_id": "r2"},
+    ):
+        assert prompt.ended(event) is None
+    assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == "failed"
+    heard = Wanted(input=5)
+    assert heard.ended({"type": "message.sent", "input": 5}) is None
+    assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == "done"
+    assert Wanted(input=6).ended({"type": "session.ended"}) == "cancelled"
