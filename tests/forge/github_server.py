@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "unix"
 
     def handle(self) -> None:
-        with suppress(ConnectionResetError):  # whoever asked was killed
+        with suppress(ConnectionResetError, BrokenPipeError):  # whoever asked was killed
             super().handle()
 
     def _body(self) -> bytes:

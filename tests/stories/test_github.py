@@ -303,3 +303,22 @@ async def test_a_huge_repository_is_not_fetched_to_its_end(tmp_path: Path) -> No
         assert result["outcome"] == "failed" and "workspace.bases_bytes" in result["message"], result
         packs = list((told.place / "home/data/repositories").rglob("*pack*"))
         assert sum(each.stat().st_size for each in packs if each.is_file()) <= 2 * 1024 * 1024
+
+
+async def test_what_is_cancelled_while_it_is_delivered_has_a_last_word(told: Story) -> None:
+    told.hub.fault("GET /repos/acme/project$", 0, delay_s=1.0, times=1)
+    async with told.server() as api:
+        url = told.hub.url("acme/project")
+        session = await api.new_session(repository=url, model=told.model(), deliver=True)
+        await api.give(session["id"], type="prompt", text="Make slugs lower case.")
+
+        async def reached() -> bool:
+            return told.hub.count("GET /repos/acme/project$") > 0
+
+        await eventually(reached)
+        await api.give(session["id"], type="cancel")
+        last = await ended(api, session["id"], 1)
+        assert (last["outcome"], last["reason"]) == ("failed", "It was cancelled before it was delivered.")
+        runs = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
+        run = await eventually_ended(api, runs[0]["id"])
+        assert run["outcome"] == "cancelled" and told.pulls() == {}

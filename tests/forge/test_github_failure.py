@@ -1,0 +1,51 @@
+"""Each refusal of GitHub is told by who must act, and a limit with its end."""
+
+import pytest
+
+from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.forge.github_failure import explain, limited_until, plain
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "family"),
+    [
+        (401, "Bad credentials", Denied),
+        (403, "Resource not accessible by integration", Denied),
+        (404, "Not Found", NotFound),
+        (409, "Conflict", Conflict),
+        (422, "Validation Failed", Conflict),
+        (410, "Gone", BadRequest),
+        (500, "Server Error", Unavailable),
+        (None, "error connecting to github.example.com", Unavailable),
+        (None, "GraphQL: Could not resolve to a Repository with the name 'a/b'. (repository)", NotFound),
+        (None, "pull request create failed: GraphQL: A pull request already exists for a:b.", Conflict),
+        (None, "HTTP 403: Resource not accessible by personal access token", Denied),
+    ],
+)
+def test_who_must_act(status: int | None, said: str, family: type[HutchError]) -> None:
+    failed = explain(status, said, "github.com")
+    assert type(failed.error) is family
+    assert failed.may_pass == (status is None or status >= 500)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "until"),
+    [
+        (429, {"retry-after": "30"}, 1030.0),
+        (403, {"retry-after": "30"}, 1030.0),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1500"}, 1500.0),
+        (403, {"x-ratelimit-remaining": "9", "x-ratelimit-reset": "1500"}, None),
+        (429, {"retry-after": "soon"}, 1060.0),
+        (500, {"retry-after": "30"}, None),
+    ],
+)
+def test_until_when_a_limit_lasts(status: int, headers: dict[str, str], until: float | None) -> None:
+    failed = explain(status, "no", "github.com")
+    failed.headers = headers
+    assert limited_until(failed, 1000.0) == until
+    assert ("used up until 1970-01-01" in str(failed)) == (until is not None)
+
+
+def test_a_strangers_words_drive_no_terminal() -> None:
+    assert plain("one\n\x1b[2Jtwo\n" + "x" * 1000)[:9] == "?[2Jtwo x"
+    assert plain("") == "it did not say why"
