@@ -98,3 +98,16 @@ async def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "hutch.db").write_bytes(b"not a database, though of some length" * 100)
     with pytest.raises(Unavailable):
         await Changes(tmp_path / "hutch.db").list()
+
+
+async def test_a_change_that_is_open_grows_and_one_that_is_not_is_left(changes: Changes) -> None:
+    mine = replace(FIRST, id="chg_c1", session_id="ses_2", run_id="run_4")
+    await changes.add(mine)
+    assert await changes.open_of_session("ses_2") == mine
+    grown = replace(mine, run_id="run_later", commit="9" * 40, body="More.", number=7, web_url="https://x/7")
+    await changes.move(grown)
+    assert await changes.open_of_session("ses_2") == grown == await changes.of_run("run_later")
+    assert await changes.of_run("run_4") is None
+    await changes.end(grown, "closed")
+    assert await changes.open_of_session("ses_2") is None
+    assert await changes.open_of_session("ses_1") == THIRD
