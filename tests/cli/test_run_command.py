@@ -20,7 +20,7 @@ import pytest
 from tests.cli.running import BREAKS, FIXES, HUTCH, Desk, call, lines
 from tests.forge.repositories import commit, git
 
-BASH = ({"calls": [call("bash", command="seq -f really-%g 42 42")]}, {"text": "That is all."})
+BASH = ({"calls": [call("bash", command="printf really-%d 42")]}, {"text": "That is all."})
 SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *FIXES)
 
 
@@ -569,7 +569,7 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
             somebody.see(r"may it\?.* > |really-42")
             first = "may it?" in somebody.shown
             if first:
-                assert "for this [s]ession, or [a]lways and in every repository: bash seq" in somebody.shown
+                assert "for this [s]ession, or [a]lways and in every repository: bash printf" in somebody.shown
                 somebody.type(f"{answer}\n")
             assert somebody.leave() == 0
             assert "really-42" in somebody.shown
