@@ -329,3 +329,19 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
     async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:
         worked = await begin(bench, "run_1", "Go.")
     assert (worked.summary, worked.ended.turns) == ("That too.", 2)
+
+
+async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
+    async def slow(question: str) -> str:
+        await asyncio.sleep(2.0)
+        return "Yes."
+
+    said = replies(
+        {"calls": [call("ask_user", question="May I?")]},
+        {"calls": [call("finish", title="Done")]},
+    )
+    async with open_bench(tmp_path, Wishes(BROKEN, said)) as bench:
+        bench.context.ask = slow
+        bench.limits = RunLimits(timeout_s=1.9)
+        worked = await begin(bench, "run_1", "Ask first.")
+        assert worked.ended.outcome == "done"

@@ -57,11 +57,12 @@ class Spent:
     cost_usd: float = 0.0
     unpriced: bool = False  # a price was not known: then the money is not all
     before_s: float = 0.0  # in earlier processes
+    waited_s: float = 0.0  # for people, which is no working time
     _began: float = field(default_factory=time.monotonic)
 
     @property
     def duration_s(self) -> float:
-        return self.before_s + time.monotonic() - self._began
+        return self.before_s + time.monotonic() - self._began - self.waited_s
 
     @property
     def cost(self) -> float | None:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 from hutch.agent.approval import Approvals
 from hutch.agent.asking import OnDelta, ask, replied
@@ -38,6 +38,8 @@ from hutch.workspace.snapshots.storage import Snapshot
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Append = Callable[[Sequence[Event]], Awaitable[int]]  # durable when it returns; the log's last number
+Given = ParamSpec("Given")
+T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
 GO_ON = "Go on with the task, or call finish when it is done."
 VERIFIED = 2  # times: who writes files once as it is tested writes the same the second time
@@ -79,18 +81,22 @@ class Run:
     prices: Prices = field(default_factory=dict)  # of the user's own
     last: Snapshot | None = None  # what it ended with, and the tests were run on
     using: Using = field(init=False)
+    _clock: asyncio.Timeout | None = None
 
     def __post_init__(self) -> None:
         self.using = Using(
             self.run_id, self.toolbox, self.context, self.approvals, self._write, self.snapshot
         )
         self.approvals.roots = (self.context.jail.workspace, *self.context.jail.policy.also_at)
+        if self.approvals.ask is not None:
+            self.approvals.ask = self._untimed(self.approvals.ask)
+        if self.context.ask is not None:
+            self.context.ask = self._untimed(self.context.ask)
 
     async def go(self) -> RunEnded:
         """Work until it is done, cannot go on, or is cancelled; however it ends, the log says so."""
-        left_s = None if self.limits.timeout_s is None else self.limits.timeout_s - self.spent.duration_s
         try:
-            async with asyncio.timeout(left_s):
+            async with asyncio.timeout(self._left_s()) as self._clock:
                 outcome, reason = await self._work()
         except TimeoutError:
             outcome, reason = "limit_reached", too_long(self.limits.timeout_s or 0)
@@ -105,6 +111,26 @@ class Run:
             await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a fault of it.")
             raise
         return await self._end(outcome, reason)
+
+    def _left_s(self) -> float | None:
+        return None if self.limits.timeout_s is None else self.limits.timeout_s - self.spent.duration_s
+
+    def _untimed(self, ask: Callable[Given, Awaitable[T]]) -> Callable[Given, Awaitable[T]]:
+        """To wait for a person is not to work: the clock stands still."""
+
+        async def wait(*given: Given.args, **named: Given.kwargs) -> T:
+            began = time.monotonic()
+            if self._clock is not None:
+                self._clock.reschedule(None)
+            try:
+                return await ask(*given, **named)
+            finally:
+                self.spent.waited_s += time.monotonic() - began
+                left_s = self._left_s()
+                if self._clock is not None and left_s is not None:
+                    self._clock.reschedule(asyncio.get_running_loop().time() + left_s)
+
+        return wait
 
     async def _work(self) -> tuple[Outcome, str]:
         await self._settle()
