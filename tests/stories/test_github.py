@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from joserfc.jwk import RSAKey
 
 from hutch.store.users import Users
+from tests.forge.github_server import HOST
 from tests.forge.repositories import commit, git
 from tests.gateway.api import V1, Api, eventually
 from tests.sessions.hosting import call, repository
@@ -322,3 +324,22 @@ async def test_what_is_cancelled_while_it_is_delivered_has_a_last_word(told: Sto
         runs = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
         run = await eventually_ended(api, runs[0]["id"])
         assert run["outcome"] == "cancelled" and told.pulls() == {}
+
+
+async def test_an_app_works_in_the_place_of_a_token(told: Story) -> None:
+    key = RSAKey.generate_key(2048)
+    told.hub.api.app_id, told.hub.api.app_key = "4711", key
+    told.hub.api.installed = {"acme/project"}
+    told.hub.repository("acme/project").private = True
+    told.hub.repository("acme/project").permissions = {"hutch[bot]": "write"}
+    told.keep("github_app_key", key.as_pem(private=True).decode())
+    app = {**told.flags["github"], "app_id": "4711", "app_host": HOST}
+    async with told.server(github=app) as api:
+        result = await code(api, told)
+        seen = dumped(await api.events(result["session"])) + dumped(result)
+    assert result["outcome"] == "done", result["message"]
+    (pull,) = told.pulls().values()
+    assert pull["user"] == {"login": "hutch[bot]"}
+    (minted,) = told.hub.api.minted  # one for all of it
+    assert minted not in seen
+    assert [path for path, content in everything_below(told.place) if minted.encode() in content] == []
