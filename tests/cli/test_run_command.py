@@ -569,7 +569,9 @@ def test_always_outlasts_the_run_until_it_is_withdrawn(desk: Desk) -> None:
             somebody.see(r"may it\?.* > |really-42")
             first = "may it?" in somebody.shown
             if first:
-                assert "for this [s]ession, or [a]lways and in every repository: bash printf" in somebody.shown
+                assert (
+                    "for this [s]ession, or [a]lways and in every repository: bash printf" in somebody.shown
+                )
                 somebody.type(f"{answer}\n")
             assert somebody.leave() == 0
             assert "really-42" in somebody.shown
