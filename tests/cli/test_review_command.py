@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import FIXES, Desk, call, lines
-from tests.forge.repositories import git
+from tests.forge.github_server import HOST, github
+from tests.forge.repositories import commit, git, make_repository
 
 FINDS = (
     {"calls": [call("run_tests")]},
@@ -68,3 +69,34 @@ def test_a_reviewer_that_does_not_end_has_said_nothing(desk: Desk) -> None:
     ran = desk.hutch("review", "--max-turns", "1", "--model", desk.cassette(*FINDS))
     assert ran.returncode == 5, ran.stdout + ran.stderr
     assert desk.hutch("changes", "comments", "--json").stdout == ""
+
+
+def test_a_pull_request_is_reviewed_once_for_each_commit(desk: Desk, tmp_path: Path) -> None:
+    with github(tmp_path) as hub:
+        place = tmp_path / "made"
+        make_repository(place, {"adding.py": "def add(a, b):\n    return a + b\n"})
+        hub.state.add("acme/project", place, permissions={"ada": "write"})
+        hub.state.tokens["tok_ada_0123456789"] = "ada"
+        repo = hub.repository("acme/project")
+        git(place, "checkout", "-q", "-b", "more")
+        commit(place, {"adding.py": "def add(a, b):\n    return b + a\n"})
+        git(place, "push", "-q", str(repo.path), "HEAD:more")
+        hub.state.new_pull(repo, "ada", head="more", base="main", title="Turn", body="", draft=False)
+        env = {
+            "HUTCH_GITHUB__HOSTS": HOST,
+            "HUTCH_GITHUB__UNIX_SOCKET": str(hub.socket),
+            "GH_ENTERPRISE_TOKEN": "tok_ada_0123456789",
+        }
+        url = f"http://{HOST}:{hub.port}/acme/project/pull/1"
+        model = ("--model", desk.cassette(*FINDS))
+        found = desk.hutch("review", url, *model, **env)
+        assert found.returncode == 3, found.stdout + found.stderr
+        assert "tok_ada" not in found.stdout + found.stderr
+        [posted] = repo.pulls[1]["reviews"]
+        assert [(each["path"], each["line"]) for each in posted["comments"]] == [("adding.py", 2)]
+        assert posted["html_url"] in found.stdout
+        again = desk.hutch("review", url, *model, **env)
+        assert (again.returncode, "It was reviewed already" in again.stdout) == (3, True), again.stdout
+        assert len(repo.pulls[1]["reviews"]) == 1
+        assert desk.hutch("review", url, "--again", *model, **env).returncode == 3
+        assert len(repo.pulls[1]["reviews"]) == 2
