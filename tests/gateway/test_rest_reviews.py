@@ -188,3 +188,26 @@ async def test_the_same_wish_twice_is_one_review(api: Api, repository: Path, tmp
         for _ in range(2)
     ]
     assert answers[0].json() == answers[1].json() and answers[1].status_code == 202
+
+
+async def test_a_session_is_no_review_because_somebody_says_so(api: Api, repository: Path) -> None:
+    asked = {"repository": str(repository), "delivery": {"review": "chg_x"}}
+    assert (await api.post(f"{V1}/sessions", json=asked)).status_code == 422
+
+
+async def test_a_fork_of_a_review_is_none(api: Api, repository: Path, tmp_path: Path) -> None:
+    change = await proposed(api, repository)
+    model = cassette(tmp_path / "c.json", FINISH)
+    begun = await api.post(f"{V1}/changes/{change['id']}/review", json={"model": model})
+    review = begun.json()["session_id"]
+    await api.until(review, "idle", "parked")
+    forked = (await api.post(f"{V1}/sessions/{review}/fork")).json()["id"]
+    await api.until(forked, "idle", "parked")
+    await api.give(forked, type="prompt", text="Again.")
+
+    async def over() -> list[dict[str, Any]]:
+        return by_type(await api.events(forked), "run.ended")
+
+    await eventually(over)
+    assert by_type(await api.events(forked), "review.given") == []
+    assert len((await api.get(f"{V1}/changes/{change['id']}/reviews")).json()["items"]) == 1
