@@ -211,3 +211,31 @@ async def test_a_fork_of_a_review_is_none(api: Api, repository: Path, tmp_path: 
     await eventually(over)
     assert by_type(await api.events(forked), "review.given") == []
     assert len((await api.get(f"{V1}/changes/{change['id']}/reviews")).json()["items"]) == 1
+
+
+async def test_a_review_goes_on_after_its_server_ended(repository: Path, tmp_path: Path) -> None:
+    model = cassette(
+        tmp_path / "c.json",
+        call("comment", path="slug.py", line=1, severity="should", body="Before."),
+        call("bash", command="sleep 2"),
+        call("comment", path="slug.py", line=2, severity="blocker", body="After."),
+        FINISH,
+    )
+    async with serving(tmp_path / "server", replies=WRITES) as api:
+        change = await proposed(api, repository)
+        begun = await api.post(f"{V1}/changes/{change['id']}/review", json={"model": model})
+        session = begun.json()["session_id"]
+
+        async def sleeping() -> bool:
+            return len(by_type(await api.events(session), "tool.called")) == 2
+
+        await eventually(sleeping)
+    async with serving(tmp_path / "server", replies=WRITES) as api:
+
+        async def over() -> list[dict[str, Any]]:
+            return by_type(await api.events(session), "review.given")
+
+        [given] = await eventually(over)
+        assert (given["verdict"], given["blockers"], given["shoulds"]) == ("changes_requested", 1, 1)
+        comments = (await api.get(f"{V1}/changes/{change['id']}/comments")).json()["items"]
+        assert [each["body"] for each in comments] == ["After.", "Before."]
