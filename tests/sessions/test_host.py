@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.server import Server
 from hutch.domain import inputs
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound
 from hutch.domain.events import (
     ApprovalAsked,
     DeliveryEnded,
@@ -22,11 +23,15 @@ from hutch.domain.events import (
     StepReached,
     TerminalPrinted,
 )
+from hutch.domain.ids import SessionId
+from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from hutch.sessions.seam import Delta
+from hutch.store.inputs import add_input
 from hutch.store.sessions import Sessions
+from hutch.store.shares import Shares
 from tests.sessions.hosting import call, cassette, nobody, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -326,3 +331,105 @@ async def test_a_prompt_that_changes_nothing_proposes_nothing(tmp_path: Path) ->
         ended = (await until(server, session.id, "delivery.ended"))[-1]
         assert isinstance(ended, DeliveryEnded)
         assert (ended.outcome, ended.reason) == ("nothing", "Nothing was changed.")
+
+
+CAREFUL = "---\npolicy:\n  rules: [ask bash]\n---\nBe careful.\n"
+
+
+async def careful(server: Server, model: str) -> tuple[Who, SessionId, ApprovalAsked]:
+    """A session whose agent waits for an approval."""
+    folder = Path(server.loaded.paths.config_file).parent / "personas"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "careful.md").write_text(CAREFUL)
+    who = await owner(server)
+    new = NewSession(model=model, persona="careful", prompt="Do it.")
+    session = await sessions.create(server.site, who, new)
+    asked = (await until(server, session.id, "approval.asked"))[-1]
+    assert isinstance(asked, ApprovalAsked)
+    await state(server, who, session.id, "waiting")
+    return who, session.id, asked
+
+
+async def test_nobody_agrees_to_what_nobody_has_asked(tmp_path: Path) -> None:
+    model = cassette(
+        tmp_path / "c.json", [call("bash", command="true"), call("bash", command="false"), FINISH]
+    )
+    async with serving(tmp_path / "home") as server:
+        who, session_id, asked = await careful(server, model)
+        for call_id in ("call_2_0", "x"):
+            with pytest.raises(Conflict, match="Nobody waits"):
+                await sessions.give(server.site, who, session_id, inputs.Approve(call_id=call_id))
+        await sessions.give(server.site, who, session_id, inputs.Approve(call_id=asked.call_id))
+        await until(server, session_id, "approval.given")
+        await sessions.give(server.site, who, session_id, inputs.Cancel())
+
+
+async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
+    async with serving(tmp_path / "home") as server:
+        who, session_id, _ = await careful(server, model)
+        for number in range(sessions.MOST_UNTAKEN - 1):
+            await server.rows.change(
+                lambda db, number=number: add_input(  # type: ignore[misc]
+                    db, session_id, who.user.id, f'{{"type":"message","text":"{number}"}}'
+                )
+            )
+        await sessions.give(server.site, who, session_id, inputs.Cancel())
+        ended = (await until(server, session_id, "run.ended"))[-1]
+        assert isinstance(ended, RunEnded) and ended.outcome == "cancelled"
+        await sessions.give(server.site, who, session_id, inputs.End())
+        await until(server, session_id, "session.ended")
+
+
+async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
+    async with serving(tmp_path / "home") as server:
+        who, session_id, _ = await careful(server, model)
+        body = '{"type":"message","text":"more"}'
+        for _ in range(sessions.MOST_UNTAKEN):
+            await server.rows.change(lambda db: add_input(db, session_id, who.user.id, body))
+        with pytest.raises(LimitReached, match="wait in the session"):
+            await sessions.give(server.site, who, session_id, inputs.Message(text="one more"))
+
+
+async def test_what_is_taken_back_in_a_pause_is_not_done_again(tmp_path: Path) -> None:
+    slow = call("bash", command="echo ran >> ran.txt; sleep 30", timeout_s=60)
+    model = cassette(tmp_path / "c.json", [slow, FINISH])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Run it."))
+        await until(server, session.id, "command.started")
+        await sessions.give(server.site, who, session.id, inputs.Pause())
+        await state(server, who, session.id, "paused")
+        await sessions.give(server.site, who, session.id, inputs.Undo())
+        await until(server, session.id, "session.rewound")
+        await sessions.give(server.site, who, session.id, inputs.Resume())
+        await state(server, who, session.id, "idle", "parked")
+        assert [run.outcome for run in await sessions.runs(server.site, who, session.id)] == ["cancelled"]
+        with pytest.raises(NotFound):
+            await server.host.call(session.id, requests.StatFile("ran.txt"))
+
+
+async def test_a_fork_by_others_brings_no_script_along(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [FINISH])
+    async with serving(tmp_path / "home") as server:
+        who, bob = await owner(server), await owner(server, "bob", "member")
+        session = await sessions.create(server.site, who, NewSession(model=model))
+        await state(server, who, session.id, "idle")
+        await Shares(server.rows).set(session.id, bob.user.id, "observer", created_by=who.user.id)
+        with pytest.raises(Denied):
+            await sessions.fork(server.site, bob, session.id)
+        await Shares(server.rows).set(session.id, bob.user.id, "member", created_by=who.user.id)
+        forked = await sessions.fork(server.site, bob, session.id)
+        assert (forked.owner, forked.model) == (bob.user.id, "")
+
+
+async def test_what_people_say_is_kept_without_secrets(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        key = "ghp_" + "a1B2" * 9
+        await sessions.give(server.site, who, session.id, inputs.Message(text=f"Use {key} for it."))
+        [given] = await sessions.inputs(server.site, who, session.id)
+        assert key not in given.body and "redacted" in given.body

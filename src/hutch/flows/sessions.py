@@ -11,8 +11,15 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
-from hutch.domain.events import RunQueued, SessionOpened
+from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
+from hutch.domain.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    QuestionAnswered,
+    QuestionAsked,
+    RunQueued,
+    SessionOpened,
+)
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.inputs import (
     Answer,
@@ -40,7 +47,7 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.egress.allow_list import parse_pattern
 from hutch.llm.names import parse_model_name
 from hutch.sessions.requests import ListSnapshots, TakeSnapshot
-from hutch.store.inputs import Inputs, add_input
+from hutch.store.inputs import Inputs, add_input, count_untaken
 from hutch.store.records import read_heads
 from hutch.store.runs import Runs, add_run
 from hutch.store.seam import Head
@@ -50,6 +57,8 @@ from hutch.store.shares import Shares
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 SETTLE_TRIES, SETTLE_S = 20, 0.05
 DELIVERED = ("done", "tests_failing")  # outcomes of runs after which something is delivered
+RECENT = 5000  # events in which a question is looked for
+MOST_UNTAKEN = 500  # inputs of a session
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
 T = TypeVar("T")
@@ -112,13 +121,13 @@ async def create(
         role=clean(new.role),
         expectations=clean(new.expectations),
         repository=new.repository,
-        revision=new.revision,
-        persona=new.persona,
+        revision=clean(new.revision),
+        persona=clean(new.persona),
         model=new.model,
         network=new.network,
         limits=new.limits,
         deliver=new.deliver,
-        delivery=new.delivery,
+        delivery=replace(new.delivery, title=clean(new.delivery.title), tests=clean(new.delivery.tests)),
         forked_from=forked_from,
         created_ms=now,
         updated_ms=now,
@@ -177,12 +186,19 @@ async def give(
     """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
     session = await allowed(site, who, session_id, "input")
     _check_fits(session, asked)
-    body = asked.model_dump_json()
+    if isinstance(asked, WAITS_FOR_SOMEBODY):
+        await _check_asked(site, session, asked.call_id)
+    body = _cleaned(asked, site.redactor.clean).model_dump_json()
 
     def add(connection: Connection) -> GivenInput:
         now = find_session(connection, session.id)
         if now is None or now.state == "ended":
             raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+        if count_untaken(connection, session.id) >= MOST_UNTAKEN:
+            raise LimitReached(
+                f"{MOST_UNTAKEN} inputs wait in the session {session.id} already. Wait, or cancel its run.",
+                limit="inputs",
+            )
         given = add_input(connection, session.id, who.user.id, body)
         if also:
             also(connection, given)
@@ -208,8 +224,11 @@ async def fork(
     snapshot: int | None = None,
     also: Also[Session] | None = None,
 ) -> Session:
-    """A new session that begins with the files of this one, as they are or were."""
-    session = await allowed(site, who, session_id)
+    """A new session that begins with the files of this one, as they are or were.
+
+    Somebody else's script does not come along: it is a file of the machine, which only owners may name.
+    """
+    session = await allowed(site, who, session_id, "input" if snapshot is None else "read")
     if not session.workspace_id:
         raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
     if snapshot is None:
@@ -224,7 +243,7 @@ async def fork(
         repository=session.repository,
         revision=session.revision,
         persona=session.persona,
-        model=session.model,
+        model=session.model if who.is_owner or not _is_script(session.model) else "",
         network=session.network,
         limits=session.limits,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
@@ -272,11 +291,15 @@ async def deliver_again(site: Site, who: Who, run_id: str) -> QueuedRun:
     return await run(site, who, run_id)
 
 
+def _is_script(model: str) -> bool:
+    return bool(model) and parse_model_name(model).provider == "scripted"
+
+
 async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:
     """Refuse at once what no worker could do, or what this user may not have."""
     for host in new.network:
         parse_pattern(host)
-    if new.model and parse_model_name(new.model).provider == "scripted" and not who.is_owner:
+    if _is_script(new.model) and not who.is_owner:
         raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
     if not new.repository:
         return new
@@ -297,6 +320,28 @@ async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:
     if not any(real.is_relative_to(root) for root in roots):
         raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
     return replace(new, repository=str(real))
+
+
+def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
+    """What people say, without secrets: everybody who sees the session sees it."""
+    said = {name: clean(getattr(asked, name)) for name in ("text", "reason") if hasattr(asked, name)}
+    return asked.model_copy(update=said)
+
+
+async def _check_asked(site: Site, session: Session, call_id: str) -> None:
+    """An answer is to a question that was asked: nobody can agree to what nobody has seen."""
+    head = await site.log.head(session.id)
+    after = max(0, head.seq - RECENT)
+    asked = False
+    while page := await site.log.read(session.id, after=after):
+        after = page[-1].seq
+        for entry in page:
+            if isinstance(entry.event, ApprovalAsked | QuestionAsked) and entry.event.call_id == call_id:
+                asked = True
+            if isinstance(entry.event, ApprovalGiven | QuestionAnswered) and entry.event.call_id == call_id:
+                asked = False
+    if not asked:
+        raise Conflict(f"Nobody waits for an answer to {call_id[:80]!r} in the session {session.id}.")
 
 
 def _check_fits(session: Session, asked: Input) -> None:

@@ -29,7 +29,7 @@ from hutch.store.schema import answered_requests as table
 KEPT_MS = 24 * 3600 * 1000
 SWEEP_S = 600.0
 PATIENCE_S = 30.0  # for the first of two that came at once
-LARGEST_BYTES = 1024 * 1024  # of an answer that is kept
+LARGEST_BYTES = 64 * 1024  # of an answer that is kept
 REPLAYED = "Idempotency-Replayed"
 KEPT_HEADERS = ("content-type", "etag", "location")
 BEING_ANSWERED, NOT_KEPT = 0, 1  # instead of a status

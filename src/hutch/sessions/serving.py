@@ -107,14 +107,17 @@ class Serving:
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
     async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
+        def told(path: str) -> str:
+            return self._redactor.clean(printable(path))
+
         await self._append(
             [
                 FileChanged(
-                    path=printable(change.path),
+                    path=told(change.path),
                     kind=change.kind,
                     before=change.before,
                     after=change.after,
-                    moved_from=None if change.moved_from is None else printable(change.moved_from),
+                    moved_from=None if change.moved_from is None else told(change.moved_from),
                     by=by,
                 )
                 for change in changes

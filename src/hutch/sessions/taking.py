@@ -43,15 +43,26 @@ async def take_all(live: Live) -> None:
         if not live.recovered:
             await _recover(live)
             live.recovered = True
-        for given in await live.inputs.page(live.id, untaken=True):
-            if given.seq not in live.handed:
-                await _take(live, given)
+        waiting = [given for given in await _untaken(live) if given.seq not in live.handed]
+        waiting.sort(key=lambda given: not _stops(given))  # who wants it to stop does not wait behind others
+        for given in waiting:
+            await _take(live, given)
+
+
+async def _untaken(live: Live) -> list[GivenInput]:
+    found: list[GivenInput] = []
+    while page := await live.inputs.page(live.id, after=found[-1].seq if found else 0, untaken=True):
+        found += page
+    return found
+
+
+def _stops(given: GivenInput) -> bool:
+    return any(f'"type":"{kind}"' in given.body[:40] for kind in ("cancel", "pause", "end"))
 
 
 async def _recover(live: Live) -> None:
     """Inputs of before, whose effect is in the log already, are done with."""
-    untaken = await live.inputs.page(live.id, untaken=True)
-    waiting = {given.seq: given for given in untaken if given.at_ms < live.born_ms}
+    waiting = {given.seq: given for given in await _untaken(live) if given.at_ms < live.born_ms}
     if not waiting:
         return
     done: set[int] = set()
@@ -188,6 +199,9 @@ async def _undo(live: Live, given: GivenInput) -> None:
     if found is None or live.run is not None:
         return  # nothing to undo, or not now
     to_seq, snapshot = found
+    for run in await live.runs.unfinished(live.id):
+        if run.state == "held":  # paused in the middle of what is taken back
+            await _give_up(live, run)
     async with live.used() as desk:
         if snapshot:
             await desk.workspace.restore(snapshot)

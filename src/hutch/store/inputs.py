@@ -21,6 +21,11 @@ def add_input(connection: Connection, session_id: SessionId, by: str, body: str)
     return given
 
 
+def count_untaken(connection: Connection, session_id: SessionId) -> int:
+    here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
+    return connection.scalar(select(func.count()).select_from(inputs).where(*here)) or 0
+
+
 class Inputs:
     """The inputs of sessions, in order."""
 

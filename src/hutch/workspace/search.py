@@ -6,6 +6,7 @@ bounded by the same walls. We keep the first megabytes of what it prints and
 count the rest, so that a cut answer still tells how much there is.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -112,15 +113,13 @@ async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden,
     printed = await _search(jail, [*argv, f"--regexp={wanted.pattern}"], wanted.path, unit=unit)
     match wanted.output:
         case "content":
-            return _content(printed, wanted.limit, hidden)
+            return await asyncio.to_thread(_content, printed, wanted.limit, hidden)
         case "files":
-            names = (_relative(path) for path in printed.kept.split(b"\0") if path)
-            paths = sorted(path for path in names if not hidden(path))
+            paths = await asyncio.to_thread(_shown, printed.kept, hidden)
             total = len(paths) + printed.more
             return Found(paths=paths[: wanted.limit], total=total, cut=total > wanted.limit)
         case "count":
-            told = ((_relative(path), int(count)) for path, count in COUNT.findall(printed.kept))
-            counts = sorted((path, count) for path, count in told if not hidden(path))
+            counts = await asyncio.to_thread(_counts, printed.kept, hidden)
             total = sum(count for _, count in counts)
             return Found(
                 counts=dict(counts[: wanted.limit]),
@@ -147,10 +146,14 @@ async def glob(
     printed = await _search(jail, argv, path, unit=NUL, kept_bytes=LISTED_BYTES)
     base = _inside(jail, path)
     skip = len(base) + 1 if base else 0
-    listed = (_relative(name) for name in printed.kept.split(b"\0") if name)
-    hidden = hidden or _none_hidden
-    found = [name for name in listed if fits.fullmatch(name, skip) and not hidden(name)]
-    found.sort(key=lambda name: (-modified_ns(name), name))
+    hides = hidden or _none_hidden
+
+    def fitting() -> list[str]:
+        listed = (_relative(name) for name in printed.kept.split(b"\0") if name)
+        found = [name for name in listed if fits.fullmatch(name, skip) and not hides(name)]
+        return sorted(found, key=lambda name: (-modified_ns(name), name))
+
+    found = await asyncio.to_thread(fitting)  # of a large tree this takes a while
     return Paths(found[:limit], len(found), len(found) > limit or printed.cut)
 
 
@@ -222,6 +225,16 @@ def _none_hidden(path: str) -> bool:
     return False
 
 
+def _shown(kept: bytes, hidden: Hidden) -> list[str]:
+    names = (_relative(path) for path in kept.split(b"\0") if path)
+    return sorted(path for path in names if not hidden(path))
+
+
+def _counts(kept: bytes, hidden: Hidden) -> list[tuple[str, int]]:
+    told = ((_relative(path), int(count)) for path, count in COUNT.findall(kept))
+    return sorted((path, count) for path, count in told if not hidden(path))
+
+
 def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
     told = (line for line in _lines(printed.kept) if not hidden(line.path))
     lines = sorted(told, key=lambda line: (line.path, line.number))
@@ -238,7 +251,8 @@ def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
 
 def _lines(printed: bytes) -> Iterator[Line]:
     # Of a binary file that matches, ripgrep tells in a line of another form.
-    for path, number, mark, text in RECORD.findall(BINARY.sub(b"", printed)):
+    for found in RECORD.finditer(BINARY.sub(b"", printed)):  # one by one: others want the interpreter too
+        path, number, mark, text = found.groups()
         yield Line(_relative(path), int(number), text.decode(errors="replace").rstrip("\r"), mark == b":")
 
 

@@ -73,6 +73,8 @@ class Previews:
             path, prefix = _with_query(_rest(scope), scope), f"/preview/{found.session.id}/{port}"
             origin, client = str(scope.get("hutch.origin")), client_of(scope)
             target = Target(found.session, port, path, origin, client, prefix, token=True)
+            if not found.writes and not _only_looks(scope):
+                raise Denied("You may see this session, and not work in it: its pages can only be looked at.")
             if found.who.by != "token":
                 if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
                     raise Denied("Open the page first: it is shown under a name of its own.")
@@ -129,6 +131,8 @@ class Previews:
                 raise Unauthenticated("This page is shown to who opens it from its session in Hutch.")
             session = await self.check(held)
             _check_origin(scope, origin)
+            if not _only_looks(scope):
+                await allowed(self.server.site, await self._who(held), held.session_id, "input")
         except HutchError as error:
             await answer(scope, receive, send, tell(error, self.server.redactor))
             return
@@ -210,9 +214,14 @@ class PreviewNames:
             await self._previews.by_name(scope, receive, send, *named)
 
 
+def _only_looks(scope: Scope) -> bool:
+    """Whether a request asks for something and sends nothing: what else there is acts in the jail."""
+    return scope["type"] == "http" and scope["method"] in SAFE
+
+
 def _check_origin(scope: Scope, own: str) -> None:
     """What another page sends does not count, whatever cookie comes along."""
-    if scope["type"] == "http" and scope["method"] in SAFE:
+    if _only_looks(scope):
         return
     origins = values(scope["headers"], b"origin")
     if origins and [each.lower() for each in origins] != [own]:

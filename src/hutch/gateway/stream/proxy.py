@@ -98,7 +98,15 @@ class Exchange:
             raise BadAnswer(f"The program did not answer within {HEAD_S:g} s.", TOO_LATE) from None
         if not isinstance(head, h11.Response):
             raise BadAnswer("The program closed the connection without an answer.")
-        headers = self._fix([(bytes(name), bytes(value)) for name, value in head.headers])
+        given = [(bytes(name).lower(), bytes(value)) for name, value in head.headers]
+        names = [name for name, _ in given]
+        if not 200 <= head.status_code <= 599:
+            raise BadAnswer(f"The program answered with the status {head.status_code}, which is none.")
+        if b"transfer-encoding" in names and b"content-length" in names:
+            raise BadAnswer("The program's answer has two lengths.")
+        if head.status_code in (204, 304):  # they have no body, whatever they say
+            given = [(name, value) for name, value in given if name != b"content-length"]
+        headers = self._fix(given)
         self.started = True
         await self._put({"type": "http.response.start", "status": head.status_code, "headers": headers})
         while True:
