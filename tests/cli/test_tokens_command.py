@@ -38,7 +38,7 @@ def test_a_token_is_had_without_server_or_browser(home: Path) -> None:
     told = json.loads(hutch(home, "tokens", "create", "--json").stdout)
     assert told["token"].startswith("hutch_")
     assert told["user"] == pwd.getpwuid(os.getuid()).pw_name
-    assert told["scopes"] == ["read", "write"]
+    assert told["scopes"] == ["admin", "read", "write"]
     assert abs(told["expires_ms"] - (time.time() + 90 * 86400) * 1000) < 600_000
     (user,) = [json.loads(line) for line in hutch(home, "users", "list", "--json").stdout.splitlines()]
     assert (user["role"], user["id"]) == ("owner", told["user_id"])

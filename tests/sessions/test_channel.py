@@ -112,3 +112,17 @@ async def test_a_session_that_is_over_is_told_to_its_end_and_no_further(log: Sql
     channels = Channels(log)
     assert await numbers(channels, session_id) == [1, 2]
     assert await numbers(channels, session_id, after=2) == []
+
+
+async def test_a_piece_comes_behind_the_entry_that_it_answers(log: SqlLog) -> None:
+    session_id = await begun(log)
+    channels = Channels(log)
+    async with aclosing(channels.follow(session_id)) as updates:
+        await anext(updates)
+        waiting = asyncio.ensure_future(anext(updates))
+        await asyncio.sleep(0.05)
+        channels.tell(session_id, Delta("run_1", 2, "text", "Then"), after=2)
+        await log.append(session_id, [said(1)])
+        first = await waiting
+        assert isinstance(first, Entry) and first.seq == 2
+        assert await anext(updates) == Delta("run_1", 2, "text", "Then")

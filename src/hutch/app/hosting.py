@@ -114,7 +114,12 @@ async def _work(
             entries=entries,
         )
         bench.terms = Terms(network=session.network, limits=limits, deliver=session.deliver)
-        telling = _Telling(run.id, bench.redactor, lambda delta: live.grounds.channels.tell(live.id, delta))
+        channels = live.grounds.channels
+
+        def tell(delta: Delta) -> None:
+            channels.tell(live.id, delta, after=bench.last_seq)
+
+        telling = _Telling(run.id, bench.redactor, tell)
 
         def on_event(event: Event) -> None:
             telling.event(event)

@@ -156,14 +156,14 @@ def new(
             "role": role,
             "expectations": expectations,
             "persona": persona,
-            "model": model,
+            "model": model_name(model, client.address.is_local),
             "network": list(net or ()),
             "deliver": deliver,
             "limits": {name: value for name, value in limits.items() if value is not None},
         }
         made = await client.post("/sessions", body)
         if wait:
-            return await wait_for(client, made["id"], Wanted(), after=0, as_json=as_json)
+            return await wait_for(client, made["id"], Wanted(delivers=deliver), after=0, as_json=as_json)
         if attach_ and not as_json:
             return await attach(client, made["id"], after=None, as_json=False)
         if as_json:
@@ -199,7 +199,7 @@ def send(
         before = (found["head"] or {}).get("seq", 0)
         given = await client.give(found["id"], "prompt" if prompt else "message", text=said)
         if wait:
-            wanted = Wanted(input=given["seq"])
+            wanted = Wanted(input=given["seq"], delivers=bool(found.get("deliver")))
             return await wait_for(client, found["id"], wanted, after=before, as_json=as_json)
         if as_json:
             typer.echo(json.dumps(given))
@@ -302,6 +302,12 @@ def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:
 
 def _text(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
+
+
+def model_name(given: str, is_local: bool) -> str:
+    """A script by its full path, for the same reason."""
+    kind, _, name = given.partition(":")
+    return f"scripted:{Path(name).expanduser().absolute()}" if kind == "scripted" and is_local else given
 
 
 def repository_address(given: str, is_local: bool) -> str:

@@ -31,7 +31,7 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="read|write|admin", help="What it may do; may be repeated. read and write else."
+            metavar="read|write|admin", help="What it may do; may be repeated. All that its user may, else."
         ),
     ] = None,
     expires: Annotated[
@@ -52,7 +52,7 @@ def create(
 
     async def work(held: Accounts) -> None:
         whose = await held.users.find(user) if user else await held.ensure_owner(system_user())
-        usual = scopes_of(whose.role) - {"admin"}
+        usual = scopes_of(whose.role)
         token, secret = await held.new_token(whose, name=name, scopes=wanted or usual, days=days, actor=LOCAL)
         if as_json:
             typer.echo(json.dumps({"token": secret, **_told(token, whose)}))

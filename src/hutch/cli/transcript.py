@@ -192,6 +192,10 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
         case "change.proposed":
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
             yield Line(f"branch {text('branch')}; look at it: hutch changes diff {text('change_id')}", "dim")
+        case "delivery.ended" if event.get("outcome") == "failed":
+            yield Line(text("reason", lines=True), "bad", "not delivered: ")
+        case "delivery.ended" if event.get("outcome") == "proposed" and text("url").startswith("http"):
+            yield Line(text("url"), "strong", "pull request: ")
         case "file.changed" if not event.get("call_id"):
             yield Line(f"{who} {text('kind')} {text('path')}", "dim")
         case "egress.attempted" if not event.get("allowed"):

@@ -149,9 +149,11 @@ def _line(pipe: int) -> bytes:
 
 def _last_words(pid: int, said: Path, log: Path) -> str:
     ended, _ = os.waitpid(pid, os.WNOHANG)
-    happened = "ended at once" if ended else f"is not ready after {START_S} s (process {pid})"
     text = said.read_text(errors="replace").strip()
-    if not text and log.exists():
+    if text:
+        return text.removeprefix("hutch: ")  # it knows better than we do
+    happened = "ended at once" if ended else f"is not ready after {START_S} s (process {pid})"
+    if log.exists():
         text = log.read_text(errors="replace").strip()
     lines = "\n".join(text.splitlines()[-LAST_LINES:])
     return f"The server {happened}. It said:\n{lines or '(nothing)'}"

@@ -23,6 +23,7 @@ OUTCOMES = {
     "failed": exits.UNAVAILABLE,
     "cancelled": exits.INTERRUPTED,
 }
+DELIVERED = ("done", "tests_failing")  # after which a session that delivers says how that went
 
 
 class Shows(Protocol):
@@ -59,6 +60,8 @@ class Wanted:
 
     input: int | None = None  # the number of the input
     run_id: str = ""
+    delivers: bool = False  # what it did is handed over after it has ended
+    _outcome: str = ""
     _is_next: bool = False  # it comes to the run that is queued next
     _is_heard: bool = False  # it comes to the run that works now
 
@@ -74,7 +77,12 @@ class Wanted:
         elif kind == "run.queued" and not self.run_id and (self._is_next or self.input is None):
             self.run_id = str(event.get("run_id"))
         elif kind == "run.ended" and (self._is_heard or (self.run_id and event.get("run_id") == self.run_id)):
-            return str(event.get("outcome"))
+            self._outcome = str(event.get("outcome"))
+            if not self.delivers or self._outcome not in DELIVERED:
+                return self._outcome
+            self.run_id = str(event.get("run_id"))
+        elif kind == "delivery.ended" and self._outcome and event.get("run_id") == self.run_id:
+            return "failed" if event.get("outcome") == "failed" else self._outcome
         elif kind == "session.ended":
             return "cancelled"
         return None

@@ -59,12 +59,14 @@ class Bench:
     inbox: list[Heard] = field(default_factory=list)  # what people say meanwhile
     leaves_open: Callable[[], bool] = lambda: False  # whether a run that is cancelled now goes on later
     terms: Terms = field(default_factory=Terms)
+    last_seq: int = 0  # of what this run has written
     prices: Prices = field(default_factory=dict)  # of the user's own
     notes: str | None = None  # in place of what the repository tells agents
 
     async def append(self, events: Sequence[Event]) -> int:
         """Write events, then tell them; the number of the last one."""
         head = await self.log.append(self.session_id, events)
+        self.last_seq = head.seq
         for event in events:
             if isinstance(event, RanTests):
                 self.tests = event

@@ -35,15 +35,21 @@ class Channel:
         self._kept: deque[tuple[Update, int]] = deque()  # with what each weighs
         self._first = 0  # the place of the oldest one kept; places only ever rise
         self._weight = 0
+        self._read_seq = 0  # of the last entry that was put in
+        self._held: list[tuple[int, Delta]] = []  # that belong behind entries which are not here yet
         self._before = 0  # the number of the last entry before those that are kept
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._over: Exception | None = None  # why nothing more will come
         self._ended = False
 
-    def tell(self, delta: Delta) -> None:
-        """Hand on a piece of a reply."""
-        self._put(delta, len(delta.text) + 100)
+    def tell(self, delta: Delta, after: int) -> None:
+        """Hand on a piece of a reply, behind the entry of that number: what it answers comes first."""
+        if after > self._read_seq:
+            self._held.append((after, delta))
+            del self._held[:-KEPT_UPDATES]
+        else:
+            self._put(delta, len(delta.text) + 100)
 
     async def follow(self, after: int) -> AsyncGenerator[Update]:
         """Everything after a number."""
@@ -55,7 +61,7 @@ class Channel:
         if head.ended and after == head.seq:
             return
         if self._reading is None:
-            self._before = head.seq
+            self._before = self._read_seq = head.seq
             self._reading = asyncio.ensure_future(self._read(head.seq))
         place: int | None = None  # in the list; None while this one reads the log
         while True:
@@ -105,6 +111,8 @@ class Channel:
             async for entry in self._log.follow(self._session_id, after=after):
                 weight = len(to_json(entry.event)) if isinstance(entry.event, Event) else 1000
                 self._put(entry, weight + 300)
+                self._read_seq = entry.seq
+                self._let_go()
             self._ended = True
         except HutchError as error:
             self._over = error
@@ -112,6 +120,11 @@ class Channel:
             logger.exception("session.follow_failed", session_id=self._session_id)
             self._over = error
         self._wake()
+
+    def _let_go(self) -> None:
+        while self._held and self._held[0][0] <= self._read_seq:
+            _, delta = self._held.pop(0)
+            self._put(delta, len(delta.text) + 100)
 
     def _put(self, update: Update, weight: int) -> None:
         self._kept.append((update, weight))
@@ -136,9 +149,9 @@ class Channels:
         self._log = log
         self._channels: dict[SessionId, Channel] = {}
 
-    def tell(self, session_id: SessionId, delta: Delta) -> None:
+    def tell(self, session_id: SessionId, delta: Delta, *, after: int = 0) -> None:
         if channel := self._channels.get(session_id):
-            channel.tell(delta)
+            channel.tell(delta, after)
 
     async def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Update]:
         channel = self._channels.get(session_id)

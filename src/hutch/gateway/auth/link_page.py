@@ -59,6 +59,14 @@ if (secret.startsWith("hutchlink_")) $("login").hidden = false;
 else if (secret.startsWith("hutchinvite_")) $("accept").hidden = false;
 else $("said").textContent = "This is not a whole link. Open it again as it was given to you.";
 """
+HOME = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Hutch</title><style>{STYLE}</style></head><body>
+<h1>Hutch</h1>
+<p>This server is up. There is no web app yet: work with it by <code>hutch</code> on the command line, or by
+its API, whose document is at <a href="/api/openapi.json">/api/openapi.json</a>.</p>
+</body></html>
+"""
 PAGE = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Hutch</title><style>{STYLE}</style></head><body>
@@ -95,3 +103,9 @@ HEADERS = {
 async def link_page() -> Response:
     """The same for everybody: it holds nothing, and tells nothing."""
     return Response(PAGE, media_type="text/html; charset=utf-8", headers=HEADERS)
+
+
+@routes.get("/")
+async def home_page() -> Response:
+    """What a browser finds that was just logged in."""
+    return Response(HOME, media_type="text/html; charset=utf-8", headers=HEADERS)
