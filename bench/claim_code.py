@@ -48,9 +48,8 @@ def measure() -> Iterator[Row]:
         )
         token = json.loads(made.stdout)["token"]
         overhead_ms, took_s, done = asyncio.run(_ask(token, str(repo)))
-        print(
-            f"  least {min(overhead_ms):.0f} ms, most {max(overhead_ms):.0f} ms; {AT_ONCE} took {took_s:.1f} s"
-        )
+        spread = f"least {min(overhead_ms):.0f} ms, most {max(overhead_ms):.0f} ms"
+        print(f"  {spread}; {AT_ONCE} took {took_s:.1f} s")
         yield Row("from the request to the first model call", statistics.median(overhead_ms), None, "ms", 150)
         yield Row(f"of {AT_ONCE} requests at once, delivered", done, None, "", AT_ONCE, at_least=True)
     finally:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -169,3 +170,16 @@ def test_a_list_fits_the_terminal() -> None:
     }
     _, line = table([session], {"usr_1": "ada"}, 60)
     assert "vbaeh" in line and "queued 12" in line and line.endswith("…")
+
+
+def test_a_run_through_the_server_ends_with_its_change(house: House, tmp_path: Path) -> None:
+    repository = tmp_path / "repo"
+    make_repository(repository, {"a.txt": "zero\n"})
+    words = ("run", "Write a file", "--server", "--repo", str(repository), "--pr")
+    ran = house.hutch(*words, "--model", house.model(WRITES, FINISHES))
+    assert ran.returncode == exits.OK, ran.stderr
+    assert "change chg_" in ran.stdout
+    listed = house.hutch("changes", "list", "--json").stdout.splitlines()
+    assert "hutch/done" in [json.loads(line)["branch"] for line in listed]
+    refused = house.hutch(*words, "--uncommitted")
+    assert refused.returncode == exits.BAD_REQUEST

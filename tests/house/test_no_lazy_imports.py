@@ -35,6 +35,7 @@ LATE = {
         ),
         "only who has a collector pays for it",
     ),
+    ("hutch.cli.run", "hutch.cli.run_served"): "a client of the server is loaded by who asks for one",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

@@ -55,6 +55,9 @@ def run_command(
         Path | None, typer.Option(metavar="FILE", help="Keep the model's replies as a cassette.")
     ] = None,
     pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
+    server: Annotated[
+        bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
@@ -65,6 +68,23 @@ def run_command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise BadRequest("The prompt is empty. Say what is to be done.")
+    if server:
+        from hutch.cli.run_served import run_served
+
+        if uncommitted or record:
+            raise BadRequest("--uncommitted and --record are for runs of this machine. Leave --server out.")
+        limits = {"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "timeout_s": timeout}
+        body = {
+            "prompt": text,
+            "repository": repo,
+            "revision": revision or "",
+            "persona": persona or "",
+            "model": model or "",
+            "network": list(net or ()),
+            "deliver": pr,
+            "limits": {name: value for name, value in limits.items() if value is not None},
+        }
+        return run_served(body, as_json=as_json)
     terms = runs.Terms(
         network=tuple(net or ()),
         limits=runs.RunLimits(max_turns, max_tokens, max_cost, timeout),
