@@ -189,6 +189,8 @@ async def test_a_push_that_is_refused_is_told_and_can_be_done_again(
         assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
         run = await eventually_ended(api, result["run"])
         assert run["outcome"] == "done"
+        waited = await api.get(f"/api/code/{result['run']}", headers={"Accept": "application/json"})
+        assert waited.json()["outcome"] == "done"
         events = await api.events(result["session"])
     assert len(told.pulls()) == 1
     assert [each["type"] for each in events].count("run.ended") == 1

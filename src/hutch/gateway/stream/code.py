@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import HutchError
-from hutch.domain.events import Entry
+from hutch.domain.events import DeliveryEnded, Entry
 from hutch.flows.site import Site
 from hutch.gateway.stream.code_frames import PER_ENTRY, Telling, sse_frame, start_after, unseen
 from hutch.gateway.stream.frames import BEAT, opening, place, sse_word
@@ -39,8 +39,8 @@ class CodeStream(Response):
                 await stream.put(piece(BEAT))
 
             async def run() -> Ending:
-                telling = Telling(self._run_id)
                 site = allowed.server.site
+                telling = Telling(self._run_id, await _tries(site, allowed.session.id, self._run_id))
                 async with aclosing(site.host.follow(allowed.session.id)) as updates:
                     async for update in updates:
                         if not isinstance(update, Entry):
@@ -71,7 +71,7 @@ class CodeStream(Response):
 
 async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
     """All of it at once, when it is over."""
-    telling, pull, diff = Telling(run_id), None, None
+    telling, pull, diff = Telling(run_id, await _tries(site, session_id, run_id)), None, None
     async with aclosing(site.host.follow(session_id)) as updates:
         async for update in updates:
             if not isinstance(update, Entry):
@@ -91,6 +91,16 @@ async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
         "tests": _plain(telling.tests),
         "usage": _plain(telling.usage),
     }
+
+
+async def _tries(site: Site, session_id: Any, run_id: str) -> int:
+    """How often it was tried to deliver a run, by now; at least once."""
+    tries = after = 0
+    while page := await site.log.read(session_id, after=after):
+        after = page[-1].seq
+        found = (entry.event for entry in page if isinstance(entry.event, DeliveryEnded))
+        tries += sum(event.run_id == run_id for event in found)
+    return max(1, tries)
 
 
 async def _with_diff(

@@ -22,6 +22,7 @@ class Telling:
     """One run, told from its beginning."""
 
     run_id: str
+    tries: int = 1  # of delivering it, so far: only the last counts
     over: bool = False  # the last frame was told
     begun: bool = False
     outcome: str = ""  # of the run
@@ -86,6 +87,9 @@ class Telling:
         return [self.usage, _error(reason), self._done(event.outcome, reason)]
 
     def _delivered(self, event: events.DeliveryEnded) -> list[Frame]:
+        self.tries -= 1
+        if self.tries > 0:  # it was tried again
+            return [_error(event.reason)] if event.outcome == "failed" else []
         if event.outcome == "failed" and self.outcome == "tests_failing":
             return [_error(event.reason), self._done(self.outcome, event.reason)]
         if event.outcome == "failed":
