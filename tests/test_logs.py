@@ -146,7 +146,7 @@ def test_fields_cannot_take_the_place_of_the_four() -> None:
 
 def test_lines_of_other_libraries_go_the_same_way() -> None:
     written = configured()
-    logging.getLogger("uvicorn.access").warning(
+    logging.getLogger("other.access").warning(
         "%s %d", "GET /", 200, extra={"took_ms": 3, "color_message": "x"}
     )
     (line,) = written.json()
@@ -155,7 +155,7 @@ def test_lines_of_other_libraries_go_the_same_way() -> None:
         "level": "warning",
         "event": "GET / 200",
         "trace_id": logs.PROCESS_TRACE_ID,
-        "logger": "uvicorn.access",
+        "logger": "other.access",
         "took_ms": 3,
     }
 

@@ -58,7 +58,7 @@ WAYS = [
     "flock l git push",
     "flock l -c 'git push'",
     "script -qc 'git push' /dev/null",
-    "timeout 1 watch -n9 -t -x git push",
+    "timeout 5 watch -n9 -t -x git push",
     "trap 'git push' EXIT",
     "coproc git push; wait",
     "coproc X { git push; }; wait",
