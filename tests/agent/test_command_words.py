@@ -58,7 +58,7 @@ WAYS = [
     "flock l git push",
     "flock l -c 'git push'",
     "script -qc 'git push' /dev/null",
-    "timeout 5 watch -n9 -t -x git push",
+    "timeout 2 watch -n9 -t -x git push",
     "trap 'git push' EXIT",
     "coproc git push; wait",
     "coproc X { git push; }; wait",
@@ -136,7 +136,7 @@ def bench(tmp_path: Path) -> Path:
 
 def ran(command: str, bench: Path) -> str:
     """How git was called when bash was given a command."""
-    env = {**os.environ, "PATH": f"{bench}/bin:{os.environ['PATH']}", "HOME": str(bench)}
+    env = {**os.environ, "PATH": f"{bench}/bin:{os.environ['PATH']}", "HOME": str(bench), "TERM": "xterm"}
     try:
         subprocess.run(
             ["bash"], input=command.encode(), cwd=bench, env=env, capture_output=True, timeout=20, check=False
