@@ -113,7 +113,7 @@ def how_to_go_on() -> None:
         f"  hutch shell -w {copy}  # a jailed terminal on what was mended\n"
         f"  hutch shell -w {copy} -- python3 -m unittest  # or one command\n"
         "  hutch log last             # what happened; hutch export last takes it along\n"
-        "  hutch up --detach          # a server for sessions that go on without you; then: hutch sessions new\n"
+        "  hutch up --detach          # a server, whose work goes on without you: hutch sessions new\n"
         "  hutch doctor               # what this machine can do\n"
     )
 
