@@ -31,7 +31,7 @@ def send(up: Up, path: str, body: dict[str, Any], key: str) -> httpx.Response | 
             return None
 
 
-@pytest.mark.parametrize("round", range(1))
+@pytest.mark.parametrize("round", range(2))
 def test_killed_in_the_middle(tmp_path: Path, round: int) -> None:
     home = Home(tmp_path)
     quiet = {

@@ -25,7 +25,7 @@ from hutch.store.runs import Runs
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
-ROUNDS = int(os.environ.get("HUTCH_TEST_KILLS", "2"))
+ROUNDS = int(os.environ.get("HUTCH_TEST_KILLS", "4"))
 SETTLED = ("idle", "parked", "ended")
 
 

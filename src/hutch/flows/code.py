@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import Cancel
-from hutch.domain.session import UNBOUND, Bounds, Delivery, QueuedRun, Session
+from hutch.domain.session import AS_USUAL, UNBOUND, Bounds, Delivery, QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.sessions import Also, NewSession
@@ -28,7 +28,7 @@ class NewCode:
     persona: str = ""
     model: str = ""
     limits: Bounds = UNBOUND
-    delivery: Delivery = Delivery()  # noqa: RUF009  frozen
+    delivery: Delivery = AS_USUAL
 
 
 async def submit(
