@@ -41,6 +41,8 @@ class Page(http.server.BaseHTTPRequestHandler):
             "/two": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
             "/split": b"HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: hutch=1\r\nContent-Length: 0\r\n\r\n",
             "/nothing": b"",
+            "/999": b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok",
+            "/both": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "/after": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\nsmuggled",
         }.get(path)
         if raw is not None:

@@ -201,11 +201,43 @@ async def test_ports_that_are_none(tmp_path: Path, port: str) -> None:
         assert (await api.get(f"/preview/{session_id}/{port}/")).status_code == 400
 
 
+async def test_who_may_only_see_the_session_only_looks_at_its_pages(tmp_path: Path) -> None:
+    """What else is sent to a program acts in the jail: a notebook or a console does what it is told."""
+    async with serving(tmp_path) as api:
+        session_id = await served(api)
+        base = f"/preview/{session_id}/{PORT}/"
+        carl, reader = await api.as_user("carl"), await api.as_user("owner", "owner", "read")
+        accounts = Accounts(api.server.rows)
+        users = {user.name: user.id for user in await accounts.users.list()}
+        for role, may in (("observer", False), ("member", True)):
+            await accounts.shares.set(session_id, users["carl"], role, created_by=users["owner"])  # type: ignore[arg-type]
+            carls = await browser(api, "carl")
+            _, name, kept = await carls.enter(session_id)
+            here = {"Host": f"{name}:{carls.port}", "Cookie": kept, "Origin": f"http://{name}:{carls.port}"}
+            async with httpx.AsyncClient(base_url=api.url, timeout=60) as http:
+                by_name = (await http.post("/", headers=here, content=b"x")).status_code
+            assert (await carl.get(base)).status_code == 200
+            assert ((await carl.post(base, content=b"x")).status_code != 403, by_name != 403) == (may, may)
+            opening = connect(
+                f"ws://{name}:{carls.port}/socket",
+                host="127.0.0.1",
+                additional_headers={"Cookie": kept, "Origin": here["Origin"]},
+                proxy=None,
+            )
+            if may:
+                async with opening:
+                    pass
+            else:
+                with pytest.raises(InvalidStatus):
+                    await opening
+        assert (await reader.post(base, content=b"x")).status_code == 403
+
+
 async def test_programs_that_answer_nonsense(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await served(api)
         base = f"/preview/{session_id}/{PORT}"
-        for path in ("/nonsense", "/huge", "/two", "/split", "/nothing"):
+        for path in ("/nonsense", "/huge", "/two", "/split", "/nothing", "/999", "/both"):
             answer = await api.get(base + path)
             assert (answer.status_code, answer.json()["code"]) == (502, "bad_gateway"), path
         dead = await api.get(f"/preview/{session_id}/3999/")
