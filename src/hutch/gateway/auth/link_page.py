@@ -13,6 +13,7 @@ from fastapi import APIRouter, Response
 routes = APIRouter(include_in_schema=False)
 
 STYLE = """
+:root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:12vh auto;padding:0 1rem}
 body{color:#1b1b1b;background:#fff}
 label{display:block;margin:.8rem 0}input{font:inherit;width:100%;box-sizing:border-box;padding:.4rem}
