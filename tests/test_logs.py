@@ -146,11 +146,13 @@ def test_fields_cannot_take_the_place_of_the_four() -> None:
 
 def test_lines_of_other_libraries_go_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     # A server that ran in this process before may have silenced it.
-    monkeypatch.setattr(logging.getLogger("uvicorn.access"), "propagate", True)
+    uvicorns = logging.getLogger("uvicorn.access")
+    monkeypatch.setattr(uvicorns, "propagate", True)
+    before = logging.StreamHandler(io.StringIO())  # a formatter leaves the message on the record
+    before.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    monkeypatch.setattr(uvicorns, "handlers", [before])
     written = configured()
-    logging.getLogger("uvicorn.access").warning(
-        "%s %d", "GET /", 200, extra={"took_ms": 3, "color_message": "x"}
-    )
+    uvicorns.warning("%s %d", "GET /", 200, extra={"took_ms": 3, "color_message": "x"})
     (line,) = written.json()
     del line["time"]
     assert line == {

@@ -90,7 +90,7 @@ def configure(
 
 def _formatter(redactor: Redactor, render: Callable[[Any, str, Line], str]) -> ProcessorFormatter:
     return ProcessorFormatter(
-        foreign_pre_chain=[structlog.stdlib.ExtraAdder()],
+        foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _without_copies],
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_logger_name,
@@ -119,9 +119,15 @@ def current_trace_id() -> str:
     return trace_id() or PROCESS_TRACE_ID
 
 
+def _without_copies(_: Any, __: str, line: Line) -> Line:
+    """Drop what repeats the event: uvicorn's coloured form, and what another handler left on the record."""
+    for copy in ("color_message", "message", "asctime"):
+        line.pop(copy, None)
+    return line
+
+
 def _add_trace_id(_: Any, __: str, line: Line) -> Line:
     line["trace_id"] = current_trace_id()
-    line.pop("color_message", None)  # uvicorn's second copy of the event
     return line
 
 

@@ -142,7 +142,7 @@ async def test_a_trace_id_that_is_none_is_not_taken(failing: httpx.AsyncClient, 
 async def test_what_the_router_refuses_is_a_problem_too(api: Api) -> None:
     for method, path, status, code in (
         ("GET", f"{V1}/nothing", 404, "not_found"),
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/nothing", 404, "not_found"),
         ("PATCH", f"{V1}/sessions", 405, "method_not_allowed"),
         ("TRACE", f"{V1}/sessions", 405, "method_not_allowed"),
         ("GET", f"{V1}/sessions/", 404, "not_found"),
