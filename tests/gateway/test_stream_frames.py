@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, TooManyRequests
-from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent
+from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
 from hutch.gateway.stream.frames import error_word, framed, heard, number, place, sse, sse_word, word
 from hutch.sessions.seam import Delta
@@ -17,7 +17,8 @@ DELTA = Delta("run_1", 2, "text", "Hel\nlo")
 
 
 def entry(event: object, seq: int = 7) -> Entry:
-    return Entry(SESSION, seq, 1000, event, "ab")  # type: ignore[arg-type]
+    payload = b"" if isinstance(event, ErasedEvent) else to_json(event)
+    return Entry(SESSION, seq, 1000, event, "ab", payload)  # type: ignore[arg-type]
 
 
 def test_an_entry_over_sse_has_its_number_and_type() -> None:

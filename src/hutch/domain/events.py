@@ -6,7 +6,7 @@ Hutch wrote and this one cannot read is carried through as an `UnknownEvent`,
 byte for byte.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args
 
 import orjson
@@ -184,6 +184,7 @@ class Entry:
     at_ms: int
     event: AnyEvent
     hash: str
+    payload: bytes = field(default=b"", compare=False, repr=False)  # the event's JSON; empty when erased
 
 
 _adapter: TypeAdapter[Event] = TypeAdapter(KnownEvent)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from hutch.domain.events import Entry, ErasedEvent, KnownEvent, to_json
+from hutch.domain.events import Entry, ErasedEvent, KnownEvent
 from hutch.gateway.answers import Out
 
 
@@ -42,6 +42,6 @@ def entry_json(entry: Entry) -> bytes:
         erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
         payload = orjson.dumps(erased)
     else:
-        payload = to_json(event)
+        payload = entry.payload
     head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, "event": orjson.Fragment(payload)}
     return orjson.dumps(head)

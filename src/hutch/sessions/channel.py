@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 import structlog
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.domain.events import Entry, Event, to_json
+from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.sessions.seam import Delta, Update
 from hutch.store.seam import EventLog
@@ -109,8 +109,7 @@ class Channel:
     async def _read(self, after: int) -> None:
         try:
             async for entry in self._log.follow(self._session_id, after=after):
-                weight = len(to_json(entry.event)) if isinstance(entry.event, Event) else 1000
-                self._put(entry, weight + 300)
+                self._put(entry, len(entry.payload) + 300)
                 self._read_seq = entry.seq
                 self._let_go()
             self._ended = True

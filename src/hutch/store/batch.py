@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
-from hutch.domain.events import EVENT_TYPES, Event, UnknownEvent, to_json
+from hutch.domain.events import EVENT_TYPES, Entry, Event, UnknownEvent, to_json
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.blobs import Blobs
 from hutch.store.chain import hash_payload, link, new_salts
@@ -35,6 +35,7 @@ class Batch:
         self._blobs = blobs
         self.logs: dict[SessionId, LogState] = {}
         self.rows: list[tuple[Any, ...]] = []
+        self.entries: dict[SessionId, list[Entry]] = {}  # the small ones, for who follows
 
     def add(self, job: Append) -> Head | Exception:
         """Link one caller's events; a refusal is theirs alone and leaves the batch as it was."""
@@ -53,6 +54,7 @@ class Batch:
         self.logs[job.session_id] = log
         at_ms = max(now_ms, log.at_ms)  # a clock that goes back does not reorder a log
         seq, prev = log.seq, log.hash
+        entries = self.entries.setdefault(job.session_id, [])
         for event, payload, salt in zip(job.events, payloads, new_salts(len(payloads)), strict=True):
             seq += 1
             payload_hash = hash_payload(salt, payload)
@@ -61,6 +63,8 @@ class Batch:
             if len(payload) > INLINE_BYTES:
                 self._blobs.put(payload_hash, salt, payload)
                 inline = None
+            elif type(event) is EVENT_TYPES.get(event.type):  # any other is read back as it will be later
+                entries.append(Entry(job.session_id, seq, at_ms, event, prev, payload))
             self.rows.append((log.id, seq, at_ms, event.type, payload_hash, prev, salt, inline))
         log.seq, log.hash, log.at_ms = seq, prev, at_ms
         log.ended = job.events[-1].type == "session.ended"

@@ -1,44 +1,92 @@
 """How followers learn that a log has grown.
 
-In one process the writer rings. What other processes commit is seen by a
-thread that asks SQLite whether its file has changed, every few milliseconds
-while anybody follows, and rings too.
+In one process the writer rings, and hands over what it wrote: a follower who keeps up
+never asks the database. What other processes commit is seen by a thread that asks
+SQLite whether its file has changed, every few milliseconds while anybody follows, and
+rings too.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event, Thread
 
 import structlog
 from sqlalchemy import Connection, Engine, func, select
 
+from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.store.schema import events, logs
 
 WATCH_INTERVAL_S = 0.008
+FRESH = 32  # entries that a bell holds; they are small ones, and who is further behind reads the log
 
 logger = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """How far a log has grown, and the entries it grew by, as far as they are at hand."""
+
+    seq: int
+    entries: Sequence[Entry] = ()
+
+
+class Bell:
+    """One follower's."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._must_look = False
+        self._fresh: deque[Entry] = deque(maxlen=FRESH)
+        self._rung = asyncio.Event()
+
+    def ring(self, news: News | None = None) -> None:
+        """The log has grown; without news: look whether it has."""
+        if news is None:
+            self._must_look = True
+        else:
+            self._seq = max(self._seq, news.seq)
+            self._fresh.extend(news.entries)
+        self._rung.set()
+
+    async def wait(self, seq: int) -> None:
+        """Until the log has grown beyond this number, or may have."""
+        while self._seq <= seq and not self._must_look:
+            self._rung.clear()
+            await self._rung.wait()
+        self._must_look = False
+
+    def take(self, after: int) -> list[Entry]:
+        """The next entries after a number, if they are at hand."""
+        found: list[Entry] = []
+        for entry in self._fresh:
+            if entry.seq == after + len(found) + 1:
+                found.append(entry)
+        self._fresh.clear()
+        return found
+
+
 class Bells:
-    """One bell for each follower; ringing it means: look again."""
+    """The bells of all followers."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = asyncio.get_running_loop()
-        self._bells: dict[SessionId, set[asyncio.Event]] = {}
+        self._bells: dict[SessionId, set[Bell]] = {}
         self._followed = Event()
         self._closed = False
         self._thread: Thread | None = None
 
     @contextmanager
-    def subscribe(self, session_id: SessionId) -> Iterator[asyncio.Event]:
+    def subscribe(self, session_id: SessionId) -> Iterator[Bell]:
         """A bell for one follower of this session."""
         if self._thread is None:
             self._thread = Thread(target=self._watch, name="store-watch", daemon=True)
             self._thread.start()
-        bell = asyncio.Event()
+        bell = Bell()
         self._bells.setdefault(session_id, set()).add(bell)
         self._followed.set()
         try:
@@ -50,13 +98,15 @@ class Bells:
             if not self._bells:
                 self._followed.clear()
 
-    def ring(self, session_ids: Iterable[SessionId]) -> None:
-        for session_id in session_ids:
+    def ring(self, grown: Mapping[SessionId, News]) -> None:
+        for session_id, news in grown.items():
             for bell in self._bells.get(session_id, ()):
-                bell.set()
+                bell.ring(news)
 
     def ring_all(self) -> None:
-        self.ring(list(self._bells))
+        for bells in self._bells.values():
+            for bell in bells:
+                bell.ring()
 
     async def close(self) -> None:
         """Stop watching; followers are rung once more so that they see the end."""
@@ -89,12 +139,14 @@ class Bells:
                 continue
             version = now
             newest = connection.scalar(select(func.max(events.c.position))) or 0
-            grown = select(logs.c.session_id).where(
+            if newest == position:
+                continue
+            grown = select(logs.c.session_id, logs.c.seq).where(
                 logs.c.id.in_(select(events.c.log_id).where(events.c.position > position).distinct())
             )
-            changed = [SessionId(row[0]) for row in connection.execute(grown)]
+            news = {SessionId(row.session_id): News(row.seq) for row in connection.execute(grown)}
             position = newest
-            self._loop.call_soon_threadsafe(self.ring, changed)
+            self._loop.call_soon_threadsafe(self.ring, news)
 
 
 def _version(connection: Connection) -> int:

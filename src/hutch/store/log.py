@@ -100,15 +100,16 @@ class SqlLog:
             return
         with self._bells.subscribe(session_id) as bell:
             while not self._closed:
-                bell.clear()
-                entries, more = await self._page(session_id, after, PAGE_EVENTS)
+                entries, more = bell.take(after), False
+                if not entries:
+                    entries, more = await self._page(session_id, after, PAGE_EVENTS)
                 for entry in entries:
                     yield entry
                     after = entry.seq
                     if entry.event.type == "session.ended":
                         return
                 if not more:
-                    await bell.wait()
+                    await bell.wait(after)
 
     async def head(self, session_id: SessionId) -> Head:
         return await self._read(lambda connection: read_head(connection, session_id))

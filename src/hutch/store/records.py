@@ -73,7 +73,7 @@ def read_entries(
             if record.payload is None
             else from_json(record.payload, record.type)
         )
-        entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash))
+        entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash, record.payload or b""))
     return entries, more
 
 

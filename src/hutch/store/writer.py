@@ -8,7 +8,7 @@ processes on one file cannot fork a log.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from hutch.domain.errors import Conflict
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.batch import Append, Batch
+from hutch.store.bells import News
 from hutch.store.blobs import Blobs
 from hutch.store.database import plain_errors
 from hutch.store.erasure import delete_doomed_blobs
@@ -64,7 +65,7 @@ class Writer:
         path: Path,
         blobs: Blobs,
         notary: Notary,
-        on_commit: Callable[[Iterable[SessionId]], None],
+        on_commit: Callable[[Mapping[SessionId, News]], None],
     ) -> None:
         self._transaction = transaction
         self._path = path
@@ -187,7 +188,9 @@ class Writer:
             return
         for log in batch.logs.values():
             self._notary.remember(log)
-        self._settle(results, changed=list(batch.logs))
+        self._settle(
+            results, {id: News(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
+        )
 
     def _recover(self) -> None:
         """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
@@ -231,7 +234,7 @@ class Writer:
     def _settle(
         self,
         results: "Sequence[tuple[asyncio.Future[Any], Any]]",
-        changed: Iterable[SessionId] = (),
+        grown: Mapping[SessionId, News] | None = None,
     ) -> None:
         """Answer the callers, in their own thread, all with one wake-up."""
 
@@ -243,7 +246,8 @@ class Writer:
                     done.set_exception(outcome)
                 else:
                     done.set_result(outcome)
-            self._on_commit(changed)
+            if grown:
+                self._on_commit(grown)
 
         with suppress(RuntimeError):  # the loop is closed, and the callers are gone with it
             self._loop.call_soon_threadsafe(answer)
