@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import FIXES, Desk, lines
+from tests.cli.running import BREAKS, FIXES, Desk, lines
 from tests.forge.repositories import commit, git
 
 
@@ -60,12 +60,16 @@ def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
     assert (merged.returncode, merged.stderr) == (0, "")
     assert json.loads(merged.stdout) == {
         **{"change": change["id"], "base": "main", "commit": change["commit"], "branch_deleted": True},
+        "overridden": [],
     }
     assert git(desk.work, "rev-parse", "main") == change["commit"]
     assert "return a + b" in (desk.work / "adding.py").read_text()
 
-    assert desk.hutch("changes", "list").stdout == ""
-    assert " merged " in desk.hutch("changes", "list", "--all").stdout
+    listed = desk.hutch("changes", "list")
+    assert (listed.stdout, listed.stderr) == ("", "Not shown: 1 merged. See all: hutch changes list --all\n")
+    assert desk.hutch("changes", "list", "--json").stderr == ""
+    everything = desk.hutch("changes", "list", "--all")
+    assert " merged " in everything.stdout and everything.stderr == ""
     for word in ("merge", "close"):
         again = desk.hutch("changes", word)
         assert again.returncode == 2
@@ -133,3 +137,41 @@ def test_what_is_said_about_a_change_is_kept_and_listed(desk: Desk) -> None:
     merged = desk.hutch("changes", "merge", "--strategy", "merge")
     assert merged.returncode == 0, merged.stderr
     assert git(desk.work, "rev-parse", "main^2") == change["commit"]
+
+
+def test_a_change_with_failing_tests_is_merged_only_by_force(desk: Desk) -> None:
+    assert desk.run(replies=BREAKS).returncode == 3
+    change = desk.hutch("changes", "propose").stdout.split()[0]
+    before = git(desk.work, "rev-parse", "main")
+    refused = desk.hutch("changes", "merge")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "its tests fail (1 failed)" in refused.stderr
+    assert f"hutch changes merge {change} --force" in refused.stderr
+    assert git(desk.work, "rev-parse", "main") == before
+    forced = desk.hutch("changes", "merge", "--force")
+    assert forced.returncode == 0
+    assert forced.stderr == "hutch: merged although its tests fail (1 failed)\n"
+    assert git(desk.work, "rev-parse", "main") != before
+
+
+def test_tests_that_cannot_be_run_at_all_speak_against_a_merge_too(desk: Desk) -> None:
+    commit(desk.work, {".hutch.toml": '[tests]\ncommand = "false"\n'})
+    assert desk.run(replies=BREAKS).returncode == 3
+    assert desk.hutch("changes", "propose").returncode == 0
+    refused = desk.hutch("changes", "merge")
+    assert (refused.returncode, "its tests fail (failed as a whole" in refused.stderr) == (2, True)
+
+
+def test_whoever_asked_for_changes_has_to_approve_first(desk: Desk) -> None:
+    propose(desk)
+    (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    assert desk.hutch("changes", "request-changes", "last", "--body", "Say\nwhy \x1b[1mso.").returncode == 0
+    refused = desk.hutch("changes", "merge")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Ada Lovelace <ada@example.org> asked for changes at " in refused.stderr
+    assert ": Say why [1mso. Mend it" in refused.stderr.replace("..", ".")
+    other = desk.hutch("changes", "approve", HUTCH_DELIVERY__AUTHOR="Bob <bob@example.org>")
+    assert other.returncode == 0
+    assert desk.hutch("changes", "merge").returncode == 2
+    assert desk.hutch("changes", "approve").returncode == 0
+    assert desk.hutch("changes", "merge").returncode == 0

@@ -71,3 +71,19 @@ async def test_a_change_of_another_is_as_if_it_were_not_there(api: Api, reposito
     assert (await api.get(f"{V1}/changes/{change['id']}")).json()["state"] == "closed"
     branches = git(repository, "branch", "--list")
     assert str(change["branch"]) not in branches
+
+
+async def test_a_change_of_which_somebody_asked_changes_is_merged_only_by_force(
+    api: Api, repository: Path
+) -> None:
+    change = await proposed(api, repository)
+    url = f"{V1}/changes/{change['id']}"
+    asked = await api.post(f"{url}/reviews", json={"verdict": "changes_requested", "body": "Say why."})
+    assert asked.status_code == 201, asked.text
+    refused = await api.post(f"{url}/merge", json={"strategy": "merge"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "asked for changes at" in refused.json()["detail"] and "usr_" not in refused.json()["detail"]
+    assert (await api.get(url)).json()["state"] == "open"
+    merged = await api.post(f"{url}/merge", json={"force": True})
+    assert merged.status_code == 200, merged.text
+    assert [each.partition(" at ")[0] for each in merged.json()["overridden"]] == ["root asked for changes"]

@@ -22,7 +22,7 @@ def lock(file: int, count: int, *, command: int = fcntl.F_SETLK) -> None:
 
 def now() -> Counter[Locked]:
     time.sleep(2 * module.FRESH_S)
-    return listed()
+    return listed(rest_s=0)
 
 
 def test_locks_count_for_the_process_that_took_them(tmp_path: Path) -> None:
@@ -48,3 +48,19 @@ def test_locks_that_tell_no_process_count_for_whoever_has_the_file_open(tmp_path
 def test_locks_on_a_device_of_its_own_are_the_jails() -> None:
     there = Counter({Locked(-1, 77, 5): 30, Locked(1, 78, 5): 40})
     assert locks([], there, most=10, devices={77}) == 30
+
+
+def test_many_new_locks_are_seen_before_the_next_reading_is_due(tmp_path: Path) -> None:
+    before = now()
+    with (tmp_path / "file").open("wb") as file:
+        inode = os.fstat(file.fileno()).st_ino
+        lock(file.fileno(), 20_000)
+        time.sleep(2 * module.FRESH_S)
+        there = listed()
+        assert there is not before
+        assert sum(number for key, number in there.items() if key.inode == inode) == 20_000
+
+
+def test_without_a_sign_of_them_the_list_is_not_read_again() -> None:
+    there = [now(), *(listed() for _ in range(20))]
+    assert len({id(each) for each in there}) == 1

@@ -195,7 +195,10 @@ def about_run(session_id: str, before: Past) -> About:
 
 def told_tests(tests: RanTests | None) -> str:
     """What the tests said last, in a line."""
-    return "" if tests is None else count_tests(tests.failed, tests.passed, tests.skipped)
+    if tests is None:
+        return ""
+    counts = count_tests(tests.failed, tests.passed, tests.skipped)
+    return counts if tests.ok or tests.failed else f"failed as a whole, {counts}"
 
 
 def count_tests(failed: int, passed: int, skipped: int) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+MOST = 10_000  # that are listed
 Name = Annotated[
     str, typer.Argument(metavar="CHANGE", help="An id or the beginning of one, a branch, or 'last'.")
 ]
@@ -36,15 +38,19 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List the changes, the newest first."""
-    found = asyncio.run(runs.changes_of(_load()).list(state=None if everything else "open"))
+    changes = runs.changes_of(_load())
+    found = asyncio.run(changes.list(limit=MOST))
+    shown = [each for each in found if everything or each.state == "open"]
     if not found and not as_json:
         typer.echo("There are no changes. Make one: hutch run PROMPT --repo DIR", err=True)
-    for change in found:
+    for change in shown:
         if as_json:
             typer.echo(json.dumps(asdict(change)))
         else:
             when = datetime.fromtimestamp(change.created_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
             typer.echo(f"{change.id}  {when}  {change.state:<6}  {change.branch}  {change.title}")
+    if not everything and not as_json and (hidden := _hidden([each.state for each in found])):
+        typer.echo(hidden, err=True)
 
 
 @app.command()
@@ -249,9 +255,16 @@ def merge(
         typer.Option("--strategy", help="How; else forward if that can be, and a merge if not."),
     ] = None,
     squash: Annotated[bool, typer.Option("--squash", help="As --strategy squash.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when its tests fail or somebody asked for changes.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring a change into its base branch."""
+    """Bring a change into its base branch.
+
+    One whose tests fail, or of which somebody asked changes and has not approved it since, is refused
+    without --force.
+    """
     loaded = _load()
     if squash and strategy not in (None, "squash"):
         raise BadRequest("--squash and --strategy say different things. Give one of them.")
@@ -262,14 +275,19 @@ def merge(
         change = await changes.find(name)
         _must_be_open(change)
         by = signature(loaded.settings.delivery.author) or runs.AUTHOR
+        async with said.opened(loaded) as rows:
+            overridden = await review.must_be_fit(rows, change, force=force)
         merged = await review.merge(
             change, lambda path: runs.repository_jail(loaded, path), strategy=how, author=by
         )
         await changes.end(change, "merged", merged_commit=merged.commit)
         if as_json:
             done = {"change": change.id, "base": change.base, "commit": merged.commit}
-            typer.echo(json.dumps(done | {"branch_deleted": not merged.branch_stays}))
+            done |= {"branch_deleted": not merged.branch_stays, "overridden": overridden}
+            typer.echo(json.dumps(done))
             return
+        for objection in overridden:
+            typer.echo(visible(f"hutch: merged although {objection}"), err=True)
         typer.echo(f"{change.base} is at {merged.commit[:12]} now.")
         if merged.branch_stays:
             typer.echo(merged.branch_stays, err=True)
@@ -300,6 +318,12 @@ def _me(loaded: settings.Loaded) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {visible(line)}" for line in text.splitlines())
+
+
+def _hidden(states: Sequence[str]) -> str:
+    """How many a list leaves out, and how to see them; empty when it leaves out none."""
+    counts = [f"{states.count(state)} {state}" for state in ("merged", "closed") if state in states]
+    return f"Not shown: {' and '.join(counts)}. See all: hutch changes list --all" if counts else ""
 
 
 def _must_be_open(change: runs.Change) -> None:

@@ -33,3 +33,8 @@ class Change:
     def url(self) -> str:
         """Where it can be looked at."""
         return self.web_url or f"{self.repository}#{self.branch}"
+
+    @property
+    def tests_fail(self) -> bool:
+        """Whether its tests were run, and said no; `tests` names no count of zero."""
+        return "failed" in self.tests

@@ -13,10 +13,17 @@ from urllib.parse import quote
 
 SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
 SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
+SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest takes to come
 
 MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
 _SPACE = re.compile(r"\s+")
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY")
+_WORD_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+_OPENING = re.compile(
+    r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))"
+    r"(?:sk-|AIza|gh[opsur]_|github_pat_|hutch(?:link|invite)?_|A[KS]IA|xox[abceoprs]-|xapp-|eyJ)"
+)
 _BEFORE_CREDENTIAL = re.compile(r"(?i:authorization)\\?[\"']?\s{0,4}[:=]?[^\n]{0,40}$")
 # With what stands before each line: a bar in an exception group, the line's number, the sign in a diff.
 _LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}(?:[0-9]{1,7}[\t:-][\t ]?|[+-])?"
@@ -42,6 +49,7 @@ _AUTHORIZATION = (
     r"(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?i:bearer|basic|token)\s{1,4}"
     r"[A-Za-z0-9._~+/=-]{8,}+"
 )
+_CREDENTIAL_BEGUN = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*$")
 
 
 def _alternatives() -> Iterator[str]:
@@ -100,11 +108,46 @@ class Redactor:
         # Longest first: of two values that begin alike, the longer one must go as a whole.
         known = [_known(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
         self._pattern = re.compile("|".join([*known, *_alternatives()]))
+        self._spellings = tuple(spellings)
         # Of values that a word's end does not end, so many letters are held back in a stream.
         self.spaced_letters = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
 
     def clean(self, text: str) -> str:
         return self._pattern.sub(_replacement, text)
+
+    def clean_after(self, text: str, place: int) -> str:
+        """What follows a place, when all before it was shown: of a secret across it, not the rest either."""
+        shown, at = [], place
+        for found in self._pattern.finditer(text):
+            if found.end() > place:
+                shown.append(text[at : max(at, found.start())])
+                whole = found.start() >= place
+                shown.append(_replacement(found) if whole else f"[redacted:{_name(found)}]")
+                at = found.end()
+        return "".join([*shown, text[at:]])
+
+    def beginning(self, text: str) -> int:
+        """Where the end of a text begins that looks like the first part of a secret; else its length."""
+        places = [len(text), *self._begun(text)]
+        word = len(text.rstrip(_WORD_LETTERS))
+        if found := _OPENING.search(text, word):
+            places.append(found.start())
+        if (found := _CREDENTIAL_BEGUN.search(text)) or (
+            (found := _KEY_BEGIN.search(text, max(0, text.rfind("-----BEGIN "))))
+            and not _KEY_END.search(text, found.start())
+        ):
+            places.append(found.start())
+        return min(places)
+
+    def _begun(self, text: str) -> Iterator[int]:
+        """Where known values begin of which the text has not all."""
+        for value in self._spellings:
+            first, place = value[:SHORTEST_BEGINNING], max(0, len(text) - len(value) + 1)
+            while (place := text.find(first, place)) >= 0:
+                if value.startswith(text[place:]):
+                    yield place
+                    break
+                place += 1
 
     def between(self, text: str, place: int) -> int:
         """A place to cut a text at: `place`, or the beginning of the secret that lies across it."""
@@ -124,18 +167,37 @@ class CleanStream:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = ""
+        self._seen = 0  # letters of what is held that were shown already
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is remembered that what comes could belong to."""
+        return not self._held
 
     def add(self, text: str) -> str:
         """The next letters that are safe to show; perhaps none."""
         self._held += text
         safe = self._safe()
-        shown, self._held = self._held[:safe], self._held[safe:]
-        return self._redactor.clean(shown) if shown else ""
+        return self._show(safe, keep=safe) if safe > self._seen else ""
+
+    def pause(self) -> str:
+        """What can be shown when nothing more comes for now.
+
+        It is remembered: when what comes later makes a secret of it, that is not shown. What looks like
+        a secret's beginning is still held back.
+        """
+        begun = self._redactor.beginning(self._held)
+        return self._show(begun, keep=0) if begun > self._seen else ""
 
     def end(self) -> str:
         """The rest."""
-        rest, self._held = self._held, ""
-        return self._redactor.clean(rest)
+        return self._show(len(self._held), keep=len(self._held))
+
+    def _show(self, until: int, *, keep: int) -> str:
+        """What was not shown yet, up to a place; it is remembered from `keep` on."""
+        shown = self._redactor.clean_after(self._held[:until], self._seen)
+        self._held, self._seen = self._held[keep:], until - keep
+        return shown
 
     def _safe(self) -> int:
         text = self._held
@@ -150,9 +212,13 @@ class CleanStream:
         return self._redactor.between(text, safe)
 
 
+def _name(found: re.Match[str]) -> str:
+    return (found.lastgroup or "secret").lower()
+
+
 def _replacement(found: re.Match[str]) -> str:
-    name, text = found.lastgroup or "secret", found[0]
-    if name in ("authorization", "Authorization"):
+    name, text = _name(found), found[0]
+    if name == "authorization":
         # What comes before the credential stays: it says where the secret was.
         return f"{text.removesuffix(text.split()[-1])}[redacted:authorization]"
     return f"[redacted:{name}]"

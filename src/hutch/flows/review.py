@@ -7,13 +7,18 @@ from typing import Literal
 
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, MergeConflict, NotFound
+from hutch.domain.review import AGENT, Review
 from hutch.flows import repository_git
-from hutch.flows.commit_text import message, parse_author
+from hutch.flows.commit_text import message, one_line, parse_author
 from hutch.flows.repository_git import MOST_OUTPUT_BYTES, OpenJail
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
+from hutch.store.comments import Reviews
+from hutch.store.rows import Rows
+from hutch.store.users import Users
 
 SHOWN_PATHS = 20
+SHOWN_LETTERS = 200  # of what somebody asked for
 Strategy = Literal["fast-forward", "merge", "squash"]
 
 
@@ -47,6 +52,36 @@ async def diff(change: Change, open_jail: OpenJail) -> bytes:
             limit="output_bytes",
         )
     return ran.stdout
+
+
+async def objections(rows: Rows, change: Change) -> list[str]:
+    """What speaks against merging a change: its tests, and whoever asked for changes and has not approved since.
+
+    A later commit does not answer a request by itself: who asked for changes says whether it does.
+    """
+    found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
+    last: dict[str, Review] = {}
+    for given in await Reviews(rows).of_change(change.id):
+        if given.verdict != "commented":
+            last[given.author] = given
+    asked = [given for given in last.values() if given.verdict == "changes_requested"]
+    names = {user.id: user.name for user in await Users(rows).list()} if asked else {}
+    for given in asked:
+        who = "the agent's review" if given.author == AGENT else names.get(given.author, given.author)
+        what = one_line(given.title or given.body)[:SHOWN_LETTERS] if given.title or given.body else ""
+        found.append(f"{who} asked for changes at {given.commit[:12]}" + (f": {what}" if what else ""))
+    return found
+
+
+async def must_be_fit(rows: Rows, change: Change, *, force: bool) -> list[str]:
+    """Refuse what something speaks against, unless somebody insists; what is overridden by that."""
+    found = await objections(rows, change)
+    if found and not force:
+        raise Conflict(
+            f"The change {change.id} is not merged: {'; '.join(found)}. Mend it and have it approved, or merge "
+            f"it all the same: hutch changes merge {change.id} --force, or \"force\": true over the API."
+        )
+    return found
 
 
 async def merge(

@@ -92,16 +92,18 @@ class Shown:
     place: int | None = None  # in the queue, when it waits: 1 is next
 
 
-async def allowed(site: Site, who: Who, session_id: str, action: Action = "read") -> Session:
+async def allowed(site: Site, who: Who, session: Session | str, action: Action = "read") -> Session:
     """The session, if somebody may do this with it; to who may not see it, it does not exist."""
-    try:
-        session = await Sessions(site.rows).get(session_id)
-    except NotFound:  # in the words in which one is told that is not for the caller
-        raise no_session(session_id) from None
+    if isinstance(session, str):
+        session_id = session
+        try:
+            session = await Sessions(site.rows).get(session_id)
+        except NotFound:  # in the words in which one is told that is not for the caller
+            raise no_session(session_id) from None
     role = None
     if not who.is_owner and session.owner != who.user.id:
-        role = await Shares(site.rows).role(session_id, who.user.id)
-    check(who, session_id, session.owner, role, action)
+        role = await Shares(site.rows).role(session.id, who.user.id)
+    check(who, session.id, session.owner, role, action)
     return session
 
 

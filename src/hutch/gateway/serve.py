@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,9 @@ MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
 FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
 LOCAL_TOKEN_DAYS = 365
+GENERATIONS = 5000, 20, 10_000_000  # of garbage; the oldest is not collected in the midst of anything
+COLLECT_S = 600
+SWITCH_S = 0.0005  # after which a thread that computes lets the event loop go on; usually 5 ms
 
 logger = structlog.get_logger("hutch.serve")
 
@@ -60,6 +64,7 @@ async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
     certificate = _tls_files(loaded)
     with only_server(paths), listen(settings.host, settings.port) as listener:
         _allow_many_files()
+        sys.setswitchinterval(SWITCH_S)
         url = url_of(listener, tls=bool(certificate))
         async with open_server(loaded) as server:
             accounts = Accounts(server.rows)
@@ -108,8 +113,15 @@ class _Service(uvicorn.Server):
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
         gc.freeze()  # what is loaded by now stays
+        gc.set_threshold(*GENERATIONS)
+        self._collect()
         logger.info("server.ready", pid=os.getpid())
         self._ready()
+
+    def _collect(self) -> None:
+        """All garbage, at a time of our own: with many sessions it takes a tenth of a second."""
+        asyncio.get_running_loop().call_later(COLLECT_S, self._collect)
+        gc.collect()
 
     def end(self) -> None:
         """Take nothing new. Who follows is told in words of ours before the connection is closed."""

@@ -3,7 +3,9 @@
 The kernel lists them with the process that took them, which may be gone, or not
 be told at all. Those count for whoever has the file open. The list is the whole
 machine's, and costs by its length: it is read for all jails at once, and not
-without end.
+without end. And while it is read nobody can lock a file, a database neither, for as
+long as the kernel takes to agree with itself (20 ms and more): so it is read when the
+kernel's memory has grown as many locks would make it grow, and rarely otherwise.
 """
 
 import os
@@ -15,12 +17,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from hutch.jail.members import Member, tables
+from hutch.jail.members import Member, read, tables
 
 LIST = "/proc/locks"
 MOST_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks
 LIST_S = 0.5
 FRESH_S = 0.1
+REST_S = 5.0  # between two readings that nothing calls for
+GROWN_KIB = 512  # of the kernel's own memory: some 2,500 locks
+UNRECLAIMABLE = re.compile(rb"^SUnreclaim: +(\d+)", re.MULTILINE)
 LINE = re.compile(rb"^\d+: (?:-> )?\w+ +\S+ +\S+ +(-?\d+) (\w+):(\w+):(\d+) ", re.MULTILINE)
 
 
@@ -33,13 +38,17 @@ class Locked:
     inode: int
 
 
-def listed() -> Counter[Locked]:
+def listed(*, rest_s: float = REST_S) -> Counter[Locked]:
     """How many locks there are on the machine, the newest first if that is too many to read. Blocks."""
-    global _list, _read_at
+    global _list, _read_at, _grown_from
     with _reading:
-        if time.monotonic() - _read_at > FRESH_S:
-            _list = _read()
-            _read_at = time.monotonic()
+        age_s = time.monotonic() - _read_at
+        if age_s > FRESH_S:
+            kernel_kib = _kernel_kib()
+            if age_s > rest_s or kernel_kib - _grown_from > GROWN_KIB:
+                _list = _read()
+                _read_at, _grown_from = time.monotonic(), kernel_kib
+            _grown_from = min(_grown_from, kernel_kib)
         return _list
 
 
@@ -54,14 +63,19 @@ def locks(
     """How many of them are a jail's, which has the `devices` for itself; beyond `most` exactly. `hides` tells
     whether it may have files open that cannot be seen."""
     pids = {member.pid for member in jail}
-    unclear: Counter[int] = Counter()
-    count = 0
+    count, others = 0, Counter[Locked]()
     for key, number in seen.items():
         if key.pid in pids or key.device in devices:
             count += number
         else:
-            unclear[key.inode] += number if key.pid < 0 or not _is_there(key.pid) else 0
-    if count <= most < count + unclear.total():
+            others[key] = number
+    if not count <= most < count + others.total():  # as nearly always: whose the others are does not matter
+        return count
+    unclear: Counter[int] = Counter()
+    for key, number in others.items():
+        if key.pid < 0 or not _is_there(key.pid):
+            unclear[key.inode] += number
+    if most < count + unclear.total():
         opened = unclear.keys() if hides() else _opened(jail)
         count += sum(number for inode, number in unclear.items() if inode in opened)
     return count
@@ -82,6 +96,12 @@ def _read() -> Counter[Locked]:
     finally:
         os.close(fd)
     return seen
+
+
+def _kernel_kib() -> int:
+    """What the kernel keeps for itself, locks among it."""
+    found = UNRECLAIMABLE.search(read("/proc/meminfo"))
+    return int(found[1]) if found else 0
 
 
 def _opened(jail: Sequence[Member]) -> set[int]:
@@ -112,3 +132,4 @@ def _is_there(pid: int) -> bool:
 _reading = threading.Lock()
 _list: Counter[Locked] = Counter()
 _read_at = float("-inf")
+_grown_from = 0

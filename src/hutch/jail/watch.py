@@ -7,6 +7,7 @@ be killed, or blamed, for another's deeds.
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half use
 CALM_S = 0.002
 IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
+SPREAD = 0.7  # of a pause at the least: jails that began together are not all looked at in one moment
 
 T = TypeVar("T")
 
@@ -103,7 +105,7 @@ class Watch:
             if not self._busy.is_set():
                 await self._busy.wait()
                 pause_s = max(CLOSE_LOOK_S, LOOK_S - (time.monotonic() - looked))
-            await self._pause(pause_s)
+            await self._pause(pause_s * random.uniform(SPREAD, 1))
             since_s, looked = time.monotonic() - looked, time.monotonic()
             moved_ns = self.look.pulse.moved_ns()
             is_calm = moved_ns is not None and moved_ns < since_s * IDLE_SHARE * 1e9

@@ -52,6 +52,9 @@ class MergeIn(In):
         description="`fast-forward` makes no commit, `merge` one with two parents, `squash` one of its own. "
         "Without, forward if that can be, else a merge.",
     )
+    force: bool = Field(
+        False, description="Also when its tests fail or somebody asked for changes; the answer says which."
+    )
 
 
 class MergedOut(Out):
@@ -61,6 +64,7 @@ class MergedOut(Out):
     base: str
     commit: str = Field(description="What the base branch is at now.")
     branch_stays: str = Field(description="Why the change's own branch was not deleted; empty when it was.")
+    overridden: list[str] = Field(description="What spoke against it, when `force` was given.")
 
 
 def told(change: Change) -> dict[str, Any]:
@@ -108,9 +112,10 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
 async def merge(
     request: Request, who: Writer, once: ByKey, change_id: str, wanted: MergeIn | None = None
 ) -> Response:
-    """Bring a change into its base branch."""
+    """Bring a change into its base branch; one with failing tests, or of which changes are asked, by force."""
     server = server_of(request)
     change = _open(await flow.find(server.site, who, change_id, "manage"))
+    overridden = await review.must_be_fit(server.site.rows, change, force=wanted is not None and wanted.force)
     merged = await review.merge(
         change,
         jail_opener(server.loaded),
@@ -118,9 +123,8 @@ async def merge(
         author=server.loaded.settings.delivery.author or running.AUTHOR,
     )
     await running.changes_of(server.loaded).end(change, "merged", merged_commit=merged.commit)
-    return answer(
-        {"id": change.id, "base": change.base, "commit": merged.commit, "branch_stays": merged.branch_stays}
-    )
+    told_of = {"commit": merged.commit, "branch_stays": merged.branch_stays, "overridden": overridden}
+    return answer({"id": change.id, "base": change.base, **told_of})
 
 
 @routes.post("/changes/{change_id}/close", status_code=204, operation_id="close_change")

@@ -30,10 +30,10 @@ class Permit:
     session: Session
     writes: bool  # whether they may work in it, or only watch
 
-    async def renew(self) -> "Permit":
+    async def renew(self, session: Session | None = None) -> "Permit":
         """The same as of now; refused when it no longer holds."""
         who = await self._recognise()
-        session, writes = await _what(self.server, who, self.session.id)
+        session, writes = await _what(self.server, who, session or self.session.id)
         return replace(self, who=who, session=session, writes=writes)
 
     def count(self) -> None:
@@ -75,8 +75,8 @@ async def permit(scope: Any, session_id: str) -> Permit:
     return Permit(server, guard, scope, who, session, writes)
 
 
-async def _what(server: Server, who: Who, session_id: str) -> tuple[Session, bool]:
+async def _what(server: Server, who: Who, session: Session | str) -> tuple[Session, bool]:
     try:
-        return await allowed(server.site, who, session_id, "input"), True
+        return await allowed(server.site, who, session, "input"), True
     except Denied:
-        return await allowed(server.site, who, session_id), False
+        return await allowed(server.site, who, session), False

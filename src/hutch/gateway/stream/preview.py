@@ -49,7 +49,7 @@ class PassPermit:
     server: Server
     writes: bool = False
 
-    async def renew(self) -> "PassPermit":
+    async def renew(self, session: Session | None = None) -> "PassPermit":
         return replace(self, session=await self.previews.check(self.held))
 
 

@@ -7,6 +7,7 @@ looks after all of them.
 """
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +21,7 @@ from hutch.app.server import Server
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
 from hutch.gateway.stream.wire import abort_of
+from hutch.store.sessions import Sessions
 
 TICK_S = 0.5
 PARTING = (ClientDisconnected, ConnectionError)  # how it is told that the client is gone
@@ -52,8 +54,8 @@ class Leave(Protocol):
     @property
     def session(self) -> Session: ...
 
-    async def renew(self) -> "Leave":
-        """The same as of now; refused when it no longer holds."""
+    async def renew(self, session: Session | None = None) -> "Leave":
+        """The same as of now; refused when it no longer holds. Who has just read the session gives it."""
         ...
 
 
@@ -78,8 +80,9 @@ class Stream:
         self._send = send
         self._beat_s = beat_s
         self._since: float | None = None
-        self._beaten = self._renewed = self._allowed = time.monotonic()
-        self._at_work: asyncio.Task[None] | None = None
+        self._beaten = self._allowed = time.monotonic()
+        self._renewed = self._allowed - random.uniform(0, RENEW_S)  # not all at the same moment
+        self._beating: asyncio.Task[None] | None = None
 
     async def put(self, message: Any) -> None:
         """Send; as long as it takes, the client is not reading."""
@@ -120,24 +123,29 @@ class Stream:
 
     # --- once in a while ---
 
-    def tick(self, now: float) -> None:
+    def tick(self, now: float) -> bool:
+        """Whether it is time to ask again for the leave to follow."""
         if self.permit.server.closing:
             self.end(CLOSING)
         elif (self._since is not None and now - self._since > self.patience_s) or (
             self.held_up_s() > self.patience_s
         ):
             self.end(SLOW)
-        elif self._at_work is None or self._at_work.done():
-            if now - self._renewed >= RENEW_S:
-                self._renewed = now
-                self._at_work = asyncio.ensure_future(self._renew())
-            elif self.beat and self._since is None and now - self._beaten >= self._beat_s:
-                self._beaten = now
-                self._at_work = asyncio.ensure_future(self._beat())
+        elif now - self._renewed >= RENEW_S:
+            self._renewed = now
+            return True
+        elif self.beat and self._since is None and now - self._beaten >= self._beat_s:
+            self._beaten = now
+            self._beating = asyncio.ensure_future(self._beat())
+        return False
 
-    async def _renew(self) -> None:
+    async def renew(self, read: "asyncio.Future[dict[str, Session]]") -> None:
+        """Ask again, with sessions as they were just read."""
         try:
-            self.permit = await self.permit.renew()
+            session = (await read).get(self.permit.session.id)
+            if session is None:
+                raise NotFound("The session is gone.")
+            self.permit = await self.permit.renew(session)
             self.renewed()
             self._allowed = time.monotonic()
         except (Denied, NotFound):
@@ -153,9 +161,9 @@ class Stream:
                 await self.beat()
 
     async def stop(self) -> None:
-        if self._at_work:
-            self._at_work.cancel()
-            await asyncio.gather(self._at_work, return_exceptions=True)
+        if self._beating:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
 
 
 class Streams:
@@ -165,6 +173,7 @@ class Streams:
         self._tick_s, self._beat_s = tick_s, beat_s
         self._open: set[Stream] = set()
         self._ticking: asyncio.Task[None] | None = None
+        self._renewing: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -191,12 +200,27 @@ class Streams:
         while True:
             await asyncio.sleep(self._tick_s)
             now = time.monotonic()
+            due = []
             for stream in list(self._open):
                 try:
-                    stream.tick(now)
+                    if stream.tick(now):
+                        due.append(stream)
                 except Exception:  # the others depend on it too
                     logger.exception("stream.not_looked_after", session_id=stream.permit.session.id)
                     stream.end(FAILED)
+            if due:
+                renewing = asyncio.ensure_future(self._renew(due))
+                self._renewing.add(renewing)
+                renewing.add_done_callback(self._renewing.discard)
+
+    async def _renew(self, due: list[Stream]) -> None:
+        """Their leaves, with one look into the database for all of them."""
+        sessions = Sessions(due[0].permit.server.rows)
+        read = asyncio.ensure_future(sessions.many(list({stream.permit.session.id for stream in due})))
+        await asyncio.wait([read])
+        for stream in due:
+            if stream in self._open:
+                await stream.renew(read)
 
 
 def streams_of(app: Any) -> Streams:
