@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached, Unavailable
+from hutch.jail import watch
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.look import PATIENCE
 from hutch.jail.members import below
@@ -80,3 +81,22 @@ async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(work
                 while True:
                     await jail.run(["true"])
         process.close()
+
+
+async def test_looks_that_are_not_urgent_take_turns_and_a_long_one_holds_up_nobody() -> None:
+    order: list[str] = []
+
+    async def look(name: str, seconds: float) -> None:
+        async with watch._turn():
+            order.append(f"{name} begins")
+            await asyncio.sleep(seconds)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(look("a", 0.001), look("b", 0.001))
+    assert order == ["a begins", "a ends", "b begins", "b ends"]
+    order.clear()
+    await asyncio.gather(look("a", 4 * watch.LONG_S), look("b", 0), look("c", 0))
+    assert order[:2] == ["a begins", "b begins"]
+    assert order[-1] == "a ends"
+    await asyncio.gather(look("a", 0), look("b", 0))  # nobody's turn was given away twice
+    assert order[-4:] == ["a begins", "a ends", "b begins", "b ends"]

@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.jail.look import Look
@@ -20,6 +21,7 @@ CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half use
 CALM_S = 0.002
 IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
+LONG_S = 0.05
 SPREAD = 0.7  # of a pause at the least: jails that began together are not all looked at in one moment
 
 T = TypeVar("T")
@@ -112,7 +114,8 @@ class Watch:
             pause_s = min(2 * pause_s, self._idle_s) if is_calm else LOOK_S
             if moved_ns == 0 and not self.look.growth.owed:
                 continue
-            is_over, memory_bytes = await self._aside(self.look.look)
+            async with _turn() if is_calm else contextlib.nullcontext():
+                is_over, memory_bytes = await self._aside(self.look.look)
             most = self._most_bytes
             if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
                 pause_s = CLOSE_LOOK_S
@@ -145,6 +148,25 @@ class Watch:
                 timer.cancel()
             pause_s = CLOSE_LOOK_S
         await asyncio.sleep(pause_s)
+
+
+@contextlib.asynccontextmanager
+async def _turn() -> AsyncIterator[None]:
+    """Looks that are not urgent are made one after the other: at once they would only take the interpreter
+    from each other, and from the event loop. One that takes long lets the next begin."""
+    loop = asyncio.get_running_loop()
+    turn = _turns.setdefault(loop, asyncio.Lock())
+    await turn.acquire()
+    timer = loop.call_later(LONG_S, turn.release)
+    try:
+        yield
+    finally:
+        if loop.time() < timer.when():  # else the timer has let the next begin, or is about to
+            timer.cancel()
+            turn.release()
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 def _resolve(future: asyncio.Future[bool], value: bool) -> None:
