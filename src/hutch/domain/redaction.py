@@ -132,10 +132,10 @@ class Redactor:
         word = len(text.rstrip(_WORD_LETTERS))
         if found := _OPENING.search(text, word):
             places.append(found.start())
-        if (found := _CREDENTIAL_BEGUN.search(text)) or (
-            (found := _KEY_BEGIN.search(text, max(0, text.rfind("-----BEGIN "))))
-            and not _KEY_END.search(text, found.start())
-        ):
+        if found := _CREDENTIAL_BEGUN.search(text):
+            places.append(found.start())
+        found = _KEY_BEGIN.search(text, max(0, text.rfind("-----BEGIN ")))
+        if found and not _KEY_END.search(text, found.start()):
             places.append(found.start())
         return min(places)
 
@@ -178,7 +178,7 @@ class CleanStream:
         """The next letters that are safe to show; perhaps none."""
         self._held += text
         safe = self._safe()
-        return self._show(safe, keep=safe) if safe > self._seen else ""
+        return self._show(max(safe, self._seen), keep=safe) if safe else ""
 
     def pause(self) -> str:
         """What can be shown when nothing more comes for now.
@@ -186,8 +186,8 @@ class CleanStream:
         It is remembered: when what comes later makes a secret of it, that is not shown. What looks like
         a secret's beginning is still held back.
         """
-        begun = self._redactor.beginning(self._held)
-        return self._show(begun, keep=0) if begun > self._seen else ""
+        begun = self._redactor.between(self._held, self._redactor.beginning(self._held))
+        return self._show(max(begun, self._seen), keep=0)
 
     def end(self) -> str:
         """The rest."""

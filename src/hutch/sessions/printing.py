@@ -18,7 +18,8 @@ from hutch.domain.events import Event
 from hutch.domain.redaction import CleanStream, Redactor
 
 GATHER_S = 0.01
-QUIET_S = 0.25  # after so long, what was held back as the beginning of a secret is shown
+QUIET_S = 0.25  # after so long, what was held back is shown, unless it really looks like a secret's beginning
+MOST_QUIET = 256  # streams whose last words are remembered: a secret may go on after a pause
 PIECE_LETTERS = 32 * 1024
 BURST_BYTES = 1 << 20
 STEADY_BYTES_S = 128 * 1024
@@ -39,6 +40,11 @@ class Source:
     text: list[str] = field(default_factory=list)
     skipped: int = 0
     held: bool = False  # something may be held back by `clean`
+    ended: bool = False
+
+    def is_done(self, quiet: bool) -> bool:
+        """Whether nothing of it need be remembered."""
+        return self.ended or (quiet and self.clean.is_empty and not self.decoder.getstate()[0])
 
 
 class Printing:
@@ -56,10 +62,9 @@ class Printing:
 
     def add(self, key: object, data: bytes, make: Make) -> None:
         """The next bytes of a stream."""
-        source = self._sources.get(key)
-        if source is None:
-            source = self._sources[key] = Source(make, CleanStream(self._redactor))
-        source.make = make
+        source = self._sources.pop(key, None) or Source(make, CleanStream(self._redactor))
+        self._sources[key] = source  # the last to print is the last to be forgotten
+        source.make, source.ended = make, False
         if len(data) > self._room_now():
             source.skipped += len(data)
         else:
@@ -72,17 +77,20 @@ class Printing:
         source = self._sources.get(key)
         if source is not None:
             source.text.append(source.decoder.decode(b"", final=True))
+            source.ended = True
             self._soon()
 
     async def flush(self) -> None:
-        """Write all there is, whole."""
-        await self._write(last=True)
+        """Write all there is."""
+        await self._write(quiet=True)
 
     async def close(self) -> None:
         self._closed = True
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.wait([self._writing])
+        for key in self._sources:
+            self.end(key)
         await self.flush()
 
     def _room_now(self) -> float:
@@ -102,31 +110,34 @@ class Printing:
                 held = any(source.held for source in self._sources.values())
                 async with asyncio.timeout(QUIET_S if held else None):
                     await self._wanted.wait()
-                last = False
+                quiet = False
             except TimeoutError:
-                last = True
+                quiet = True
             await asyncio.sleep(GATHER_S)
             self._wanted.clear()
             try:
-                await self._write(last=last)
+                await self._write(quiet=quiet)
             except HutchError as error:  # a full disk, say: what was printed is lost, and nothing else
                 logger.warning("session.output_lost", error=str(error))
 
-    async def _write(self, *, last: bool) -> None:
-        events = [event for source in self._sources.values() for event in self._events(source, last=last)]
-        if last:
-            self._sources.clear()
+    async def _write(self, *, quiet: bool) -> None:
+        events = [event for source in self._sources.values() for event in self._events(source, quiet=quiet)]
+        self._sources = {key: source for key, source in self._sources.items() if not source.is_done(quiet)}
+        for source in list(self._sources.values())[:-MOST_QUIET]:
+            source.ended = True  # the next time, what is left of it is shown
         if events:
             await self._append(events)
 
-    def _events(self, source: Source, *, last: bool) -> list[Event]:
+    def _events(self, source: Source, *, quiet: bool) -> list[Event]:
         text = "".join(source.text)
         source.text.clear()
         shown = source.clean.add(text) if text else ""
         source.held = source.held or bool(text)
-        if last:
+        if source.ended:
             shown += source.clean.end()
-            source.held = False
+        elif quiet:
+            shown += source.clean.pause()
+        source.held = source.held and not quiet and not source.ended
         skipped, source.skipped = source.skipped, 0
         if not shown and not skipped:
             return []

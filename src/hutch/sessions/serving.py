@@ -152,8 +152,9 @@ class Serving:
             wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=on_output
         )
         background = result.id
-        for stream in ("stdout", "stderr"):
-            self._printing.end((source, stream))
+        if not result.running:
+            for stream in ("stdout", "stderr"):
+                self._printing.end((source, stream))
         return self._result(result)
 
     def printed(
