@@ -159,7 +159,7 @@ def test_tests_that_cannot_be_run_at_all_speak_against_a_merge_too(desk: Desk) -
     assert desk.run(replies=BREAKS).returncode == 3
     assert desk.hutch("changes", "propose").returncode == 0
     refused = desk.hutch("changes", "merge")
-    assert (refused.returncode, "its tests fail (failed as a whole" in refused.stderr) == (2, True)
+    assert (refused.returncode, "its tests fail (" in refused.stderr) == (2, True)
 
 
 def test_whoever_asked_for_changes_has_to_approve_first(desk: Desk) -> None:

@@ -78,7 +78,7 @@ async def test_a_change_of_which_somebody_asked_changes_is_merged_only_by_force(
 ) -> None:
     change = await proposed(api, repository)
     url = f"{V1}/changes/{change['id']}"
-    asked = await api.post(f"{url}/reviews", json={"verdict": "changes_requested", "body": "Say why."})
+    asked = await api.post(f"{url}/request-changes", json={"body": "Say why."})
     assert asked.status_code == 201, asked.text
     refused = await api.post(f"{url}/merge", json={"strategy": "merge"})
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
@@ -86,4 +86,4 @@ async def test_a_change_of_which_somebody_asked_changes_is_merged_only_by_force(
     assert (await api.get(url)).json()["state"] == "open"
     merged = await api.post(f"{url}/merge", json={"force": True})
     assert merged.status_code == 200, merged.text
-    assert [each.partition(" at ")[0] for each in merged.json()["overridden"]] == ["root asked for changes"]
+    assert [each.partition(" at ")[0] for each in merged.json()["overridden"]] == ["owner asked for changes"]

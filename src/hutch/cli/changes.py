@@ -283,8 +283,8 @@ def merge(
         await changes.end(change, "merged", merged_commit=merged.commit)
         if as_json:
             done = {"change": change.id, "base": change.base, "commit": merged.commit}
-            done |= {"branch_deleted": not merged.branch_stays, "overridden": overridden}
-            typer.echo(json.dumps(done))
+            more = {"branch_deleted": not merged.branch_stays, "overridden": overridden}
+            typer.echo(json.dumps({**done, **more}))
             return
         for objection in overridden:
             typer.echo(visible(f"hutch: merged although {objection}"), err=True)

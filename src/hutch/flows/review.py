@@ -55,7 +55,7 @@ async def diff(change: Change, open_jail: OpenJail) -> bytes:
 
 
 async def objections(rows: Rows, change: Change) -> list[str]:
-    """What speaks against merging a change: its tests, and whoever asked for changes and has not approved since.
+    """What speaks against merging a change: its tests, and who asked for changes and has not approved since.
 
     A later commit does not answer a request by itself: who asked for changes says whether it does.
     """
@@ -65,7 +65,7 @@ async def objections(rows: Rows, change: Change) -> list[str]:
         if given.verdict != "commented":
             last[given.author] = given
     asked = [given for given in last.values() if given.verdict == "changes_requested"]
-    names = {user.id: user.name for user in await Users(rows).list()} if asked else {}
+    names = {str(user.id): user.name for user in await Users(rows).list()} if asked else {}
     for given in asked:
         who = "the agent's review" if given.author == AGENT else names.get(given.author, given.author)
         what = one_line(given.title or given.body)[:SHOWN_LETTERS] if given.title or given.body else ""
@@ -78,8 +78,8 @@ async def must_be_fit(rows: Rows, change: Change, *, force: bool) -> list[str]:
     found = await objections(rows, change)
     if found and not force:
         raise Conflict(
-            f"The change {change.id} is not merged: {'; '.join(found)}. Mend it and have it approved, or merge "
-            f"it all the same: hutch changes merge {change.id} --force, or \"force\": true over the API."
+            f"The change {change.id} is not merged: {'; '.join(found)}. Mend it and have it approved, or "
+            f'merge it all the same: hutch changes merge {change.id} --force, or "force": true over the API.'
         )
     return found
 

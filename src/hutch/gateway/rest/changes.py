@@ -112,7 +112,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
 async def merge(
     request: Request, who: Writer, once: ByKey, change_id: str, wanted: MergeIn | None = None
 ) -> Response:
-    """Bring a change into its base branch; one with failing tests, or of which changes are asked, by force."""
+    """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
     change = _open(await flow.find(server.site, who, change_id, "manage"))
     overridden = await review.must_be_fit(server.site.rows, change, force=wanted is not None and wanted.force)
