@@ -8,7 +8,7 @@ it goes is found again by a mark. So whoever goes on after a crash knows how far
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -30,11 +30,11 @@ from hutch.flows.runs import read_log
 from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.flows.wish_text import Progress, marker, prompt
-from hutch.forge.seam import Forge
+from hutch.forge.seam import Forge, Posted
 from hutch.store.changes import find_pull
 from hutch.store.deliveries import Deliveries, note
 from hutch.store.runs import Runs
-from hutch.store.sessions import Sessions
+from hutch.store.sessions import Sessions, now_ms
 from hutch.store.users import Users
 
 MAY = frozenset({"write", "maintain", "admin"})
@@ -44,6 +44,8 @@ AT_ONCE = 16
 logger = structlog.get_logger()
 
 OpenForge = Callable[[str, str], Forge]  # of a repository's address, for a user
+Find = Callable[[], Awaitable[Posted | None]]
+Post = Callable[[], Awaitable[Posted]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Manners:
     public_url: str = ""
     look_s: float = 1.0  # how often a run is looked at
     edit_s: float = 10.0  # a comment is not changed more often, but for its end
+    settle_s: float = 12.0  # a request whose asker is gone may be done so long: GitHub gives up at ten
 
 
 class NotWanted(Exception):
@@ -83,7 +86,7 @@ class Triggers:
         told = Told(
             id=id,
             digest=digest,
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=now_ms(),
             event=event,
             wish=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
         )
@@ -125,6 +128,10 @@ class Triggers:
         """One wish, from where it is."""
         notes = Deliveries(self.site.rows)
         try:
+            now = await notes.get(told.id)  # the list may be older than what was done about it
+            if now is None or now.state not in ("queued", "working"):
+                return
+            told = now
             wish = Wish(**json.loads(told.wish))
             who = await self._who()
             forge = self.open_forge(wish.repository, who.user.id)
@@ -140,7 +147,8 @@ class Triggers:
             attempts = told.attempts + 1
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
             over = {"state": "ended"} if attempts >= TRIES else {}
-            next_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
+            wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
+            next_ms = now_ms() + int(wait_s * 1000)
             reason = self.site.redactor.clean(str(error))
             await notes.note(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
             if told.state == "working":
@@ -255,19 +263,47 @@ class Triggers:
             await asyncio.sleep(self.manners.look_s)
         if wish.comment_id:
             mark = f"<!-- hutch-answer {told.id} -->"
-            if await forge.find(wish.number, mark, among="lines") is None:
-                await forge.reply(wish.number, wish.comment_id, f"{shown.partition(OWN)[0]}{OWN}{mark}")
+            answer = f"{shown.partition(OWN)[0]}{OWN}{mark}"
+            await self._once(
+                told,
+                lambda: forge.find(wish.number, mark, among="lines"),
+                lambda: forge.reply(wish.number, wish.comment_id, answer),
+            )
         await notes.note(told.id, state="ended", reason="")
 
     async def _comment(self, forge: Forge, wish: Wish, told: Told, comment_id: int, text: str) -> int:
         """Say it, in the comment that there is; one that nobody has noted is looked for."""
-        known: int | None = comment_id or None
-        if known is None and (found := await forge.find(wish.number, marker(told.id))):
-            known = found.id
-        posted = await forge.comment(wish.number, text, id=known)
+        if comment_id:
+            posted = await forge.comment(wish.number, text, id=comment_id)
+        else:
+            posted, is_new = await self._once(
+                told,
+                lambda: forge.find(wish.number, marker(told.id)),
+                lambda: forge.comment(wish.number, text),
+            )
+            if not is_new:
+                posted = await forge.comment(wish.number, text, id=posted.id)
         if posted.id != comment_id:
             await Deliveries(self.site.rows).note(told.id, comment_id=posted.id)
         return posted.id
+
+    async def _once(self, told: Told, find: Find, post: Post) -> tuple[Posted, bool]:
+        """Post something that is not there yet, and whether it was not.
+
+        What was asked for by somebody who was killed, or whose answer got lost, may be done a little later
+        than anybody can see it. So before it is asked for, the moment is noted until which that can be, and
+        nobody looks before it.
+        """
+        notes = Deliveries(self.site.rows)
+        noted = await notes.get(told.id)
+        if noted is not None and noted.next_ms > now_ms():
+            await asyncio.sleep((noted.next_ms - now_ms()) / 1000)
+        if found := await find():
+            return found, False
+        await notes.note(told.id, next_ms=now_ms() + int(self.manners.settle_s * 1000))
+        posted = await post()
+        await notes.note(told.id, next_ms=0)
+        return posted, True
 
     async def _run_of(self, told: Told) -> QueuedRun | None:
         if told.run_id:
