@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.app import forges, models
+from hutch.app import forges, models, personas
 from hutch.app.hosting import local_host
+from hutch.app.keeping import keep_tidy
 from hutch.app.triggers import triggers_of
 from hutch.domain.redaction import Redactor
 from hutch.flows.site import Site
@@ -61,11 +62,14 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         local_host(loaded, log, redactor) as host,
     ):
         roots = tuple(Path(root) for root in loaded.settings.server.repository_roots)
-        site = Site(log, log, host, redactor, forges.reach_of(loaded), roots)
+        networks = tuple(loaded.settings.jail.network_also)
+        own = personas.folder(loaded)
+        site = Site(log, log, host, redactor, forges.reach_of(loaded), roots, networks, own)
         triggers = triggers_of(loaded, site)
-        seeing = asyncio.ensure_future(triggers.run())
+        behind = [asyncio.ensure_future(triggers.run()), asyncio.ensure_future(keep_tidy(loaded, log))]
         try:
             yield Server(loaded, site, triggers)
         finally:
-            seeing.cancel()
-            await asyncio.gather(seeing, return_exceptions=True)
+            for each in behind:
+                each.cancel()
+            await asyncio.gather(*behind, return_exceptions=True)

@@ -33,6 +33,7 @@ __all__ = [
     "Record",
     "Snapshot",
     "Workspace",
+    "collect_bases",
     "fork_workspace",
     "list_workspaces",
     "open_directory",
@@ -60,11 +61,11 @@ async def prepare_workspace(
     revision: str | None = None,
     uncommitted: bool = False,
     on_progress: OnProgress | None = None,
+    tidies: bool = True,
 ) -> Record:
-    """Make a workspace of a path or an address; first finish what a crash left and drop what is too old."""
+    """Make a workspace of a path or an address; then, if it is to tidy up, drop what is too old."""
     home, settings = home_of(loaded), loaded.settings.workspace
     await asyncio.to_thread(home.make)
-    await asyncio.to_thread(sweep, home)
     options = Options(
         mode=settings.mode,
         storage=settings.storage,
@@ -82,10 +83,18 @@ async def prepare_workspace(
         options=options,
         on_progress=on_progress,
     )
+    if tidies:
+        await collect_bases(loaded)
+    return record
+
+
+async def collect_bases(loaded: Loaded) -> None:
+    """Drop copies of repositories that are too old or too many, and what dead processes left."""
+    home, settings = home_of(loaded), loaded.settings.workspace
+    await asyncio.to_thread(sweep, home)
     await asyncio.to_thread(
         collect, home, most_bytes=settings.bases_bytes, most_days=float(settings.bases_days)
     )
-    return record
 
 
 async def prepare_empty(loaded: Loaded) -> Record:

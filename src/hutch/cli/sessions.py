@@ -21,6 +21,7 @@ from hutch.cli.asking import (
 )
 from hutch.cli.attach import attach, attach_command
 from hutch.cli.client import Client
+from hutch.cli.prune import prune_command
 from hutch.cli.session_lines import age, state_of, table
 from hutch.cli.visible import one_line, visible
 from hutch.cli.waiting import Wanted, wait_for
@@ -177,6 +178,7 @@ def new(
 
 
 app.command("attach")(attach_command)
+app.command("prune")(prune_command)
 
 
 @app.command()

@@ -36,6 +36,7 @@ class Delivery:
     reviewers: tuple[str, ...] = ()
     tests: str = ""  # the command that has the last word; empty: found by looking
     issue: str = ""  # the address of what asked for it
+    once: bool = False  # it is one request: what it leaves on disk is kept for hours, not for days
     review: str = ""  # a change's id or a pull request's address, when it is read and nothing is delivered
 
 

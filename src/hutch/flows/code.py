@@ -4,7 +4,7 @@ It is a session that delivers, and one run of it. What this adds is where to fin
 run again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -47,7 +47,7 @@ async def submit(
         model=new.model,
         limits=new.limits,
         deliver=True,
-        delivery=new.delivery,
+        delivery=replace(new.delivery, once=True),
         prompt=new.prompt,
     )
     session = await sessions.create(site, who, wanted, also=of_its_run)

@@ -167,7 +167,9 @@ class LocalHost:
         session = await Sessions(self._grounds.rows).get(session_id)
         if session.state == "ended" and changes:
             raise Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
-        if not session.workspace_id and session.state in ("queued", "starting", "ended"):
+        if not session.workspace_id and session.state == "ended":
+            raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
+        if not session.workspace_id and session.state in ("queued", "starting"):
             raise Conflict(f"The session {session_id} is not ready yet: it is {session.state}. Wait for it.")
         live = self._live(session_id)
         if not live.is_open:

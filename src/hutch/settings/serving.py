@@ -170,6 +170,20 @@ class Sessions(Section):
         description="Seconds after which a session that nobody uses is parked: its jail is closed, its files "
         "are kept, and the next use wakes it.",
     )
+    keep_days: Annotated[Count, May.NEVER] = Field(
+        30,
+        ge=0,
+        le=36_500,
+        description="Days after which the files of a session that nobody touched are removed, and the session "
+        "is ended; what happened stays in its log. 0 keeps them for good.",
+    )
+    keep_code_hours: Annotated[Count, May.NEVER] = Field(
+        24,
+        ge=0,
+        le=876_000,
+        description="The same for a request of `POST /api/code`, in hours after its end; what could not be "
+        "delivered is kept as the files of any session. 0 keeps them as those, too.",
+    )
     lease_s: Annotated[Count, May.NEVER] = Field(
         30,
         ge=1,

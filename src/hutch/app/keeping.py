@@ -1,0 +1,88 @@
+"""Tidying up after sessions: once when a server starts, and every hour."""
+
+import asyncio
+
+import structlog
+
+from hutch.app import workspaces
+from hutch.domain.errors import HutchError
+from hutch.domain.events import RunStarted
+from hutch.domain.ids import SessionId
+from hutch.flows import keeping
+from hutch.flows.keeping import DAY_MS, Gone, Keep
+from hutch.settings import Loaded
+from hutch.store.log import SqlLog, open_log
+from hutch.store.sessions import Sessions, now_ms
+
+__all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
+
+EVERY_S = 3600.0
+MOST_LOGS = 5000  # that are looked at for whom a workspace belongs to
+FIRST = 50  # entries, in which a run has begun
+logger = structlog.get_logger()
+
+
+async def keep_tidy(loaded: Loaded, log: SqlLog) -> None:
+    """Until it is cancelled."""
+    while True:
+        try:
+            await tidy(loaded, log)
+        except HutchError as error:
+            logger.warning("tidying.failed", problem=str(error))
+        except OSError as error:
+            logger.warning("tidying.failed", problem=str(error))
+        await asyncio.sleep(EVERY_S)
+
+
+async def prune_sessions(loaded: Loaded, *, dry_run: bool = False) -> list[Gone]:
+    """The same once, for who asks for it; a server may run meanwhile."""
+    paths = loaded.paths
+    async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
+        return await tidy(loaded, log, dry_run=dry_run)
+
+
+async def tidy(loaded: Loaded, log: SqlLog, *, at_ms: int | None = None, dry_run: bool = False) -> list[Gone]:
+    """Remove what is past its time: workspaces, what dead processes left, and copies of repositories."""
+    settings = loaded.settings.sessions
+    keep = Keep(days=settings.keep_days, code_hours=settings.keep_code_hours)
+
+    async def remove(id: str) -> None:
+        await workspaces.remove(loaded, id)
+
+    gone = await keeping.sweep(log, log, remove, keep, at_ms=at_ms, dry_run=dry_run)
+    if keep.days:
+        gone += await _of_the_command_line(loaded, log, keep, now_ms() if at_ms is None else at_ms, dry_run)
+    if not dry_run:
+        await workspaces.collect_bases(loaded)
+    return gone
+
+
+async def _of_the_command_line(
+    loaded: Loaded, log: SqlLog, keep: Keep, at_ms: int, dry_run: bool
+) -> list[Gone]:
+    """Workspaces of runs that no server had. One that somebody made by hand is theirs to remove."""
+    left = {record.id for record in await workspaces.list_workspaces(loaded)}
+    gone: list[Gone] = []
+    before: SessionId | None = None
+    for _ in range(MOST_LOGS // 100):
+        heads = await log.heads(before=before) if left else []
+        if not heads:
+            break
+        before = heads[-1].session_id
+        served = await Sessions(log).many([head.session_id for head in heads])
+        left -= {session.workspace_id for session in served.values()}
+        for head in heads:
+            if head.session_id in served or not left:
+                continue
+            entries = await log.read(head.session_id, limit=FIRST)
+            used = {each.event.workspace for each in entries if isinstance(each.event, RunStarted)} & left
+            left -= used
+            if used and head.at_ms < at_ms - keep.days * DAY_MS:
+                reason = f"Its workspace was removed after {keep.days} days."
+                gone += [Gone(head.session_id, id, reason) for id in used]
+    for each in [] if dry_run else gone:
+        try:
+            await workspaces.remove(loaded, each.workspace_id)
+        except HutchError as error:  # it is open
+            logger.info("workspace.not_removed", workspace=each.workspace_id, problem=str(error))
+    return gone

@@ -1,0 +1,33 @@
+"""`hutch sessions prune`: remove the files of sessions that nobody touched for long, as the server does."""
+
+import asyncio
+import json
+from typing import Annotated
+
+import typer
+
+from hutch import app, settings
+from hutch.app import keeping
+from hutch.cli.visible import visible
+
+
+def prune_command(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Remove the files of sessions past sessions.keep_days, and of requests past sessions.keep_code_hours.
+
+    A server does the same when it starts, and every hour. What happened stays in the log: `hutch prune`
+    erases that.
+    """
+    loaded = settings.load()
+    app.configure_logs(loaded)
+    gone = asyncio.run(keeping.prune_sessions(loaded, dry_run=dry_run))
+    for each in gone:
+        if as_json:
+            told = {"session": each.session_id, "workspace": each.workspace_id, "dry_run": dry_run}
+            typer.echo(json.dumps(told))
+        else:
+            typer.echo(visible(f"{each.session_id}  {each.workspace_id}"))
+    count = f"{len(gone)} workspace{'' if len(gone) == 1 else 's'}"
+    typer.echo(f"{count} {'would be removed' if dry_run else 'removed'}.", err=True)
