@@ -88,8 +88,12 @@ async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, t
     assert told["message"] == "Nothing was changed."
 
 
-async def test_a_repository_that_is_not_there_is_an_error_with_a_reason(api: Api, tmp_path: Path) -> None:
+async def test_a_repository_that_cannot_be_had_is_an_error_with_a_reason(api: Api, tmp_path: Path) -> None:
     asked = {"repoUrl": str(tmp_path / "nowhere"), "prompt": "Mend it."}
+    refused = await api.post("/api/code", json=asked)
+    assert refused.status_code == 400 and "nowhere" in refused.json()["detail"]
+    (tmp_path / "nowhere").mkdir()
+    (tmp_path / "nowhere/.git").write_text("gitdir: /nothing/there\n")
     async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
         told = [frame for _, frame in await frames(answered)]
     assert [frame["type"] for frame in told[-2:]] == ["error", "done"]

@@ -145,10 +145,34 @@ async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Pa
         {"repository": "ext::sh -c id"},
         {"model": "nobody"},
         {"network": ["http://example.com/"]},
+        {"network": ["example.com", "localhost"]},
+        {"network": ["127.0.0.1:8080"]},
+        {"network": ["10.1.2.3"]},
+        {"network": ["*.localhost"]},
+        {"persona": "nobody-here"},
+        {"persona": "../../etc/passwd"},
+        {"model": "antropic:claude"},
+        {"model": f"scripted:{tmp_path}/none.json"},
+        {"repository": str(tmp_path / "nowhere")},
+        {"repository": f"file://{tmp_path}/{'x' * 300}"},
     ):
         refused = await api.post(f"{V1}/sessions", json=what)
         assert (refused.status_code, refused.json()["code"]) == (400, "bad_request")
         assert "pass-word" not in refused.text
+    assert "There are: consultant" in (await api.post(f"{V1}/sessions", json={"persona": "x"})).text
+
+
+async def test_what_is_not_there_is_told_only_to_who_may_name_it(tmp_path: Path) -> None:
+    (tmp_path / "git").mkdir()
+    server = {"repository_roots": [str(tmp_path / "git")]}
+    async with serving(tmp_path, server=server, jail={"network_also": ["10.1.2.0/24"]}) as api:
+        member = await api.as_user("mallory")
+        for path, status in ((tmp_path / "git/none", 400), (tmp_path / "none", 403), (tmp_path, 403)):
+            refused = await member.post(f"{V1}/sessions", json={"repository": str(path)})
+            assert refused.status_code == status, refused.text
+        session = await api.ready_session(network=["10.1.2.3"])  # as the operator allows
+        ran = await api.post(f"{V1}/sessions/{session}/commands", json={"command": "echo hello"})
+        assert ran.json()["stdout"] == "hello\n"
 
 
 async def test_a_fork_begins_with_the_files_of_a_snapshot(api: Api) -> None:

@@ -19,7 +19,10 @@ async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str]
         workspace = await stack.enter_async_context(workspaces.open_workspace(loaded, workspace_id))
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
         told: list[Event] = []
-        outside = jails.Outside(on_egress=lambda attempt: told.append(jails.as_event(attempt)))
+        outside = jails.Outside(
+            on_egress=lambda attempt: told.append(jails.as_event(attempt)),
+            also_allow_networks=loaded.settings.jail.network_also,
+        )
         jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
         shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
         stack.push_async_callback(shells.close)

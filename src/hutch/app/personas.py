@@ -7,13 +7,13 @@ from hutch.agent.tools.all import NAMES
 from hutch.domain.errors import HutchError
 from hutch.settings import Loaded
 
-__all__ = ["Persona", "every_persona", "find_persona"]
+__all__ = ["Persona", "every_persona", "find_persona", "folder"]
 
 
 def every_persona(loaded: Loaded) -> list[Persona]:
     """By name; a file of the user's that makes no sense is left out, and said so when it is asked for."""
-    folder = _folder(loaded)
-    names = set(built_in()) | ({file.stem for file in folder.glob("*.md")} if folder else set())
+    own = folder(loaded)
+    names = set(built_in()) | {file.stem for file in own.glob("*.md")}
     found = []
     for name in sorted(names):
         try:
@@ -24,9 +24,9 @@ def every_persona(loaded: Loaded) -> list[Persona]:
 
 
 def find_persona(loaded: Loaded, name: str) -> Persona:
-    return load_persona(name, known_tools=NAMES, folder=_folder(loaded))
+    return load_persona(name, known_tools=NAMES, folder=folder(loaded))
 
 
-def _folder(loaded: Loaded) -> Path | None:
-    own = Path(loaded.paths.config_file).parent / "personas"
-    return own if own.is_dir() else None
+def folder(loaded: Loaded) -> Path:
+    """Where the user's own are; it need not be there."""
+    return Path(loaded.paths.config_file).parent / "personas"

@@ -5,12 +5,15 @@ written down, and a worker does it when there is room.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from hutch.agent.persona import load_persona
+from hutch.agent.tools.all import NAMES
 from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
 from hutch.domain.events import (
     ApprovalAsked,
@@ -44,7 +47,7 @@ from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
 from hutch.forge.repo_url import parse_repo_url
-from hutch.jail.egress.allow_list import parse_pattern
+from hutch.jail.egress import check_reachable
 from hutch.llm.names import parse_model_name
 from hutch.sessions.requests import ListSnapshots, TakeSnapshot
 from hutch.store.inputs import Inputs, add_input, count_untaken
@@ -299,10 +302,11 @@ def _is_script(model: str) -> bool:
 
 async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:
     """Refuse at once what no worker could do, or what this user may not have."""
-    for host in new.network:
-        parse_pattern(host)
-    if _is_script(new.model) and not who.is_owner:
-        raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
+    check_reachable(new.network, site.networks)
+    if new.persona:
+        await asyncio.to_thread(_check_persona, site, new.persona)
+    if _is_script(new.model):
+        await asyncio.to_thread(_check_script, who, new.model)
     if not new.repository:
         return new
     address = parse_repo_url(new.repository)
@@ -314,14 +318,29 @@ async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:
     if address.path is None:
         await site.reach.check(address)
         return new
-    if who.is_owner:
-        return new
     # What is checked is what is used: links are followed here, once.
     real = await asyncio.to_thread(address.path.resolve)
     roots = [await asyncio.to_thread(root.resolve) for root in site.roots]
-    if not any(real.is_relative_to(root) for root in roots):
+    if not who.is_owner and not any(real.is_relative_to(root) for root in roots):
         raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
-    return replace(new, repository=str(real))
+    if not await asyncio.to_thread(os.path.isdir, real):
+        raise BadRequest(f"There is no directory {address} on the server's machine. Name one, or an address.")
+    return new if who.is_owner else replace(new, repository=str(real))
+
+
+def _check_persona(site: Site, name: str) -> None:
+    try:
+        load_persona(name, known_tools=NAMES, folder=site.personas)
+    except NotFound as error:
+        raise BadRequest(str(error)) from None
+
+
+def _check_script(who: Who, model: str) -> None:
+    if not who.is_owner:
+        raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
+    file = parse_model_name(model).model
+    if not os.path.isfile(os.path.expanduser(file)):  # noqa: PTH111, PTH113  these never fail
+        raise BadRequest(f"There is no file {file} on the server's machine that could play the model.")
 
 
 def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:

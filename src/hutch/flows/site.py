@@ -20,3 +20,5 @@ class Site:
     redactor: Redactor
     reach: Reach
     roots: tuple[Path, ...] = ()  # of repositories on this machine that members may name
+    networks: tuple[str, ...] = ()  # private ones that jails may reach all the same
+    personas: Path | None = None  # where the installation's own are
