@@ -5,7 +5,9 @@ the time inside their jails; a follower's delay is what the clock says when the 
 come over SSE. Every follower checks that numbers follow each other without gap or
 repetition, and that the hash of an event is the same for all.
 
-`HUTCH_BENCH_DELIVERIES=1000000` goes on until a million events were delivered.
+`HUTCH_BENCH_DELIVERIES=1000000` goes on until a million events were delivered,
+`HUTCH_BENCH_LOAD_S=3600` for an hour: the memory of the server is compared between the
+middle of the load and its end.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ import httpx
 from bench.row import Row, percentile
 
 SESSIONS, BUSY, FOLLOWERS = 200, 50, 400
-LOAD_S = 20.0
+LOAD_S = float(os.environ.get("HUTCH_BENCH_LOAD_S", "20"))
 DELIVERIES = int(os.environ.get("HUTCH_BENCH_DELIVERIES", "0"))
 READS_APART_S = 0.02
 PRINT = "bash -c 'exec 9<> <(:); while :; do echo $EPOCHREALTIME; read -t 0.1 -u 9; done'"
@@ -85,7 +87,10 @@ async def _load(token: str, environment: dict[str, str]) -> list[Row]:
         await asyncio.gather(*(_begin(api, id) for id in ids[:BUSY]))
         await asyncio.sleep(3)
         heard.measuring = True
-        reads_ms = await _read(api, ids, heard)
+        reads_ms = await _read(api, ids, heard, LOAD_S / 2)
+        middle_kib = _pss_kib(pid)
+        reads_ms += await _read(api, ids, heard, LOAD_S / 2, DELIVERIES)
+        end_kib = _pss_kib(pid)
         heard.measuring = False
         for task in following:
             task.cancel()
@@ -109,6 +114,7 @@ async def _load(token: str, environment: dict[str, str]) -> list[Row]:
         Row("events lost or repeated", lost, None, f"of {heard.deliveries:,}", 0),
         Row("reading over REST meanwhile, p99", percentile(reads_ms, 99), None, "ms", 20),
         Row("memory of an idle session", idle_mib, None, "MiB", 12),
+        Row("the server at the end of the load", end_kib / 1024, middle_kib / 1024, "MiB", 1.1, "its middle"),
     ]
 
 
@@ -163,11 +169,13 @@ async def _follow(token: str, id: str, heard: Heard) -> None:
         writer.close()
 
 
-async def _read(api: httpx.AsyncClient, ids: list[str], heard: Heard) -> list[float]:
+async def _read(
+    api: httpx.AsyncClient, ids: list[str], heard: Heard, seconds: float, deliveries: int = 0
+) -> list[float]:
     """Reads, one after the other, while the load goes on; how long each took."""
     took: list[float] = []
-    until = time.perf_counter() + LOAD_S
-    while time.perf_counter() < until or heard.deliveries < DELIVERIES:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until or heard.deliveries < deliveries:
         id = ids[len(took) % SESSIONS]
         path = f"/api/v1/sessions/{id}" if len(took) % 2 else f"/api/v1/sessions/{id}/events?limit=50"
         began = time.perf_counter()
@@ -210,10 +218,14 @@ def _tree_pss_kib(pid: int) -> int:
     while left:
         one = left.pop()
         try:
-            rollup = Path(f"/proc/{one}/smaps_rollup").read_text()
+            total += _pss_kib(one)
             for task in Path(f"/proc/{one}/task").iterdir():
                 left += [int(child) for child in (task / "children").read_text().split()]
         except (OSError, ValueError):
             continue
-        total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
     return total
+
+
+def _pss_kib(pid: int) -> int:
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
