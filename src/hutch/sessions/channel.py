@@ -19,8 +19,8 @@ from hutch.domain.ids import SessionId
 from hutch.sessions.seam import Delta, Update
 from hutch.store.seam import EventLog
 
-KEPT_BYTES = 1 << 20
-KEPT_UPDATES = 1000
+KEPT_BYTES = 1 << 19
+KEPT_UPDATES = 256
 PAGE_ENTRIES = 200
 logger = structlog.get_logger()
 
