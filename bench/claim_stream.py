@@ -9,10 +9,8 @@ Keys are 20 ms apart, as those of a very fast typist: what is printed within 5 m
 last is sent together.
 """
 
-import asyncio
 import json
 import os
-import re
 import shutil
 import socket
 import statistics
@@ -27,15 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from bench.row import Row, percentile
-
-from hutch import settings
-from hutch.app.server import open_server
-from hutch.domain.user import parse_scopes
-from hutch.flows.users import LOCAL, Accounts
-from hutch.gateway.app import make_app
-from hutch.gateway.stream import wire
 
 RUNS = 5
 FILE_BYTES = 40_000_000
@@ -45,6 +35,8 @@ LINE = b"tests/store/test_log.py::test_a_follower_sees_every_event_once PASSED  
 MAKE = b"yes '%s' | head -c %d > /tmp/big; echo made$((1 + 1))\r" % (LINE, FILE_BYTES)
 SHOW = b"cat /tmp/big; echo end$((1 + 1))\r"
 PATIENCE_S = 120
+PORT = 18586
+HUTCH = Path(sys.executable).with_name("hutch")
 
 TERMINADO = r"""
 import asyncio
@@ -217,14 +209,27 @@ class Shell:
 
 @contextmanager
 def ours() -> Iterator[Shell]:
-    place = Path(tempfile.mkdtemp(prefix="hutch-bench-"))
-    with process([sys.executable, __file__, str(place)]) as server:
-        assert server.stdout
-        port, token = server.stdout.readline().split()
+    home = tempfile.mkdtemp(prefix="hutch-bench-")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": home,
+        "HUTCH_HOME": home,
+        "HUTCH_SERVER__PORT": str(PORT),
+        "HUTCH_SERVER__REQUESTS_PER_MINUTE": "1000000",
+    }
+
+    def hutch(*command: str) -> str:
+        ran = subprocess.run([HUTCH, *command], env=environment, check=True, capture_output=True, text=True)
+        return ran.stdout
+
+    hutch("up", "--detach")
+    try:
+        token = json.loads(hutch("tokens", "create", "--json"))["token"]
+        pid = json.loads(hutch("status", "--json"))["pid"]
 
         def ask(method: str, path: str, body: Any = None) -> Any:
             request = urllib.request.Request(
-                f"http://127.0.0.1:{port}/api/v1{path}",
+                f"http://127.0.0.1:{PORT}/api/v1{path}",
                 json.dumps(body).encode() if body is not None else None,
                 {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
                 method=method,
@@ -236,9 +241,10 @@ def ours() -> Iterator[Shell]:
         while ask("GET", session)["state"] not in ("idle", "parked"):
             time.sleep(0.05)
         terminal = ask("POST", f"{session}/terminals", {"columns": 80, "rows": 24})["id"]
-        path = f"/api/v1{session}/terminals/{terminal}/socket"
-        yield Shell(int(port), path, server.pid, token=token)
-    shutil.rmtree(place, ignore_errors=True)
+        yield Shell(PORT, f"/api/v1{session}/terminals/{terminal}/socket", pid, token=token)
+    finally:
+        hutch("down")
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager
@@ -265,21 +271,3 @@ def process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
 def processor_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-async def serve(place: Path) -> None:
-    loaded = settings.load({"server": {"requests_per_minute": 1_000_000}}, environ={"HUTCH_HOME": str(place)})
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with open_server(loaded) as server:
-            accounts = Accounts(server.rows)
-            owner = await accounts.ensure_owner("owner")
-            _, token = await accounts.new_token(
-                owner, name="bench", scopes=parse_scopes(["admin"]), days=1, actor=LOCAL
-            )
-            config = uvicorn.Config(make_app(server), **wire.options(), log_config=None, access_log=False)
-            print(listener.getsockname()[1], token, flush=True)
-            await uvicorn.Server(config).serve(sockets=[listener])
-
-
-if __name__ == "__main__":
-    asyncio.run(serve(Path(re.sub(r"/+$", "", sys.argv[1]))))

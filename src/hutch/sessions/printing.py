@@ -20,7 +20,7 @@ from hutch.domain.redaction import CleanStream, Redactor
 GATHER_S = 0.01
 QUIET_S = 0.25  # after so long, what was held back is shown, unless it really looks like a secret's beginning
 MOST_QUIET = 256  # streams whose last words are remembered: a secret may go on after a pause
-PIECE_LETTERS = 32 * 1024
+PIECE_LETTERS = 8 * 1024  # so that an event is small enough to lie in the database itself
 BURST_BYTES = 1 << 20
 STEADY_BYTES_S = 128 * 1024
 logger = structlog.get_logger()
