@@ -6,6 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from hutch.app.server import Server
 from hutch.domain import inputs
@@ -13,6 +14,7 @@ from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound
 from hutch.domain.events import (
     ApprovalAsked,
     DeliveryEnded,
+    Entry,
     MessageSent,
     RunEnded,
     RunQueued,
@@ -23,13 +25,15 @@ from hutch.domain.events import (
     StepReached,
     TerminalPrinted,
 )
-from hutch.domain.ids import SessionId
+from hutch.domain.ids import SessionId, new_run_id
+from hutch.domain.session import QueuedRun
 from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from hutch.sessions.seam import Delta
-from hutch.store.inputs import add_input
+from hutch.store.inputs import Inputs, add_input
+from hutch.store.runs import Runs, add_run
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from tests.sessions.hosting import call, cassette, nobody, owner, repository, serving, state, until
@@ -188,6 +192,52 @@ async def test_a_session_that_ends_is_over(tmp_path: Path) -> None:
             await sessions.give(server.site, who, session.id, inputs.Prompt(text="More."))
 
 
+async def test_however_much_waits_a_session_ends_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await sessions.give(server.site, who, session.id, inputs.Pause())
+        await state(server, who, session.id, "paused")
+        waiting = [
+            QueuedRun(id=new_run_id(), session_id=session.id, owner=who.user.id, queued_ms=1)
+            for _ in range(1300)
+        ]
+        body = inputs.Message(text="And this.").model_dump_json()
+
+        def add(connection: Connection) -> None:
+            for run in waiting:
+                add_run(connection, run)
+            for _ in range(400):
+                add_input(connection, session.id, who.user.id, body)
+
+        await server.rows.change(add)
+        await sessions.give(server.site, who, session.id, inputs.End(reason="enough"))
+        assert await state(server, who, session.id, "ended")
+        over = await Runs(server.rows).page(session_ids=[session.id], limit=2000)
+        assert {each.id for each in over} == {each.id for each in waiting}
+        assert {(each.state, each.outcome) for each in over} == {("ended", "cancelled")}
+        assert len({each.ended_ms for each in over}) == 1  # by one statement
+        told = [entry for entry in await read_all(server, session.id) if isinstance(entry.event, RunEnded)]
+        assert len(told) == 1300 and len({entry.at_ms for entry in told}) == 1
+        await eventually_taken(server, session.id)
+
+
+async def read_all(server: Server, session_id: SessionId) -> list[Entry]:
+    found: list[Entry] = []
+    while page := await server.log.read(session_id, after=found[-1].seq if found else 0):
+        found += page
+    return found
+
+
+async def eventually_taken(server: Server, session_id: SessionId) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if not await Inputs(server.rows).page(session_id, untaken=True):
+                return
+            await asyncio.sleep(0.02)
+
+
 async def test_who_is_not_used_is_parked_and_woken_by_the_next_use(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", sessions__idle_s=1) as server:
         who = await owner(server)
@@ -218,7 +268,9 @@ async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None
             assert isinstance(events[-1], RunEnded) and events[-1].outcome == "done"
 
 
-async def test_a_repository_that_is_not_there_ends_the_session_with_the_reason(tmp_path: Path) -> None:
+async def test_a_repository_that_cannot_be_had_ends_the_session_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing/.git").write_text("gitdir: /not/there\n")
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(repository=str(tmp_path / "nothing"), prompt="Mend it.")

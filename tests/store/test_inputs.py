@@ -30,3 +30,11 @@ async def test_inputs_are_numbered_and_taken_one_by_one(log: SqlLog) -> None:
     await inputs.take(one, 2)
     assert await inputs.waiting() == [other]
     assert [each.seq for each in await inputs.page(one, after=1)] == [2]
+
+
+async def test_all_inputs_of_a_session_are_taken_at_once(log: SqlLog) -> None:
+    one, other = await session(log), await session(log)
+    for id in (one, one, other):
+        await log.change(lambda connection, id=id: add_input(connection, id, "ada", '{"type":"cancel"}'))  # type: ignore[misc]
+    await Inputs(log).take_all(one)
+    assert await Inputs(log).waiting() == [other]

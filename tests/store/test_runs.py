@@ -102,3 +102,18 @@ async def test_the_first_end_counts(log: SqlLog) -> None:
     await runs.end(run.id, "done")
     ended = await runs.get(run.id)
     assert ended == replace(run, state="ended", outcome="cancelled", reason="by ada", ended_ms=ended.ended_ms)
+
+
+async def test_all_runs_of_a_session_end_at_once(log: SqlLog) -> None:
+    runs = Runs(log)
+    first, other = await queue(log), await queue(log)
+    session = await Sessions(log).get(first.session_id)
+    second = await queue(log, session=session)
+    await runs.end(first.id, "done")
+    await runs.end_all(session.id, "cancelled", "enough")
+    found = [await runs.get(each.id) for each in (first, second, other)]
+    assert [(each.state, each.outcome, each.reason) for each in found] == [
+        ("ended", "done", ""),
+        ("ended", "cancelled", "enough"),
+        ("queued", "", ""),
+    ]

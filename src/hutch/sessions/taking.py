@@ -36,6 +36,8 @@ from hutch.store import schema
 from hutch.store.runs import add_run
 from hutch.store.sessions import now_ms
 
+OVER_REASON = "The session was ended."
+
 
 async def take_all(live: Live) -> None:
     """Take every input of a session that waits, in order."""
@@ -45,8 +47,13 @@ async def take_all(live: Live) -> None:
             live.recovered = True
         waiting = [given for given in await _untaken(live) if given.seq not in live.handed]
         waiting.sort(key=lambda given: not _stops(given))  # who wants it to stop does not wait behind others
+        if waiting and (await live.sessions.get(live.id)).state == "ended":
+            await live.inputs.take_all(live.id)
+            return
         for given in waiting:
             await _take(live, given)
+            if _is(given, "end"):
+                break  # nothing can come of the others
 
 
 async def _untaken(live: Live) -> list[GivenInput]:
@@ -57,7 +64,11 @@ async def _untaken(live: Live) -> list[GivenInput]:
 
 
 def _stops(given: GivenInput) -> bool:
-    return any(f'"type":"{kind}"' in given.body[:40] for kind in ("cancel", "pause", "end"))
+    return _is(given, "cancel", "pause", "end")
+
+
+def _is(given: GivenInput, *kinds: str) -> bool:
+    return any(f'"type":"{kind}"' in given.body[:40] for kind in kinds)
 
 
 async def _recover(live: Live) -> None:
@@ -212,11 +223,12 @@ async def _end(live: Live, given: GivenInput, reason: str) -> None:
     if live.working is not None:
         live.working.cancel()
         await asyncio.wait([live.working])
-    for run in await live.runs.unfinished(live.id):
-        if run.kind == "prompt":
-            await _give_up(live, run)
-        else:
-            await live.runs.end(run.id, "cancelled", "The session was ended.")
+    waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
+    if waiting:
+        await live.append(
+            [RunEnded(run_id=run.id, outcome="cancelled", reason=OVER_REASON) for run in waiting]
+        )
+    await live.runs.end_all(live.id, "cancelled", OVER_REASON)
     await live.park(reason="the session ends")
     reason = live.grounds.redactor.clean(reason)
     ended: list[Event] = [
@@ -225,5 +237,5 @@ async def _end(live: Live, given: GivenInput, reason: str) -> None:
     ]
     with suppress(Conflict):  # it had ended already, before a crash
         await live.append(ended)
-    await live.inputs.take(live.id, given.seq)
     await live.sessions.set(live.id, state="ended", reason=reason)
+    await live.inputs.take_all(live.id)

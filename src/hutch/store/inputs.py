@@ -53,6 +53,12 @@ class Inputs:
         wanted = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
         await self._rows.change(lambda connection: connection.execute(wanted.values(taken=True)))
 
+    async def take_all(self, session_id: SessionId) -> None:
+        """Nothing more can come of those that wait."""
+        here = (inputs.c.session_id == session_id, inputs.c.taken.is_(False))
+        wanted = update(inputs).where(*here).values(taken=True)
+        await self._rows.change(lambda connection: connection.execute(wanted))
+
     async def waiting(self) -> list[SessionId]:
         """Sessions with inputs that nobody has taken."""
         wanted = select(inputs.c.session_id).where(inputs.c.taken.is_(False)).distinct()

@@ -63,6 +63,13 @@ class Runs:
         values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": now_ms()}
         await self._move(run_id, ("queued", "running", "held"), **values, worker="")
 
+    async def end_all(self, session_id: str, outcome: str, reason: str = "") -> None:
+        """All of a session that were not over are."""
+        here = (runs.c.session_id == session_id, runs.c.state != "ended")
+        values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": now_ms(), "worker": ""}
+        wanted = update(runs).where(*here).values(values)
+        await self._rows.change(lambda connection: connection.execute(wanted))
+
     async def hold(self, run_id: str) -> None:
         """It was stopped by a pause."""
         await self._move(run_id, ("running", "queued"), state="held", worker="")
@@ -129,7 +136,8 @@ class Runs:
         """Where in the queue runs are that wait: 1 is next."""
         wanted = select(runs.c.id).where(runs.c.state == "queued").order_by(runs.c.id)
         queue = await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
-        return {id: place for place, id in enumerate(queue, start=1) if id in set(run_ids)}
+        asked = frozenset(run_ids)
+        return {id: place for place, id in enumerate(queue, start=1) if id in asked}
 
     async def unfinished(self, session_id: str) -> list[QueuedRun]:
         """Of a session, the oldest first."""
