@@ -1,13 +1,14 @@
 """How the sessions of a server are made ready, opened and worked on."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 
 from hutch.agent.limits import RunLimits
 from hutch.app import forges, models, reviewing, runs, workspaces
+from hutch.app.ahead import Ahead
 from hutch.app.delivering import Delivering
-from hutch.app.desks import open_desk
+from hutch.app.desks import Desk, open_desk
 from hutch.domain.events import (
     Entry,
     Event,
@@ -40,9 +41,21 @@ async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIt
     """Sessions that live in this process, for as long as the block lasts."""
     settings = loaded.settings.sessions
     hosted: list[LocalHost] = []
+    ahead = Ahead()
+
+    def desk_of(session: Session, workspace_id: str) -> AbstractAsyncContextManager[Desk]:
+        return open_desk(loaded, workspace_id, network=session.network)
+
+    async def prepare(session: Session) -> Prepared:
+        made = await _prepare(loaded, session, hosted[0])
+        ahead.begin(made.workspace_id, desk_of(session, made.workspace_id))
+        return made
+
     ways = Ways(
-        prepare=lambda session: _prepare(loaded, session, hosted[0]),
-        open_desk=lambda session: open_desk(loaded, session.workspace_id, network=session.network),
+        prepare=prepare,
+        open_desk=lambda session: ahead.desk(
+            session.workspace_id, lambda: desk_of(session, session.workspace_id)
+        ),
         perform=lambda live, run: _perform(loaded, live, run),
     )
     host = LocalHost(
@@ -60,6 +73,7 @@ async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIt
         yield host
     finally:
         await host.close_all()
+        await ahead.close()
 
 
 async def _prepare(loaded: Loaded, session: Session, host: LocalHost) -> Prepared:

@@ -8,6 +8,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -112,8 +113,9 @@ class Toolbox:
         return self._clean(legible(text))
 
 
+@cache
 def schema(kind: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of arguments, without what only costs tokens."""
+    """The JSON schema of arguments, without what only costs tokens; shared by all, and not to be changed."""
     full = kind.model_json_schema()
     shared = full.pop("$defs", {})
     lean: dict[str, Any] = _lean(full, shared)
