@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import Response
 from sqlalchemy import select, update
 
-from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS
+from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS, LARGEST_BYTES, NOT_KEPT, Once
 from hutch.store.schema import answered_requests
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
@@ -180,3 +181,14 @@ async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None
     await eventually(look)
     assert (await making).status_code == 201
     assert (True, False) not in looks
+
+
+@pytest.mark.parametrize("size, kept", [(LARGEST_BYTES, True), (LARGEST_BYTES + 1, False)])
+async def test_an_answer_of_64_kib_is_the_longest_that_is_kept(api: Api, size: int, kept: bool) -> None:
+    assert LARGEST_BYTES == 64 * 1024
+    once = Once("usr_1", f"long-{size}", "hash")
+    await api.server.rows.change(once.reserve)
+    answer = Response(b"x" * size, 201)
+    await api.server.rows.change(lambda db: once.write(db, answer))
+    found = await row(api, once.key)
+    assert (found["status"], len(found["body"])) == ((201, size) if kept else (NOT_KEPT, 0))

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -157,3 +158,19 @@ async def test_patterns_of_the_settings_hide_files(jail: Jail, tree: Path) -> No
     found = await glob(jail, "*.md", modified_ns=modified_ns(tree), ignore=["README.md", "!src"])
     assert found.paths == []
     assert (await grep(jail, Grep(pattern="# main"), ignore=["*.md"])).total == 0
+
+
+@pytest.mark.parametrize("output", ["content", "files", "count", "glob"])
+async def test_what_was_found_is_read_off_the_event_loop(jail: Jail, tree: Path, output: str) -> None:
+    threads = set()
+
+    def hidden(path: str) -> bool:  # asked of every file while the answer is put together
+        threads.add(threading.current_thread())
+        return False
+
+    if output == "glob":
+        found = await glob(jail, "**/*.py", modified_ns=modified_ns(tree), hidden=hidden)
+        assert found.total
+    else:
+        assert (await grep(jail, Grep(pattern="main", output=output), hidden=hidden)).total  # type: ignore[arg-type]
+    assert threads and threading.current_thread() not in threads
