@@ -20,6 +20,7 @@ from hutch.flows.repository_git import OpenJail
 from hutch.forge.git import GitFailed
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import Forge, PullRequest, PullRequestWanted, Target
+from hutch.workspace.prepare.record import Record
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
@@ -83,25 +84,44 @@ async def propose(
     if last.tree == known or (known is None and last.tree in (came_with, start and start.tree)):
         return None
     proposal = replace(proposal, title=one_line(proposal.title), summary=plain(proposal.summary))
-    wanted = before.branch if before and known else proposal.branch or BRANCHES + slug(proposal.title)
-    await on_step("branching", f"{'Going on with' if known else 'Creating'} branch {wanted}...")
+    going_on = before if known else None
+    wanted = going_on.branch if going_on else proposal.branch or BRANCHES + slug(proposal.title)
+    await on_step("branching", f"{'Going on with' if going_on else 'Creating'} branch {wanted}...")
     target = await forge.target() if forge else Target(remote, "")
     async with branches_of(target.remote, workspace, open_jail) as branches:
         heads = await branches.heads()
-        on = before if before and known and before.branch in heads else None
+        on = going_on if going_on and going_on.branch in heads else None
         await on_step("committing", "Committing changes...")
-        commit = await _made(
-            workspace, last, proposal, on, start if start and start.tree != came_with else None
-        )
+        brought = start if start and start.tree != came_with else None
+        commit = await _made(workspace, last, proposal, on, brought)
         await on_step("pushing", f"Pushing to {target.remote.shown}...")
-        if on is not None:
-            await _go_on(branches, heads, on, commit)
-            branch = on.branch
-        else:
-            branch = await _put(branches, heads, commit, record.commit, wanted)
+        branch = await _pushed(branches, heads, on, commit, record.commit, wanted)
     await on_step("opening", f"Opening {branch} for review...")
-    summary = f"{on.body}\n\n{proposal.summary}".strip()[:BODY_LETTERS] if on else proposal.summary
-    change = Change(
+    change = _change(record, proposal, on, branch, commit, "local" if remote.path is not None else "git")
+    return change if forge is None else await _opened(forge, change, proposal, target)
+
+
+async def _pushed(
+    branches: Branches, heads: dict[str, str], on: Change | None, commit: str, base: str, wanted: str
+) -> str:
+    """The branch that a commit is on now: that of a change which goes on, or one of its own."""
+    if on is None:
+        return await _put(branches, heads, commit, base, wanted)
+    await _go_on(branches, heads, on, commit)
+    return on.branch
+
+
+def _change(
+    record: Record,
+    proposal: Proposal,
+    on: Change | None,
+    branch: str,
+    commit: str,
+    forge: Literal["local", "git"],
+) -> Change:
+    """What was pushed, as it is kept; one that goes on stays the same change."""
+    assert record.commit is not None
+    return Change(
         id=on.id if on else new_change_id(),
         session_id=proposal.session_id,
         run_id=proposal.run_id,
@@ -111,12 +131,11 @@ async def propose(
         base_commit=record.commit,
         commit=commit,
         title=on.title if on else proposal.title,
-        body=summary,
+        body=f"{on.body}\n\n{proposal.summary}".strip()[:BODY_LETTERS] if on else proposal.summary,
         tests=proposal.tests,
         created_ms=on.created_ms if on else time.time_ns() // 1_000_000,
-        forge="local" if remote.path is not None else "git",
+        forge=forge,
     )
-    return change if forge is None else await _opened(forge, change, proposal, target)
 
 
 async def _opened(forge: Forge, change: Change, proposal: Proposal, target: Target) -> Change:
