@@ -266,7 +266,7 @@ async def test_all_browsers_can_be_logged_out(served: Answering, browser: httpx.
     async with served.client(headers={"Origin": served.url}) as other:
         await logs_in(other)
         await logs_in(browser)
-        listed = (await browser.get("/api/v1/me/browsers")).json()
+        listed = (await browser.get("/api/v1/me/browsers")).json()["items"]
         assert sorted(each["current"] for each in listed) == [False, True]
         assert (await browser.post("/api/v1/logout", json={"everywhere": True})).status_code == 204
         assert (await other.get("/api/v1/me")).status_code == 401
@@ -280,7 +280,8 @@ async def test_one_browser_can_be_logged_out_and_not_that_of_another(
     async with served.client(headers={"Origin": served.url}) as other:
         await logs_in(other)
         await logs_in(browser)
-        (mine,) = [e["id"] for e in (await browser.get("/api/v1/me/browsers")).json() if not e["current"]]
+        listed = (await browser.get("/api/v1/me/browsers")).json()["items"]
+        (mine,) = [each["id"] for each in listed if not each["current"]]
         assert (await browser.delete(f"/api/v1/me/browsers/{mine}")).status_code == 204
         assert (await other.get("/api/v1/me")).status_code == 401
     assert (await browser.delete(f"/api/v1/me/browsers/{theirs.id}")).status_code == 404

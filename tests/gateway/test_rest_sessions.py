@@ -107,7 +107,7 @@ async def test_what_a_share_gives(api: Api) -> None:
     mine = await api.ready_session(purpose="shared")
     ada, eve = await api.as_user("ada"), await api.as_user("eve")
     for name, role in (("ada", "member"), ("eve", "observer")):
-        user = (await api.get(f"{V1}/users")).json()
+        user = (await api.get(f"{V1}/users")).json()["items"]
         [id] = [each["id"] for each in user if each["name"] == name]
         shared = await api.put(f"{V1}/sessions/{mine}/shares/{id}", json={"role": role})
         assert shared.status_code < 300, shared.text

@@ -78,7 +78,7 @@ async def test_an_owner_adds_changes_and_disables_users(served: Answering, ada: 
     assert (await ada("PATCH", path, role="observer")).json()["role"] == "observer"
     assert (await ada("PATCH", path, disabled=True)).json()["disabled"] is True
     assert (await ada("GET", path)).json()["name"] == "Grace Hopper"
-    assert [user["name"] for user in (await ada("GET", "/users")).json()] == ["ada", "Grace Hopper"]
+    assert [user["name"] for user in (await ada("GET", "/users")).json()["items"]] == ["ada", "Grace Hopper"]
     assert await ada.status("PATCH", f"/users/{await id_of(served, 'ada')}", role="member") == 400
     assert await ada.status("PATCH", f"/users/{await id_of(served, 'ada')}", disabled=True) == 400
     actions = [entry["action"] for entry in (await ada("GET", "/audit")).json()["items"]]
@@ -132,7 +132,7 @@ async def test_tokens_are_made_listed_and_revoked(served: Answering, ada: Caller
     assert made["token"].startswith(made["prefix"])
     async with served.client(headers=bearer(made["token"])) as http:
         assert (await http.get("/api/v1/me")).json()["credential_id"] == made["id"]
-        listed = (await ada("GET", "/tokens")).json()
+        listed = (await ada("GET", "/tokens")).json()["items"]
         assert made["token"] not in str(listed)
         assert [token["name"] for token in listed] == ["ci", ""]
         assert await ada.status("DELETE", f"/tokens/{made['id']}") == 204
@@ -145,7 +145,7 @@ async def test_a_token_does_not_breed_but_may_end_itself(served: Answering, bob:
     assert await bob.status("POST", "/tokens", scopes=["admin"]) == 403
     me = (await bob("GET", "/me")).json()["credential_id"]
     other = await served.token(await served.accounts.users.find("bob"))
-    listed = (await bob("GET", "/tokens")).json()
+    listed = (await bob("GET", "/tokens")).json()["items"]
     (other_id,) = [token["id"] for token in listed if other.startswith(token["prefix"])]
     assert await bob.status("DELETE", f"/tokens/{other_id}") == 403
     assert await bob.status("DELETE", f"/tokens/{me}") == 204
@@ -187,7 +187,7 @@ async def test_an_invite_makes_one_user(served: Answering, ada: Caller) -> None:
         assert (await http.get("/api/v1/me")).json()["user"]["role"] == "candidate"
     role = await served.accounts.shares.role(session_id, await id_of(served, "eve"))
     assert role == "candidate"
-    assert (await ada("GET", "/invites")).json() == []
+    assert (await ada("GET", "/invites")).json() == {"items": [], "next": None}
 
 
 async def test_nobody_becomes_an_owner_by_an_invite(ada: Caller) -> None:
@@ -238,3 +238,34 @@ async def test_the_audit_is_read_in_pages(served: Answering, ada: Caller) -> Non
     entry = first["items"][0]
     assert (entry["user_id"], entry["address"]) == (await id_of(served, "ada"), "127.0.0.1")
     assert entry["credential_id"].startswith("tok_")
+
+
+async def test_users_tokens_invites_and_browsers_are_read_in_pages(served: Answering, ada: Caller) -> None:
+    me = await id_of(served, "ada")
+    for number in range(4):
+        await ada("POST", "/users", name=f"user {number}")
+        await ada("POST", "/tokens", name=f"token {number}", scopes=["read"])
+        await ada("POST", "/invites", role="member")
+    for _ in range(5):
+        await served.accounts.browsers.begin(me, began_by="link", address="", agent="")
+    for path, newest_first, count in (
+        ("/users", False, 5),
+        ("/tokens", True, 5),
+        ("/tokens?everyone=true", True, 5),
+        ("/invites", True, 4),
+        ("/me/browsers", True, 5),
+    ):
+        seen: list[str] = []
+        where: str | None = f"{path}{'&' if '?' in path else '?'}limit=2"
+        while where is not None:
+            answered = await ada("GET", where)
+            page = answered.json()
+            assert set(page) == {"items", "next"} and len(page["items"]) in (1, 2)
+            seen += [each["id"] for each in page["items"]]
+            link = answered.links.get("next")
+            assert (link is None) == (page["next"] is None)
+            where = link["url"].removeprefix("/api/v1") if link else None
+        assert seen == sorted(seen, reverse=newest_first) and len(set(seen)) == count, path
+        whole = (await ada("GET", path)).json()
+        assert ([each["id"] for each in whole["items"]], whole["next"]) == (seen, None)
+    assert await ada.status("GET", "/users?limit=0") == 422

@@ -67,6 +67,12 @@ def page(
     return answer({"items": items, "next": next, **more}, headers=headers)
 
 
+def paged(request: Request, found: Sequence[Any], limit: int) -> Response:
+    """A page of things with an id, of which one more than `limit` was looked for."""
+    more = found[limit - 1].id if len(found) > limit else None
+    return page(request, found[:limit], more)
+
+
 def _plain(value: object) -> Any:
     if isinstance(value, BaseModel):
         return {**value.__dict__, **(value.__pydantic_extra__ or {})}

@@ -76,10 +76,22 @@ class Browsers:
         browser = Browser(*row[:-4])
         return browser, User(browser.user_id, row[-4], row[-3], row[-2], bool(row[-1]))
 
-    async def list(self, user_id: str) -> "list[Browser]":
-        wanted = select(*_COLUMNS).where(browser_sessions.c.user_id == user_id)
-        found = await self._rows.fetch(lambda db: [Browser(*row) for row in db.execute(wanted)])
-        return [browser for browser in found if browser.is_good(_now_ms())]
+    async def list(self, user_id: str, *, before: str = "", limit: int | None = None) -> "list[Browser]":
+        """Those that still count, the newest first."""
+        now_ms = _now_ms()
+        wanted = (
+            select(*_COLUMNS)
+            .where(
+                browser_sessions.c.user_id == user_id,
+                browser_sessions.c.created_ms > now_ms - ABSOLUTE_MS,
+                browser_sessions.c.used_ms > now_ms - IDLE_MS,
+            )
+            .order_by(browser_sessions.c.id.desc())
+            .limit(limit)
+        )
+        if before:
+            wanted = wanted.where(browser_sessions.c.id < before)
+        return await self._rows.fetch(lambda db: [Browser(*row) for row in db.execute(wanted)])
 
     async def knows(self, user_id: str, address: str) -> bool:
         """Whether this user is logged in from that address."""

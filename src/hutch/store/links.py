@@ -74,13 +74,16 @@ class Links:
         )
         return await self._add(link, INVITE)
 
-    async def invites(self) -> list[Link]:
+    async def invites(self, *, before: str = "", limit: int | None = None) -> list[Link]:
         """Those that still work, the newest first."""
         wanted = (
             select(*_COLUMNS)
             .where(links.c.kind == "invite", links.c.used_ms.is_(None), links.c.expires_ms > _now_ms())
             .order_by(links.c.id.desc())
+            .limit(limit)
         )
+        if before:
+            wanted = wanted.where(links.c.id < before)
         return await self._rows.fetch(lambda db: [Link(*row) for row in db.execute(wanted)])
 
     async def spend(self, secret: str, kind: Literal["login", "invite"]) -> Link:

@@ -68,9 +68,13 @@ class Tokens:
         await self._rows.change(change)
         return token, secret
 
-    async def list(self, user_id: str | None = None) -> "list[Token]":
+    async def list(
+        self, user_id: str | None = None, *, before: str = "", limit: int | None = None
+    ) -> "list[Token]":
         """The newest first; of one user, or of all."""
-        wanted = select(*_COLUMNS).order_by(tokens.c.id.desc())
+        wanted = select(*_COLUMNS).order_by(tokens.c.id.desc()).limit(limit)
+        if before:
+            wanted = wanted.where(tokens.c.id < before)
         if user_id is not None:
             wanted = wanted.where(tokens.c.user_id == user_id)
         return await self._rows.fetch(lambda db: [_token(row) for row in db.execute(wanted)])

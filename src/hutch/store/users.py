@@ -33,8 +33,9 @@ class Users:
 
         return await self._rows.change(change)
 
-    async def list(self) -> "list[User]":
-        wanted = select(*_COLUMNS).order_by(users.c.id)
+    async def list(self, *, after: str = "", limit: int | None = None) -> "list[User]":
+        """The oldest first, from behind the one that is named."""
+        wanted = select(*_COLUMNS).where(users.c.id > after).order_by(users.c.id).limit(limit)
         return await self._rows.fetch(lambda db: [_user(row) for row in db.execute(wanted)])
 
     async def get(self, user_id: str) -> User:

@@ -9,7 +9,7 @@ from pydantic import Field
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
 from hutch.domain.user import SCOPES, Role, Scope, User, Who
 from hutch.flows.users import LOGIN_LINK_S
-from hutch.gateway.answers import Id, In, Out
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.auth.login import log_in
 from hutch.gateway.auth.who import AGuard, Reader
@@ -161,11 +161,13 @@ async def set_password(
     await log_in(guard, request, response, who.user, "password")
 
 
-@routes.get("/me/browsers")
-async def browsers(who: Reader, guard: AGuard) -> list[BrowserOut]:
-    """The browsers in which one is logged in."""
-    found = await guard.accounts.browsers.list(who.user.id)
-    return [
+@routes.get("/me/browsers", response_model=Page[BrowserOut])
+async def browsers(
+    request: Request, who: Reader, guard: AGuard, cursor: Cursor = "", limit: Limit = 50
+) -> Response:
+    """The browsers in which one is logged in, the newest first."""
+    found = await guard.accounts.browsers.list(who.user.id, before=cursor, limit=limit + 1)
+    told = [
         BrowserOut(
             id=each.id,
             began_by=each.began_by,
@@ -177,6 +179,7 @@ async def browsers(who: Reader, guard: AGuard) -> list[BrowserOut]:
         )
         for each in found
     ]
+    return paged(request, told, limit)
 
 
 @routes.delete("/me/browsers/{browser_id}", status_code=204)

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied
 from hutch.domain.user import SCOPES, Scope, Who, scopes_of, widened
 from hutch.flows.users import LONGEST_TOKEN_NAME, TOKEN_DAYS
-from hutch.gateway.answers import Id, In, Out
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
@@ -43,17 +43,21 @@ class NewToken(In):
     days: int | None = Field(TOKEN_DAYS, ge=1, le=36_500, description="Null lasts for ever.")
 
 
-@routes.get("/tokens")
+@routes.get("/tokens", response_model=Page[TokenOut])
 async def list_tokens(
+    request: Request,
     who: Reader,
     guard: AGuard,
     everyone: Annotated[bool, Query(description="Those of all users; for owners.")] = False,
-) -> list[TokenOut]:
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> Response:
     """The caller's tokens, the newest first."""
     if everyone:
         who.need("admin")
-    found = await guard.accounts.tokens.list(None if everyone else who.user.id)
-    return [TokenOut(**_told(token)) for token in found]
+    whose = None if everyone else who.user.id
+    found = await guard.accounts.tokens.list(whose, before=cursor, limit=limit + 1)
+    return paged(request, [TokenOut(**_told(token)) for token in found], limit)
 
 
 @routes.post("/tokens", status_code=201)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.user import LONGEST_NAME, Role, ShareRole, parse_name
 from hutch.flows.users import LONGEST_INVITE_S
-from hutch.gateway.answers import Id, In, Limit, Out, Page
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
 from hutch.gateway.auth.login import base_of, log_in
 from hutch.gateway.auth.who import Admin, AGuard, Reader
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
@@ -89,10 +89,13 @@ class AuditOut(Out):
     trace_id: str
 
 
-@routes.get("/users")
-async def list_users(who: Admin, guard: AGuard) -> list[UserOut]:
+@routes.get("/users", response_model=Page[UserOut])
+async def list_users(
+    request: Request, who: Admin, guard: AGuard, cursor: Cursor = "", limit: Limit = 50
+) -> Response:
     """All users, the oldest first."""
-    return [user_out(user) for user in await guard.accounts.users.list()]
+    found = await guard.accounts.users.list(after=cursor, limit=limit + 1)
+    return paged(request, [user_out(user) for user in found], limit)
 
 
 @routes.post("/users", status_code=201)
@@ -133,10 +136,13 @@ async def new_link(user_id: Id, request: Request, who: Admin, guard: AGuard) -> 
     )
 
 
-@routes.get("/invites")
-async def list_invites(who: Admin, guard: AGuard) -> list[InviteOut]:
+@routes.get("/invites", response_model=Page[InviteOut])
+async def list_invites(
+    request: Request, who: Admin, guard: AGuard, cursor: Cursor = "", limit: Limit = 50
+) -> Response:
     """Those that still work, the newest first."""
-    return [InviteOut.model_validate(link) for link in await guard.accounts.links.invites()]
+    found = await guard.accounts.links.invites(before=cursor, limit=limit + 1)
+    return paged(request, [InviteOut.model_validate(link) for link in found], limit)
 
 
 @routes.post("/invites", status_code=201)
