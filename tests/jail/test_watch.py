@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC240 (a look at the workspace blocks nobody here)
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,3 +101,17 @@ async def test_looks_that_are_not_urgent_take_turns_and_a_long_one_holds_up_nobo
     assert order[-1] == "a ends"
     await asyncio.gather(look("a", 0), look("b", 0))  # nobody's turn was given away twice
     assert order[-4:] == ["a begins", "a ends", "b begins", "b ends"]
+
+
+async def test_a_jail_is_watched_while_all_other_threads_are_busy(workspace: Path) -> None:
+    limits = replace(Limits(), workspace_growth_files=300)
+    script = "for n in $(seq 2000); do : > $n; done; sleep 60"
+    busy = threading.Event()
+    async with open_jail(workspace, Policy(limits=limits)) as jail:
+        held = [asyncio.ensure_future(asyncio.to_thread(busy.wait)) for _ in range(64)]
+        try:
+            ran = await jail.run(["sh", "-c", script], timeout_s=10)
+        finally:
+            busy.set()
+            await asyncio.gather(*held)
+    assert (ran.limit_hit, ran.timed_out) == (LimitHit("workspace_growth_files", "300"), False)

@@ -10,6 +10,7 @@ import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,7 @@ CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half use
 CALM_S = 0.002
 IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
+LOOKERS = 8
 LONG_S = 0.05
 SPREAD = 0.7  # of a pause at the least: jails that began together are not all looked at in one moment
 
@@ -131,7 +133,7 @@ class Watch:
                     self.look.is_clearing = False
 
     async def _aside(self, work: Callable[[], T]) -> T:
-        future = asyncio.ensure_future(asyncio.to_thread(work))
+        future = asyncio.get_running_loop().run_in_executor(_threads, work)
         self._in_thread = future
         return await asyncio.shield(future)
 
@@ -166,6 +168,8 @@ async def _turn() -> AsyncIterator[None]:
             turn.release()
 
 
+# Of their own: whoever keeps all others busy must not thereby go unwatched.
+_threads = ThreadPoolExecutor(LOOKERS, thread_name_prefix="jail-look")
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
