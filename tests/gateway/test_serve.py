@@ -157,7 +157,7 @@ class Hasty(Protocol):
     head_s = 0.2
 
 
-async def _answered(sent: bytes) -> bytes:
+async def _answered(sent: bytes, later: bytes = b"") -> bytes:
     """What a server of this protocol says to bytes that are no whole request, until it hangs up."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -170,10 +170,10 @@ async def _answered(sent: bytes) -> bytes:
     try:
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         writer.write(sent)
-        said = b""
         async with asyncio.timeout(PATIENCE_S):
-            with contextlib.suppress(ConnectionResetError):  # hung up on while there was more to read
-                said = await reader.read(-1)
+            said = await reader.readuntil(b"\r\n\r\n") if later else b""
+            writer.write(later)
+            said += await reader.read(-1)
         writer.close()
         return said
     finally:
@@ -195,5 +195,26 @@ async def test_nor_is_the_next_one_on_the_same_connection() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_head_without_end_is_not_read_to_its_end() -> None:
-    assert await _answered(b"GET / HTTP/1.1\r\n" + b"X-Long: y\r\n" * 20_000) == b""
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\n" + b"X-Long: y\r\n" * 20_000,
+        b"GET / HTTP/1.1\r\nX-Long: " + b"y" * 1_000_000,
+        b"GET /" + b"y" * 1_000_000,
+        b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX: " + b"y" * 1_000_000,
+    ],
+)
+async def test_a_head_without_end_is_refused_and_not_read_to_its_end(sent: bytes) -> None:
+    said, _, body = (await _answered(sent)).partition(b"\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b"\r\ncontent-type: application/problem+json" in said and b"\r\nconnection: close" in said
+    told = json.loads(body)
+    assert (told["status"], told["code"], told["limit"]) == (431, "limit_reached", "head_bytes")
+    assert f"content-length: {len(body)}".encode() in said
+
+
+@pytest.mark.anyio
+async def test_a_long_head_after_an_answer_is_refused_too() -> None:
+    whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    said = await _answered(whole, b"GET / HTTP/1.1\r\nX-Long: " + b"y" * 1_000_000)
+    assert said.startswith(b"HTTP/1.1 204") and b"HTTP/1.1 431" in said

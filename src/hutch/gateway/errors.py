@@ -85,6 +85,8 @@ OF_HTTP: dict[int, Told] = {
     405: Told(405, "method_not_allowed"),
     406: Told(406, "not_acceptable"),
     415: Told(415, "unsupported_media_type"),
+    502: Told(502, "bad_gateway"),  # what a program in a jail answered, through a preview
+    504: Told(504, "gateway_timeout"),
 }
 CODES = frozenset(told.code for told in (*FAMILIES.values(), *OF_HTTP.values(), INVALID, INTERNAL))
 

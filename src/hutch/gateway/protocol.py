@@ -6,10 +6,19 @@ has its time and its size; the body is the doors' matter.
 
 import asyncio
 
+from hutch.gateway.auth.doors import Refusal
 from hutch.gateway.stream.wire import Http
 
 HEAD_S = 20.0
 HEAD_BYTES = 64 * 1024
+LAST_WORD_S = 1.0  # for a client to hear why, before the line is cut
+TOO_LONG = Refusal(
+    431,
+    "Request Header Fields Too Large",
+    "limit_reached",
+    f"The head of a request has at most {HEAD_BYTES} bytes: its address and all its headers. Send less.",
+    (("limit", "head_bytes"),),
+)
 
 
 class Protocol(Http):
@@ -18,6 +27,7 @@ class Protocol(Http):
     head_s = HEAD_S
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -28,6 +38,8 @@ class Protocol(Http):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return  # read, or the client would be cut off before it hears why
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before or not self._is_between_requests():
@@ -35,7 +47,7 @@ class Protocol(Http):
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES:
-            self.transport.close()
+            self._refuse(TOO_LONG)
         elif self._timer is None:
             self._wait_for_head()
 
@@ -50,6 +62,17 @@ class Protocol(Http):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer what is not even a request yet, and be gone."""
+        self._stop_waiting()
+        if self.transport.is_closing():  # it was no HTTP either, and is answered already
+            return
+        self._refused = True
+        head = [f"HTTP/1.1 {refusal.status} {refusal.title}".encode()]
+        head += [name + b": " + value for name, value in refusal.headers()]
+        self.transport.write(b"\r\n".join([*head, b"", refusal.body()]))
+        self._timer = self.loop.call_later(LAST_WORD_S, self.transport.close)
 
     def _give_up(self) -> None:
         self._timer = None

@@ -12,16 +12,14 @@ import h11
 import structlog
 
 from hutch.domain.errors import HutchError
-from hutch.gateway.errors import Told
+from hutch.gateway.errors import OF_HTTP, Told
 from hutch.gateway.problem import problem
 from hutch.gateway.stream.proxy_headers import Header
 from hutch.sessions.seam import Stream as JailStream
 
 HEAD_BYTES = 64 * 1024
 HEAD_S = 120.0
-BAD_REQUEST = Told(400, "bad_request")
-BAD_GATEWAY = Told(502, "bad_gateway")
-TOO_LATE = Told(504, "gateway_timeout")
+BAD_REQUEST, BAD_GATEWAY, TOO_LATE = OF_HTTP[400], OF_HTTP[502], OF_HTTP[504]
 
 Receive = Callable[[], Awaitable[Any]]
 Put = Callable[[Any], Awaitable[None]]
