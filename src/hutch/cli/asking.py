@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -82,15 +82,20 @@ def short(session_id: str) -> str:
     return session_id[-SHORT_LETTERS:]
 
 
-async def names_of_users(client: Client) -> tuple[str, dict[str, str]]:
-    """The id of who asks, and the names of all whom they may know."""
+async def names_of_users(
+    client: Client, session: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, str]]:
+    """The id of who asks, and the names of all whom they may know; the owner of a session is one of them."""
     me = (await client.get("/me"))["user"]
     try:
-        users = await client.get("/users")
+        users = await client.get("/users", limit=PAGE)
     except Denied:
         users = []
     listed = users if isinstance(users, list) else users.get("items", [])
-    return str(me["id"]), {me["id"]: me["name"], **{each["id"]: each["name"] for each in listed}}
+    names = {me["id"]: me["name"], **{each["id"]: each["name"] for each in listed}}
+    if session and session.get("owner_name"):
+        names.setdefault(session["owner"], session["owner_name"])
+    return str(me["id"]), names
 
 
 def _fits(session_id: str, name: str) -> bool:

@@ -37,7 +37,7 @@ async def attach(client: Client, name: str, *, after: int | None, as_json: bool)
     """To the session of this name; the exit code."""
     found = await find_session(client, name)
     if as_json or not can_prompt(settings.terminal_type()):
-        await show_all(client, found["id"], after=after or 0, as_json=as_json)
+        await show_all(client, found, after=after or 0, as_json=as_json)
         return exits.OK
     attached = Attached(client, found, after=after)
     await attached.run()

@@ -77,6 +77,10 @@ class Client:
         answer = await self.request("POST", path, json=body)
         return answer.json() if answer.content else None
 
+    async def put(self, path: str, body: Any) -> Any:
+        """Something is to be so; said twice, it is the same."""
+        return (await self.request("PUT", path, json=body)).json()
+
     async def delete(self, path: str) -> Any:
         answer = await self.request("DELETE", path)
         return answer.json() if answer.content else None

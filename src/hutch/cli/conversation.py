@@ -45,7 +45,7 @@ class Conversation:
 
     async def watch(self, show: Callable[[list[Shown]], None]) -> None:
         """Show what happens, until the session has ended; also when only how things stand has changed."""
-        self.transcript.me, self.transcript.names = await names_of_users(self.client)
+        self.transcript.me, self.transcript.names = await names_of_users(self.client, self.session)
 
         def line(here: bool) -> None:
             self.here = here

@@ -28,6 +28,14 @@ MEANINGS = {
     BROKEN_PIPE: "Whoever read the output stopped reading, as `head` does.",
 }
 
+OUTCOMES = {  # of runs
+    "done": OK,
+    "tests_failing": NO,
+    "limit_reached": LIMIT_REACHED,
+    "failed": UNAVAILABLE,
+    "cancelled": INTERRUPTED,
+}
+
 
 class NotStarted(BadRequest):
     """A command in a jail that could not be started; `exit_code` is what a shell would return."""

@@ -14,7 +14,7 @@ from hutch import app, settings
 from hutch.app import personas, reviews, runs
 from hutch.app.reviews import ai_review
 from hutch.cli import exits
-from hutch.cli.run import OUTCOMES, MaxCost, MaxTokens, MaxTurns, Timeout
+from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.run_screen import JsonLines, Screen, Show
 from hutch.cli.visible import visible
 
@@ -87,7 +87,7 @@ async def _review(
             show.begin(opened)
             worked = await opened.work(prompt)
             if worked.ended.outcome not in ai_review.FINISHED:
-                return OUTCOMES[worked.ended.outcome]
+                return exits.OUTCOMES[worked.ended.outcome]
             entries = await reviews.read_log(bench.log, bench.session_id)
             found, remarks = ai_review.concluded(subject, entries, bench.session_id, opened.run_id)
             async with reviews.opened(loaded) as rows:

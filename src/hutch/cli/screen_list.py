@@ -13,16 +13,16 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import DataTable, Footer, Input, Static
 
-from hutch.cli.asking import names_of_users, short
+from hutch.cli.asking import short
 from hutch.cli.client import Client
 from hutch.cli.conversation import Conversation
 from hutch.cli.screen_dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screen_session import SessionScreen
 from hutch.cli.screen_transcript import TranscriptView
 from hutch.cli.session_lines import COLOURS, row
-from hutch.cli.sessions import repository_address
 from hutch.cli.transcript import Line
 from hutch.cli.visible import one_line
+from hutch.cli.wanted import repository_address
 from hutch.domain.errors import HutchError, Unavailable
 
 POLL_S = 1.0
@@ -72,7 +72,6 @@ class ListScreen(Screen[None]):
         super().__init__()
         self.client = client
         self.sessions: list[dict[str, Any]] = []
-        self._names: dict[str, str] | None = None
         self._query = ""
         self._settling: Timer | None = None
         self._previewed = ""
@@ -103,8 +102,6 @@ class ListScreen(Screen[None]):
     async def _poll(self) -> None:
         title = self.query_one("#title", Static)
         try:
-            if self._names is None:
-                _, self._names = await names_of_users(self.client)
             asked = {"limit": MOST, "q": self._query}
             answer = await self.client.request("GET", "/sessions", params=asked, again=False)
         except (HutchError, httpx.HTTPError) as error:
@@ -156,7 +153,7 @@ class ListScreen(Screen[None]):
             )
 
     def _cells(self, session: dict[str, Any]) -> list[Text]:
-        cells = [Text(cell) for cell in row(session, self._names or {})]
+        cells = [Text(cell) for cell in row(session)]
         state = session["state"]
         colour = COLOURS.get(state) or ("dim" if state == "ended" else "")
         cells[1].stylize(f"bold {colour}" if state == "waiting" else colour)

@@ -36,17 +36,17 @@ def state_of(session: Mapping[str, Any]) -> str:
     return f"{session['state']} {place}" if place else str(session["state"])
 
 
-def row(session: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
+def row(session: Mapping[str, Any]) -> tuple[str, ...]:
     """What a list shows of it."""
-    owner = names.get(session["owner"], short(session["owner"]))
+    owner = one_line(session.get("owner_name") or "", 40) or short(session["owner"])
     purpose = session["purpose"] or session["repository"] or "(no purpose)"
     told = (short(session["id"]), state_of(session), age(session["created_ms"]), owner)
     return (*told, one_line(purpose, 500))
 
 
-def table(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str], columns: int) -> list[str]:
+def table(sessions: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
     """Lines of a list that fits a terminal; the last column takes what is left."""
-    rows = [HEAD, *(row(each, names) for each in sessions)]
+    rows = [HEAD, *(row(each) for each in sessions)]
     widths = [max(cell_len(each[i]) for each in rows) for i in range(len(HEAD) - 1)]
     room = max(20, columns - sum(widths) - 2 * len(widths))
     lines = []

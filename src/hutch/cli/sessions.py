@@ -3,12 +3,12 @@
 import json
 import shutil
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hutch.cli import exits
+from hutch.cli.acknowledged import acknowledged, newest_snapshot
 from hutch.cli.asking import (
     NONE_YET,
     Json,
@@ -16,15 +16,16 @@ from hutch.cli.asking import (
     ask,
     every_session,
     find_session,
-    names_of_users,
     short,
 )
 from hutch.cli.attach import attach, attach_command
 from hutch.cli.client import Client
 from hutch.cli.prune import prune_command
 from hutch.cli.session_lines import age, state_of, table
-from hutch.cli.visible import one_line, visible
+from hutch.cli.session_shares import share_command, shares_of, unshare_command
+from hutch.cli.visible import one_line
 from hutch.cli.waiting import Wanted, wait_for
+from hutch.cli.wanted import Limits, WantedSession
 from hutch.domain.errors import BadRequest
 
 app = typer.Typer(help="Make, watch and end sessions of the server.", no_args_is_help=True)
@@ -60,8 +61,7 @@ def list_(
         if not found:
             typer.echo("None fits." if state or search else NONE_YET, err=True)
             return
-        _, names = await names_of_users(client)
-        for line in table(found, names, shutil.get_terminal_size().columns):
+        for line in table(found, shutil.get_terminal_size().columns):
             typer.echo(line)
 
     return ask(work, as_json=as_json)
@@ -74,10 +74,10 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
     async def work(client: Client) -> None:
         found = await find_session(client, session)
         runs = (await client.get(f"/sessions/{found['id']}/runs", limit=20))["items"]
+        shares = await shares_of(client, found["id"])
         if as_json:
-            typer.echo(json.dumps({**found, "runs": runs}))
+            typer.echo(json.dumps({**found, "runs": runs, "shares": shares}))
             return
-        _, names = await names_of_users(client)
         state = state_of(found) + (f": {found['reason']}" if found["reason"] else "")
         rows = [
             ("session", found["id"]),
@@ -85,7 +85,8 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
             ("purpose", found["purpose"]),
             ("role", found["role"]),
             ("expectations", found["expectations"]),
-            ("owner", names.get(found["owner"], found["owner"])),
+            ("owner", found.get("owner_name") or found["owner"]),
+            ("shared with", ", ".join(f"{each['user_name']} ({each['role']})" for each in shares)),
             ("repository", f"{found['repository']} {found['revision']}".strip()),
             ("persona", found["persona"]),
             ("model", found["model"]),
@@ -144,25 +145,24 @@ def new(
 ) -> int:
     """Make a session; the server takes it up when there is room."""
     text = _text(prompt)
-    limits = {"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "timeout_s": timeout}
     if wait and not text:
         raise BadRequest("There is nothing to wait for without --prompt.")
+    wanted = WantedSession(
+        prompt=text,
+        repository=repo,
+        revision=revision,
+        purpose=purpose,
+        role=role,
+        expectations=expectations,
+        persona=persona,
+        model=model,
+        network=tuple(net or ()),
+        deliver=deliver,
+        limits=Limits(max_turns, max_tokens, max_cost, timeout),
+    )
 
     async def work(client: Client) -> int | None:
-        body = {
-            "prompt": text,
-            "repository": repository_address(repo, client.address.is_local),
-            "revision": revision,
-            "purpose": purpose,
-            "role": role,
-            "expectations": expectations,
-            "persona": persona,
-            "model": model_name(model, client.address.is_local),
-            "network": list(net or ()),
-            "deliver": deliver,
-            "limits": {name: value for name, value in limits.items() if value is not None},
-        }
-        made = await client.post("/sessions", body)
+        made = await client.post("/sessions", wanted.body(is_local=client.address.is_local))
         if wait:
             return await wait_for(client, made["id"], Wanted(delivers=deliver), after=0, as_json=as_json)
         if attach_ and not as_json:
@@ -178,6 +178,8 @@ def new(
 
 
 app.command("attach")(attach_command)
+app.command("share")(share_command)
+app.command("unshare")(unshare_command)
 app.command("prune")(prune_command)
 
 
@@ -206,7 +208,8 @@ def send(
         if as_json:
             typer.echo(json.dumps(given))
         else:
-            typer.echo(f"Sent. See what comes of it: hutch attach {short(found['id'])}", err=True)
+            typer.echo(await acknowledged(client, found, given))
+            typer.echo(f"See what comes of it: hutch attach {short(found['id'])}", err=True)
         return None
 
     return ask(work, as_json=as_json)
@@ -288,37 +291,20 @@ def rm(
 
 
 def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:
-    """Give an input to a session, and tell what state that left it in."""
+    """Give an input to a session, and tell what came of it."""
 
     async def work(client: Client) -> None:
         found = await find_session(client, session)
+        newest = await newest_snapshot(client, found["id"]) if kind == "undo" else None
         given = await client.give(found["id"], kind, **fields)
-        now = await client.get(f"/sessions/{found['id']}")
         if as_json:
+            now = await client.get(f"/sessions/{found['id']}")
             typer.echo(json.dumps({**given, "session": found["id"], "state": now["state"]}))
         else:
-            typer.echo(f"{short(found['id'])} is {now['state']}.")
+            typer.echo(await acknowledged(client, found, given, newest=newest))
 
     return ask(work, as_json=as_json)
 
 
 def _text(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
-
-
-def model_name(given: str, is_local: bool) -> str:
-    """A script by its full path, for the same reason."""
-    kind, _, name = given.partition(":")
-    return f"scripted:{Path(name).expanduser().absolute()}" if kind == "scripted" and is_local else given
-
-
-def repository_address(given: str, is_local: bool) -> str:
-    """A directory by its full path: the server does not stand where we do."""
-    path = Path(given).expanduser()
-    if not given or not path.is_dir() or "://" in given:
-        return given
-    if not is_local:
-        raise BadRequest(
-            f"{visible(given)} is a directory here, which the server cannot see. Give an address."
-        )
-    return str(path.resolve())

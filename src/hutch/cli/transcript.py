@@ -227,7 +227,8 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
         case "session.parked":
             return "parked: the jail is closed, the files are kept"
         case "session.rewound":
-            return f"{who} undid the last run: files and conversation are as they were before it"
+            files = f" (snapshot {number})" if (number := event.get("snapshot")) else ""
+            return f"{who} undid the last run: files{files} and conversation are as they were before it"
         case "session.ended":
             return f"the session has ended{f': {why}' if (why := text('reason')) else ''}"
     return ""

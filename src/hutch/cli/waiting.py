@@ -16,13 +16,6 @@ from hutch.cli.paper import Paper, coloured, plain
 from hutch.cli.signals import stop_when_unread
 from hutch.cli.transcript import Transcript
 
-OUTCOMES = {
-    "done": exits.OK,
-    "tests_failing": exits.NO,
-    "limit_reached": exits.LIMIT_REACHED,
-    "failed": exits.UNAVAILABLE,
-    "cancelled": exits.INTERRUPTED,
-}
 DELIVERED = ("done", "tests_failing")  # after which a session that delivers says how that went
 
 
@@ -88,11 +81,11 @@ class Wanted:
         return None
 
 
-async def shows(client: Client, as_json: bool) -> Shows:
+async def shows(client: Client, as_json: bool, session: Mapping[str, Any] | None = None) -> Shows:
     """What entries are shown by."""
     if as_json:
         return JsonEntries()
-    me, names = await names_of_users(client)
+    me, names = await names_of_users(client, session)
     return PlainEntries(Transcript(me, names))
 
 
@@ -110,14 +103,14 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
                     f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
                 )
             if outcome := wanted.ended(event):
-                return OUTCOMES.get(outcome, exits.UNAVAILABLE)
+                return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
     return exits.INTERRUPTED
 
 
-async def show_all(client: Client, session_id: str, *, after: int, as_json: bool) -> None:
+async def show_all(client: Client, session: Mapping[str, Any], *, after: int, as_json: bool) -> None:
     """Everything, until the session has ended."""
-    show = await shows(client, as_json)
-    async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
+    show = await shows(client, as_json, session)
+    async with stop_when_unread(), aclosing(follow(client, session["id"], after=after)) as updates:
         async for update in updates:
             if update.entry is not None:
                 show.entry(update.entry)

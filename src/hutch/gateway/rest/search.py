@@ -22,6 +22,7 @@ async def search(
     limit: Limit = 50,
 ) -> Response:
     """Sessions with these words in their purpose, prompts or repository, the newest first."""
-    found = await flow.page(server_of(request).site, who, text=words(q), before=cursor, limit=limit + 1)
+    site = server_of(request).site
+    found = await flow.page(site, who, text=words(q), before=cursor, limit=limit + 1)
     more = found[limit - 1].session.id if len(found) > limit else None
-    return page(request, [shown(each) for each in found[:limit]], more)
+    return page(request, await shown(site, who, found[:limit]), more)

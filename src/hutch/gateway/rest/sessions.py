@@ -1,21 +1,26 @@
 """Sessions: opened, listed, looked at, forked and removed."""
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from pydantic import ConfigDict, Field
+from sqlalchemy import Connection
 
 from hutch.app import workspaces
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.session import Bounds, Delivery, Session, SessionState
+from hutch.domain.user import Who
 from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.sessions import NewSession, Shown
+from hutch.flows.site import Site
 from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.store.seam import Head
+from hutch.store.users import get_user
 
 routes = router("sessions")
 
@@ -115,6 +120,7 @@ class SessionOut(Out):
 
     id: str = Field(examples=["ses_01jd2m4c9k7w6t0q8n5x3vbaeh"])
     owner: str
+    owner_name: str = Field(description="What people call the owner.")
     purpose: str
     role: str
     expectations: str
@@ -143,15 +149,30 @@ class ForkIn(In):
     )
 
 
-def told(session: Session, head: Head | None = None, place: int | None = None) -> dict[str, Any]:
+def told(
+    session: Session, owner_name: str, head: Head | None = None, place: int | None = None
+) -> dict[str, Any]:
     """A session as clients get it."""
     values = {name: getattr(session, name) for name in _OWN}
     newest = {"seq": head.seq, "hash": head.hash, "at_ms": head.at_ms} if head else None
-    return {**values, "place": place, "head": newest}
+    return {**values, "owner_name": owner_name, "place": place, "head": newest}
 
 
-def shown(found: Shown) -> dict[str, Any]:
-    return told(found.session, found.head, found.place)
+async def shown(site: Site, who: Who, found: Sequence[Shown]) -> list[dict[str, Any]]:
+    """Sessions with the names of their owners, who may be others than who asks."""
+    names = {str(who.user.id): who.user.name}
+    others = {each.session.owner for each in found} - names.keys()
+    if others:
+        names |= await site.rows.fetch(lambda db: {id: name_of_user(db, id) for id in others})
+    return [told(each.session, names[each.session.owner], each.head, each.place) for each in found]
+
+
+def name_of_user(db: Connection, user_id: str) -> str:
+    """What somebody is called; empty when there is no such user."""
+    try:
+        return get_user(db, user_id).name
+    except NotFound:
+        return ""
 
 
 def words(text: str) -> str:
@@ -161,9 +182,13 @@ def words(text: str) -> str:
     return text
 
 
-def made(session: Session) -> Response:
-    """The answer to who wanted a session."""
-    return answer(told(session), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
+def made_for(who: Who) -> Callable[[Session], Response]:
+    """The answer to who wanted a session, and owns it."""
+
+    def made(session: Session) -> Response:
+        return answer(told(session, who.user.name), 201, {"Location": f"{PREFIX}/sessions/{session.id}"})
+
+    return made
 
 
 def _plain(given: In) -> dict[str, Any]:
@@ -172,7 +197,7 @@ def _plain(given: In) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-_OWN = tuple(name for name in SessionOut.model_fields if name not in ("place", "head"))
+_OWN = tuple(name for name in SessionOut.model_fields if name not in ("owner_name", "place", "head"))
 
 
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
@@ -180,6 +205,7 @@ async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSess
     """Open a session. Its workspace is made ready, and its prompt taken up, when there is room."""
     limits, delivery = Bounds(**_plain(new.limits)), Delivery(**_plain(new.delivery))
     wanted = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
+    made = made_for(who)
     session = await flow.create(server_of(request).site, who, wanted, also=once.keep(made))
     return made(session)
 
@@ -196,17 +222,18 @@ async def listed(
     limit: Limit = 50,
 ) -> Response:
     """The sessions that you may see, the newest first."""
-    found = await flow.page(
-        server_of(request).site, who, states=set(state or ()), text=words(q), before=cursor, limit=limit + 1
-    )
+    site = server_of(request).site
+    found = await flow.page(site, who, states=set(state or ()), text=words(q), before=cursor, limit=limit + 1)
     more = found[limit - 1].session.id if len(found) > limit else None
-    return page(request, [shown(each) for each in found[:limit]], more)
+    return page(request, await shown(site, who, found[:limit]), more)
 
 
 @routes.get("/sessions/{session_id}", operation_id="get_session", response_model=SessionOut)
 async def show(request: Request, who: Reader, session_id: str) -> Response:
     """One session, with its place in the queue and the head of its log."""
-    return answer(shown(await flow.show(server_of(request).site, who, session_id)))
+    site = server_of(request).site
+    [found] = await shown(site, who, [await flow.show(site, who, session_id)])
+    return answer(found)
 
 
 @routes.delete("/sessions/{session_id}", status_code=204, operation_id="remove_session")
@@ -226,5 +253,5 @@ async def fork(
 ) -> Response:
     """A new session with the files of this one, as they are or as a snapshot has them."""
     snapshot = wanted.snapshot if wanted else None
-    site = server_of(request).site
+    site, made = server_of(request).site, made_for(who)
     return made(await flow.fork(site, who, session_id, snapshot=snapshot, also=once.keep(made)))

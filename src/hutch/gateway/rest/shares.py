@@ -1,14 +1,20 @@
 """Who else may see a session, or work in it."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Request
+from pydantic import Field
 
 from hutch.domain.user import ShareRole
 from hutch.flows.sharing import share, shares_of, unshare
+from hutch.flows.users import Accounts
 from hutch.gateway.answers import In, Out
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.rest.route import router
+from hutch.gateway.rest.sessions import name_of_user
+from hutch.store.shares import Share
 
 routes = router("shares")
 
@@ -21,6 +27,7 @@ class ShareOut(Out):
 
     session_id: str
     user_id: str
+    user_name: str = Field(description="What people call them.")
     role: ShareRole
     created_by: str
     created_ms: int
@@ -33,7 +40,7 @@ class NewShare(In):
 @routes.get("/sessions/{session_id}/shares")
 async def list_shares(session_id: SessionName, who: Reader, guard: AGuard) -> list[ShareOut]:
     """With whom a session is shared; for whoever may manage it."""
-    return [ShareOut.model_validate(each) for each in await shares_of(guard.accounts, who, session_id)]
+    return await _told(guard.accounts, await shares_of(guard.accounts, who, session_id))
 
 
 @routes.put("/sessions/{session_id}/shares/{user}")
@@ -42,7 +49,8 @@ async def set_share(
 ) -> ShareOut:
     """Share a session with a user, or change what they may: observers and assessors see, the others work."""
     made = await share(guard.accounts, who, session_id, user, given.role, guard.actor(request.scope, who))
-    return ShareOut.model_validate(made)
+    [told] = await _told(guard.accounts, [made])
+    return told
 
 
 @routes.delete("/sessions/{session_id}/shares/{user}", status_code=204)
@@ -51,3 +59,10 @@ async def remove_share(
 ) -> None:
     """Take a share back, or give up one's own."""
     await unshare(guard.accounts, who, session_id, user, guard.actor(request.scope, who))
+
+
+async def _told(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:
+    """Shares with names: who owns a session need not know all users."""
+    ids = {each.user_id for each in found}
+    names = await accounts.rows.fetch(lambda db: {id: name_of_user(db, id) for id in ids})
+    return [ShareOut(**asdict(each), user_name=names[each.user_id]) for each in found]

@@ -1,0 +1,58 @@
+"""What people are told of what they asked of a session: which run, which files, and who has heard it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from tests.cli.running import call
+from tests.cli.visiting import House, open_house
+
+WRITES = {"calls": [call("write_file", path=f"{name}.txt", content="x\n") for name in "abcdefg"]}
+FINISHES = {"calls": [call("finish", title="Done", summary="It is written.")]}
+SLEEPS = {"text": "I wait.", "calls": [call("bash", command="sleep 60")]}
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+def test_undo_names_the_run_and_the_files_until_nothing_is_left(house: House) -> None:
+    id = house.new(WRITES, FINISHES, prompt="Write \x1b[1mmany")
+    house.until(id, "idle")
+    told = house.hutch("undo", id)
+    assert told.returncode == exits.OK, told.stderr
+    assert told.stdout == (
+        "Undone: the run of 'Write \\\\x1b[1mmany'. Files are as they were in snapshot 1: "
+        f"a.txt, b.txt, c.txt, d.txt, e.txt and 2 more. {id[-6:]} is idle.\n"
+    )
+    again = house.hutch("undo", id)
+    assert again.stdout == f"There is no run left to undo, so nothing was changed. {id[-6:]} is idle.\n"
+
+
+def test_what_is_sent_is_delivered_or_has_a_place(house: House) -> None:
+    id = house.new(SLEEPS, SLEEPS, {"text": "Well then.", "times": 10})
+    house.until(id, "idle", "parked")
+    name = id[-6:]
+    first = house.hutch("sessions", "send", id, "Begin").stdout
+    assert first in (
+        f"Delivered: {name} has taken it up as a prompt.\n",
+        "Queued as a prompt, at place 1 in the queue.\n",
+    )
+    house.until(id, "running")
+    heard = f"the agent of {name} is running, and hears it before its next step.\n"
+    for place in (1, 2):
+        told = house.hutch("sessions", "send", id, "Hurry").stdout
+        assert told == f"Queued, at place {place} of what waits for it: {heard}"
+    assert house.hutch("sessions", "send", id, "--prompt", "Later").stdout == (
+        f"Queued as a prompt, behind what {name} does now.\n"
+    )
+
+
+def test_a_cancel_without_a_run_says_so(house: House) -> None:
+    id = house.new({"text": "Hello."})
+    house.until(id, "idle", "parked")
+    told = house.hutch("sessions", "cancel", id).stdout
+    assert told.startswith("Nothing was running or waiting, so nothing was cancelled; ")

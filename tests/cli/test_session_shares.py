@@ -1,0 +1,53 @@
+"""`hutch sessions share`: others see a session by its owner's name, and for as long as it is shared."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from tests.cli.visiting import House, open_house
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+def test_a_session_is_shared_shown_and_taken_back(house: House) -> None:
+    id = house.new({"text": "Hello."}, purpose="to be seen")
+    assert house.hutch("users", "add", "bob").returncode == exits.OK
+    token = house.json("tokens", "create", "--user", "bob")["token"]
+    as_bob = {"HUTCH_SERVER": house.json("status")["url"], "HUTCH_TOKEN": token}
+    assert house.hutch("sessions", "show", id, **as_bob).returncode == exits.BAD_REQUEST
+
+    shared = house.hutch("sessions", "share", id, "bob", "--role", "observer")
+    assert (shared.returncode, shared.stdout) == (0, f"bob is observer of {id[-6:]} now: may see it.\n")
+    assert "\nshared with   bob (observer)\n" in house.hutch("sessions", "show", id).stdout
+    assert [each["role"] for each in house.json("sessions", "show", id)["shares"]] == ["observer"]
+
+    owner = house.json("sessions", "show", id)["owner_name"]
+    seen = house.hutch("sessions", "show", id, **as_bob).stdout
+    assert f"\nowner         {owner}\n" in seen and "shared with" not in seen
+    assert f" {owner} " in house.hutch("sessions", "list", **as_bob).stdout
+    denied = house.hutch("sessions", "share", id, "bob", "--role", "member", **as_bob)
+    assert denied.returncode == exits.DENIED
+
+    taken = house.hutch("sessions", "unshare", id, "bob")
+    assert (taken.returncode, taken.stdout) == (0, f"{id[-6:]} is not shared with bob any more.\n")
+    assert house.hutch("sessions", "show", id, **as_bob).returncode == exits.BAD_REQUEST
+
+
+def test_what_cannot_be_shared_is_told(house: House) -> None:
+    id = house.new({"text": "Hello."})
+    for words, why in (
+        (("nobody-here",), "There is no user 'nobody-here'"),
+        (("bob", "--role", "king"), "there is observer, assessor, member, candidate"),
+        (("..",), "names no user"),
+        (("a/../b",), "names no user"),
+    ):
+        told = house.hutch("sessions", "share", id, *words)
+        assert (told.returncode, why in told.stderr) == (exits.BAD_REQUEST, True), told.stderr
+    refused = house.hutch("sessions", "share", id, "nobody-here", "--json")
+    assert json.loads(refused.stderr)["error"]["code"] == "not_found"
