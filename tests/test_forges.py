@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hutch.app.forges import forge_of, reachable
-from hutch.domain.errors import Denied
+from hutch.app.forges import forge_of, need_forge, reachable
+from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.github import GitHub
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
@@ -62,3 +62,27 @@ async def test_what_is_reached_for_others_is_guarded(tmp_path: Path) -> None:
     with pytest.raises(Denied):
         await reachable(loaded(tmp_path), "http://127.0.0.1/a/b")
     assert (await reachable(loaded(tmp_path), "http://127.0.0.1/a/b", guarded=False)).pinned == ()
+
+
+async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_and_on_no_other(
+    tmp_path: Path,
+) -> None:
+    made = loaded(tmp_path, {"github_enterprise_token": "for-enterprise"}, hosts=["ghe.example.com:8443"])
+    found = forge_of(made, "https://ghe.example.com:8443/acme/project", user="usr_ada")
+    assert isinstance(found, GitHub) and found.gh.host == "ghe.example.com:8443"
+    assert (await found._remote("acme/copy")).shown == "https://ghe.example.com:8443/acme/copy.git"
+    for other in ("https://ghe.example.com/acme/project", "https://ghe.example.com:9443/acme/project"):
+        assert await token(made, other) is None
+        with pytest.raises(Conflict, match=r"list it in github\.hosts"):
+            need_forge(made, other)
+    usual = loaded(tmp_path, hosts=["ghe.example.com:443"])
+    assert usual.settings.github.hosts == ("ghe.example.com",)
+    assert await token(usual, "https://ghe.example.com/acme/project") == "for-enterprise"
+
+
+@pytest.mark.parametrize(
+    "host", ["ghe.example.com:0", "ghe.example.com:99999", "https://ghe.example.com", "*.a:1"]
+)
+def test_what_is_no_host_of_a_forge_is_refused_when_it_is_set(tmp_path: Path, host: str) -> None:
+    with pytest.raises(BadRequest, match="with its port unless that is 443"):
+        loaded(tmp_path, hosts=[host])

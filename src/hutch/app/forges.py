@@ -26,7 +26,8 @@ _apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth ke
 def reach_of(loaded: Loaded) -> Reach:
     """What requests may name."""
     settings = loaded.settings
-    return Reach(refusal, (*settings.server.allowed_hosts, *settings.github.hosts))
+    names = (host.rpartition(":")[0] if _has_port(host) else host for host in settings.github.hosts)
+    return Reach(refusal, (*settings.server.allowed_hosts, *names))
 
 
 async def reachable(loaded: Loaded, source: str, *, user: str = "", guarded: bool = True) -> RepoUrl:
@@ -49,7 +50,7 @@ def forge_of(loaded: Loaded, source: str | RepoUrl, *, user: str = "") -> Forge 
         return None
     github = loaded.settings.github
     gh = Gh(
-        url.host,
+        url.authority,
         token,
         user_environment(),
         github.unix_socket or "",
@@ -62,28 +63,41 @@ def need_forge(loaded: Loaded, source: str, *, user: str = "") -> Forge:
     """The same, for who cannot do without."""
     found = forge_of(loaded, source, user=user)
     if found is None:
-        raise Conflict(
-            f"There is no token for {parse_repo_url(source)}. Set one: hutch config set-secret github_token"
-        )
+        url = parse_repo_url(source)
+        if url.host and not is_forge(loaded, url):
+            raise Conflict(
+                f"{url} is on no GitHub that is known here, and only there are pull requests. Where "
+                f"{url.authority} is a GitHub Enterprise Server, list it in github.hosts."
+            )
+        name = _token_name(url)
+        raise Conflict(f"There is no token for {url}. Set one: hutch config set-secret {name}")
     return found
+
+
+def is_forge(loaded: Loaded, url: RepoUrl) -> bool:
+    """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other; but on
+    this machine, where no TLS is needed, to any."""
+    hosts = (GITHUB, *loaded.settings.github.hosts)
+    plain = url.transport == "http" and url.host in OWN and url.host in hosts
+    return url.slug is not None and (plain or url.authority in hosts)
 
 
 def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
     """Where the token for a repository comes from: the user's own, an App's, or the installation's."""
     github = loaded.settings.github
-    if url.slug is None or url.host not in (GITHUB, *github.hosts):
+    if url.slug is None or not is_forge(loaded, url):
         return None
-    name = "github_token" if url.host == GITHUB else "github_enterprise_token"
+    name = _token_name(url)
     own = f"{name}_{user}"
     wanted = {name, own, "github_app_key"} if user else {name, "github_app_key"}
     kept = {each: value.strip() for each, value in secrets_of(loaded, wanted).items()}
     if (
         github.app_id
-        and url.host == github.app_host
+        and url.authority == github.app_host
         and kept.get("github_app_key")
         and not (kept.get(own) or url.credentials)
     ):
-        app = _app(url.host, github.app_id, kept["github_app_key"], github.unix_socket or "")
+        app = _app(url.authority, github.app_id, kept["github_app_key"], github.unix_socket or "")
         full_name = "/".join(url.slug)
 
         async def by_app() -> str:
@@ -99,6 +113,15 @@ def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
         return found
 
     return known
+
+
+def _token_name(url: RepoUrl) -> str:
+    return "github_token" if url.host == GITHUB else "github_enterprise_token"
+
+
+def _has_port(host: str) -> bool:
+    """An address of the other kind has colons as well."""
+    return host.count(":") == 1 or "]:" in host
 
 
 def _from_environment(host: str) -> str:

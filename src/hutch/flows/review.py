@@ -35,7 +35,10 @@ async def reviewing(change: Change, open_jail: OpenJail) -> AsyncIterator[Jail]:
     """A jail on the repository of a change, which must be of this machine."""
     path = parse_repo_url(change.repository).path
     if path is None:
-        raise BadRequest(f"{change.repository} is not on this machine. Review and merge the branch there.")
+        raise BadRequest(
+            f"{change.repository} is not on this machine, nor on a GitHub. Review and merge the branch "
+            f"{change.branch} there, or in a clone of it here."
+        )
     async with open_jail(path) as jail:
         yield jail
 

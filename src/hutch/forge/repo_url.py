@@ -50,6 +50,11 @@ class RepoUrl:
         return self._place[1] or {"https": 443, "http": 80, "ssh": 22}.get(self.transport, 0)
 
     @property
+    def authority(self) -> str:
+        """The machine, with the port that is asked on over TLS where that is not the usual one."""
+        return f"{self.host}:{self.port}" if self.transport == "https" and self.port != 443 else self.host
+
+    @property
     def slug(self) -> tuple[str, str] | None:
         """Owner and name, where an address has just these two, as on GitHub."""
         if self.path is not None:

@@ -58,6 +58,15 @@ def _reachable(value: str) -> str:
     return _host(value)
 
 
+def _forge(value: str) -> str:
+    found = re.fullmatch(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/]+)(?::(?P<port>\d{1,5}))?", value)
+    port = int(found["port"] or 443) if found else 0
+    if found is None or not 0 < port < 65536 or "*" in value:
+        raise ValueError("It should be a host, with its port unless that is 443: git.example.com:8443")
+    host = _reachable(found["host"])
+    return host if port == 443 else f"{host}:{port}"
+
+
 def _directory(value: str) -> str:
     if not value.startswith("/") or "\0" in value:
         raise ValueError("It should be a directory, from the root on: /srv/git")
@@ -126,6 +135,7 @@ Networks = Annotated[tuple[Annotated[str, AfterValidator(_network)], ...], NoDec
 Reachables = Annotated[
     tuple[Annotated[str, AfterValidator(_reachable)], ...], NoDecode, BeforeValidator(_texts)
 ]
+Forges = Annotated[tuple[Annotated[str, AfterValidator(_forge)], ...], NoDecode, BeforeValidator(_texts)]
 Directories = Annotated[
     tuple[Annotated[Text, AfterValidator(_directory)], ...], NoDecode, BeforeValidator(_texts)
 ]

@@ -9,6 +9,7 @@ from hutch.settings.kinds import (
     Address,
     Count,
     Directories,
+    Forges,
     Hosts,
     Issuer,
     Listener,
@@ -94,8 +95,10 @@ class Server(Section):
 class Github(Section):
     """Pull requests on GitHub. `hutch config set-secret github_token` keeps the token for it."""
 
-    hosts: Annotated[Reachables, May.NEVER] = Field(
-        (), description="Servers of GitHub Enterprise, beside github.com: `github.example.com`."
+    hosts: Annotated[Forges, May.NEVER] = Field(
+        (),
+        description="Servers of GitHub Enterprise, beside github.com: `github.example.com`, or "
+        "`github.example.com:8443` where it is not port 443.",
     )
     app_id: Annotated[Text | None, May.NEVER] = Field(
         None,
@@ -174,7 +177,7 @@ class Sessions(Section):
         30,
         ge=0,
         le=36_500,
-        description="Days after which the files of a session that nobody touched are removed, and the session "
+        description="Days after which the files of a session that nobody touched are removed, and it "
         "is ended; what happened stays in its log. 0 keeps them for good.",
     )
     keep_code_hours: Annotated[Count, May.NEVER] = Field(
