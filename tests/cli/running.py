@@ -30,7 +30,7 @@ FIXES: tuple[dict[str, Any], ...] = (
     {"calls": [call("finish", title="Add instead of subtracting", summary="The sign was wrong.")]},
 )
 BREAKS: tuple[dict[str, Any], ...] = (
-    {"calls": [call("write_file", path="adding.py", content="def add(a, b):\n    return 7\n")]},
+    {"calls": [call("write_file", path="adding.py", content="raise RuntimeError\n")]},
     {"calls": [call("finish", title="Nearly", summary="It is not right.")], "times": 50},
 )
 

@@ -156,7 +156,16 @@ def test_a_secret_in_pieces_is_not_put_together(desk: Desk) -> None:
 def test_tests_that_fail_are_three_and_not_delivered(desk: Desk) -> None:
     ran = desk.run(replies=BREAKS)
     assert (ran.returncode, branches(desk)) == (3, ["main"])
-    assert "tests failing" in ran.stdout
+    assert "tests failing" in ran.stdout and "did not fail before" in ran.stdout, ran.stdout
+
+
+def test_tests_that_failed_before_keep_nothing_from_being_delivered(desk: Desk) -> None:
+    test = (desk.work / "test_adding.py").read_text()
+    commit(desk.work, {"test_adding.py": f"{test}\n    def test_moon(self):\n        self.fail()\n"})
+    ran = desk.run(replies=(FIXES[0], {**FIXES[1], "times": 50}))
+    assert (ran.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
+    assert "1 test fails, as it did before." in desk.hutch("changes", "show").stdout
+    assert len(list((desk.place / "home/data/workspaces").iterdir())) == 1
 
 
 def test_tests_that_take_long_pass_when_they_are_given_the_time(desk: Desk) -> None:

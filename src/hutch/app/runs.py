@@ -19,6 +19,7 @@ from hutch.agent.tools.seam import Ask, Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import changes, forges, models, records, workspaces
 from hutch.app.approvals import kept_approvals
+from hutch.app.baseline import tests_on_the_base
 from hutch.app.changes import AUTHOR, changes_of, repository_jail
 from hutch.app.desks import Desk, open_desk
 from hutch.domain import events
@@ -105,6 +106,7 @@ class Opened:
     entries: Sequence[Entry] = ()
     address: str = ""  # of the repository as it was named, with credentials if it had some
     warnings: list[str] = field(default_factory=list)
+    held_back: str = ""  # why work whose tests fail was not delivered
 
     @property
     def can_deliver(self) -> bool:
@@ -121,8 +123,26 @@ class Opened:
         return replace(worked, title=clean(one_line(worked.title)), summary=clean(plain(worked.summary)))
 
     async def deliver(self, worked: Worked) -> Change | None:
-        """Put what was done on a branch of the repository, once, and remember it; None if it is nothing."""
-        start = start_of(self.entries)
+        """Put what was done on a branch of the repository, once, and remember it; None if it is nothing.
+
+        Nor is work delivered whose tests fail, unless they did before: `held_back` says why.
+        """
+        first = start_of(self.entries) or worked.first.id
+        about = self._about(worked)
+        if worked.ended.outcome == "tests_failing":
+            compared = await tests_on_the_base(
+                self.loaded,
+                self.workspace,
+                base=first,
+                now=worked.last.id,
+                network=self.bench.terms.network,
+                name=self.run_id[-12:].lower(),
+            )
+            if compared.new:
+                self.held_back = compared.told
+                return None
+            worked = replace(worked, summary=f"{worked.summary}\n\n{compared.told}".strip())
+            about = replace(about, tests_before=compared.before)
         proposal = delivery.Proposal(
             session_id=self.bench.session_id,
             run_id=self.run_id,
@@ -130,14 +150,14 @@ class Opened:
             summary=worked.summary,
             tests=changes.told_tests(self.bench.tests),
             author=self.bench.terms.author or AUTHOR,
-            describe=partial(pull_text, about=self._about(worked)),
+            describe=partial(pull_text, about=about),
         )
         return await changes.deliver(
             self.loaded,
             self.workspace,
             proposal,
             append=self.bench.append,
-            start=worked.first if start is None else self.workspace.snapshots.get(start),
+            start=self.workspace.snapshots.get(first),
             last=worked.last,
             told=proposed_in(self.entries),
             address=self.address,
@@ -153,10 +173,11 @@ class Opened:
             duration_s=worked.ended.duration_s,
         )
 
-    async def finish(self, worked: Worked) -> None:
+    async def finish(self, worked: Worked, *, delivered: bool = False) -> None:
         """End the session of a run that is over; one that was stopped can still go on, and work whose tests
         fail can still be proposed."""
-        undecided = worked.ended.outcome == "tests_failing" and worked.changed and self.can_deliver
+        failing = worked.ended.outcome == "tests_failing" and worked.changed and self.can_deliver
+        undecided = failing and not delivered
         if worked.ended.outcome in FINAL and not undecided:
             await self.bench.append([SessionEnded(outcome="done", reason=worked.ended.reason)])
 

@@ -110,7 +110,8 @@ class Screen:
         elif not change:
             workspace = opened.workspace.record.id
             why = " since the tests fail" if ended.outcome == "tests_failing" else ""
-            self._line(f"No branch was made{why}. What was done is in the workspace {workspace}:")
+            before = f" {visible(opened.held_back)}" if opened.held_back else ""
+            self._line(f"No branch was made{why}.{before} What was done is in the workspace {workspace}:")
             self._line(f"look at it: hutch workspace diff {workspace} {worked.first.id} {worked.last.id}")
             if ended.outcome == "tests_failing" and opened.can_deliver:
                 self._line(f"deliver it all the same: hutch changes propose {opened.run_id}")
