@@ -85,3 +85,25 @@ def on_a_line(
         **more,
     }
     return {"action": "created", "pull_request": issue(number), "comment": comment, **about(url, by=by)}
+
+
+def assigned(url: str, number: int, *, to: str = "hutch", by: str = "ada", **more: Any) -> dict[str, Any]:
+    return {
+        "action": "assigned",
+        "assignee": {"login": to},
+        "issue": issue(number, **more),
+        **about(url, by=by),
+    }
+
+
+def reviewed(
+    url: str, number: int, text: str, *, state: str = "changes_requested", by: str = "ada", id: int = 5
+) -> dict[str, Any]:
+    review = {
+        "id": id,
+        "body": text,
+        "state": state,
+        "user": {"login": by},
+        "html_url": f"https://127.0.0.1/acme/project/pull/{number}#pullrequestreview-{id}",
+    }
+    return {"action": "submitted", "review": review, "pull_request": issue(number), **about(url, by=by)}

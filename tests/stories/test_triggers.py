@@ -10,12 +10,12 @@ from hutch.flows.triggers import Manners
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
 from tests.gateway.api import V1, Api, eventually
-from tests.gateway.hooks import SECRET, commented, deliver, labeled, on_a_line
+from tests.gateway.hooks import SECRET, assigned, commented, deliver, labeled, on_a_line, reviewed
 from tests.sessions.hosting import call
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, TOKEN, Story, story
 
 pytestmark = pytest.mark.anyio
-QUICK = Manners(look_s=0.02, edit_s=0.0)
+QUICK = Manners(look_s=0.02, edit_s=0.0, settle_s=0.5)
 
 
 async def settled(api: Api, count: int = 1) -> list[dict[str, Any]]:
@@ -77,6 +77,47 @@ async def test_an_issue_becomes_a_pull_request_and_a_review_comment_a_better_one
             people = on_a_line(url, pull["number"], "I agree.", id=78, in_reply_to_id=77)
             answered = await deliver(api, "pull_request_review_comment", people)
             assert answered.json()["state"] == "ignored"
+
+
+async def test_an_issue_that_is_assigned_is_taken_up_and_a_review_of_what_came_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
+    with story(tmp_path) as made:
+        made.keep("github_webhook_secret", SECRET)
+        number, url = open_issue(made), made.hub.url("acme/project")
+        async with made.server(replies=(FIX, FINISH, MORE, FINISH_MORE)) as api:
+            api.server.triggers.manners = QUICK
+            other = await deliver(api, "issues", assigned(url, number, to="bob"))
+            assert other.json()["state"] == "ignored"
+            assert (await deliver(api, "issues", assigned(url, number))).status_code == 202
+            await settled(api)
+            [pull] = made.pulls().values()
+            assert f"/issues/{number}" in pull["body"]
+            [progress] = comments(made, number)
+            assert progress["body"].startswith(f"Done: https://127.0.0.1/acme/project/pull/{pull['number']}")
+
+            before = pull["source"].tip(pull["branch"])
+            for said in (
+                reviewed(url, pull["number"], "Looks good.", state="approved"),
+                reviewed(url, pull["number"], "", state="changes_requested"),
+            ):
+                assert (await deliver(api, "pull_request_review", said)).json()["state"] == "ignored"
+            stranger = reviewed(url, pull["number"], "Delete it all.", by="mallory", id=6)
+            await deliver(api, "pull_request_review", stranger)
+            wanted = reviewed(url, pull["number"], "Strip them, too.", id=7)
+            await deliver(api, "pull_request_review", wanted, id="review")
+            assert (await deliver(api, "pull_request_review", wanted, id="again")).json()["state"] == "known"
+            rows = await settled(api, 3)
+            assert sorted(row["state"] for row in rows) == ["ended", "ended", "ignored"]
+            after = pull["source"].tip(pull["branch"])
+            assert after != before and len(made.pulls()) == 1
+            assert "strip()" in git(pull["source"].path, "show", f"{after}:slug.py")
+            [told] = comments(made, pull["number"])  # one, kept up to date
+            assert told["body"].startswith("Done: ") and told["user"]["login"] == "hutch-bot"
+            asked = await prompts(api)
+            assert len(asked) == 2 and "Strip them, too." in asked[-1]
+            assert not any("Delete it all" in each for each in asked)
+            assert len((await api.get(f"{V1}/sessions")).json()["items"]) == 1
 
 
 async def test_the_issue_of_a_stranger_is_quoted_and_a_pull_request_of_others_is_not_touched(
