@@ -88,7 +88,8 @@ async def answering(
         for router in routers:
             app.include_router(router)
         handle_problems(app, Redactor())
-        behind: Any = Doors(app, server=settings, buckets=guard.buckets, checks=checks) if doors else app
+        door = {"server": settings, "buckets": guard.buckets, "checks": checks, "refused": guard.refused}
+        behind: Any = Doors(app, **door) if doors else app
         config = uvicorn.Config(
             _noted(behind, answering),
             log_config=None,

@@ -122,7 +122,7 @@ def make_app(server: Server) -> FastAPI:
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
     app.add_middleware(metrics.Routed)
-    app.add_middleware(Doors, server=serving, buckets=guard.buckets)
+    app.add_middleware(Doors, server=serving, buckets=guard.buckets, refused=guard.refused)
     app.add_middleware(PreviewNames, previews=previews)
     if spans is not None:
         app.add_middleware(tracing.Spanned, spans=spans)

@@ -117,11 +117,13 @@ class Doors:
         server: Server,
         buckets: Buckets,
         checks: tuple[Check, ...] = ALL,
+        refused: Callable[[Scope, str], None] = lambda scope, why: None,
     ) -> None:
         self._app = app
         self.names = Names.of(server)
         self.buckets = buckets
         self._checks = checks
+        self._refused = refused  # told of what a page of another origin sent
         self._body_bytes = int(server.body_bytes)
         self._body_timeout_s = float(server.body_timeout_s)
 
@@ -141,6 +143,8 @@ class Doors:
         for check in self._checks:
             refusal = check(self, scope)
             if refusal is not None:
+                if check is check_origin:
+                    self._refused(scope, refusal.detail)
                 await _refuse(scope, send, refusal)
                 return
         if scope["type"] == "websocket":

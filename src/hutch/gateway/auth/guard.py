@@ -21,6 +21,7 @@ from hutch.gateway.auth.buckets import Buckets, address_key
 from hutch.gateway.auth.cookies import CSRF_HEADER, csrf_token, read_cookie
 from hutch.gateway.auth.doors import SAFE_METHODS, is_own_origin
 from hutch.gateway.auth.names import Names, one, values
+from hutch.gateway.auth.refusals import Refusals
 from hutch.logs import current_trace_id
 from hutch.settings.serving import Server
 from hutch.store.browsers import Browser
@@ -29,6 +30,7 @@ from hutch.store.tokens import Token
 REMEMBERED_S = 3.0
 MOST_REMEMBERED = 4096
 TOUCH_S = 60.0
+LONGEST_ORIGIN = 80
 ANONYMOUS = "Nobody is logged in. Send the header Authorization: Bearer TOKEN, or log in."
 
 logger = structlog.get_logger()
@@ -63,6 +65,7 @@ class Guard:
         self._touched: OrderedDict[str, float] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._forgotten = 0
+        self.refusals = Refusals(self._note_refused)
 
     async def recognise(self, scope: Any) -> Who:
         """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
@@ -92,7 +95,11 @@ class Guard:
         if known is None:
             raise Unauthenticated("This token or login is not valid (any more)." if secret else ANONYMOUS)
         if kind == "cookie":
-            self._must_be_ours(scope, secret)
+            try:
+                self._must_be_ours(scope, secret)
+            except Denied as error:
+                self.refused(scope, str(error), known.who)
+                raise
         return known
 
     async def browser(self, scope: Any) -> tuple[Who, Browser, str] | None:
@@ -119,8 +126,19 @@ class Guard:
             trace_id=current_trace_id(),
         )
 
+    def refused(self, scope: Any, why: str, who: Who | None = None) -> None:
+        """Somebody else's page may have sent it: that is for the audit."""
+        origin = ", ".join(values(scope["headers"], b"origin"))
+        said = f"from {origin[:LONGEST_ORIGIN]}: {why}" if origin else why
+        key = address_key(client_of(scope))
+        self.refusals.add(key, self.actor(scope, who), scope["path"], said)
+
+    async def _note_refused(self, actor: Actor, action: str, path: str, why: str) -> None:
+        await self.accounts.note(actor, action, path, ok=False, detail=why)
+
     async def close(self) -> None:
         """Write what is still to be written."""
+        await self.refusals.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
