@@ -185,6 +185,21 @@ def test_wrong_usage_points_to_the_help(
     assert capsys.readouterr().err == f"hutch: {said}\n"
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["run", "x", "--max-turns", "0"], "'--max-turns': it must be at least 1."),
+        (["run", "x", "--max-turns", "x"], "'--max-turns': it must be a whole number."),
+        (["run", "x", "--max-cost", "x"], "'--max-cost': it must be a number."),
+    ],
+)
+def test_a_wrong_value_is_told_in_our_words(
+    args: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args) == exits.BAD_REQUEST
+    assert told in capsys.readouterr().err
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)

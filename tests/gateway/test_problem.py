@@ -183,6 +183,17 @@ async def test_a_body_that_makes_no_sense_is_refused(api: Api, body: bytes) -> N
     assert (answered.status_code, answered.json()["code"]) == (422, "invalid"), answered.text[:300]
     assert answered.json()["errors"]
     assert len(answered.content) < 20_000
+    for libraries in ("Input should", "Field required", "Extra inputs", "String should", "List should"):
+        assert libraries not in answered.text
+
+
+async def test_a_fault_names_the_field_and_what_is_allowed(api: Api) -> None:
+    told = (await api.post(f"{V1}/sessions", json={"limits": {"turns": 0}, "colour": "red"})).json()
+    assert told["detail"].endswith(" body.limits.turns: It must be at least 1.")
+    assert told["errors"] == [
+        {"at": "body.limits.turns", "message": "It must be at least 1"},
+        {"at": "body.colour", "message": "There is no such field"},
+    ]
 
 
 @pytest.mark.parametrize(

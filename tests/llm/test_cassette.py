@@ -28,8 +28,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "llm.md"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"replies": [{"texts": "x"}]}', r"replies\.0\.texts: Extra inputs"),
-        ('{"replies": [{"calls": [{"args": {}}]}]}', r"replies\.0\.calls\.0\.tool: Field required"),
+        ('{"replies": [{"texts": "x"}]}', r"replies\.0\.texts: There is no such field"),
+        ('{"replies": [{"calls": [{"args": {}}]}]}', r"replies\.0\.calls\.0\.tool: It is missing"),
         ("replies: [", "neither JSON nor YAML"),
         ('{"replies": 3}', "replies: "),
         ("- 1", r"replies\.0"),

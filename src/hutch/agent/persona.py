@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hutch.agent.limits import NOTHING_SAID, USUAL, RunLimits
 from hutch.agent.policy import Action, Policy, parse_rule
+from hutch.domain import faults
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 
 REPOSITORY_FOLDER = ".hutch/personas"
@@ -173,8 +174,8 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
         raise BadRequest(f"The front matter of persona '{name}' is not YAML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"]) or "front matter"
-        raise BadRequest(f"Persona '{name}' is wrong at {place}: {first['msg']}.") from None
+        at = faults.place(first) or "front matter"
+        raise BadRequest(f"Persona '{name}' is wrong at {at}: {faults.in_words(first)}.") from None
     except RecursionError:
         raise BadRequest(f"The front matter of persona '{name}' is nested too deep.") from None
     except (ValueError, OverflowError) as error:  # such as a date that there is not

@@ -5,6 +5,7 @@ module only when a command is really wanted.
 """
 
 import gc
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from operator import attrgetter
@@ -20,9 +21,18 @@ from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
 
 Loaded = TyperCommand | TyperGroup
-LIBRARY_WORDS = (
-    ("Value error, ", ""),
-    ("Input should be a valid integer, unable to parse string as an integer", "it must be a whole number"),
+LIBRARY_WORDS = tuple(
+    (re.compile(theirs), ours)
+    for theirs, ours in (
+        (r"Value error, ", ""),
+        (r"Input should be a valid integer\b.*", "it must be a whole number"),
+        (r"Input should be a valid number\b.*", "it must be a number"),
+        (r"Input should be a valid boolean\b.*", "it must be true or false"),
+        (r"Input should be greater than or equal to (\S+)", r"it must be at least \1"),
+        (r"Input should be less than or equal to (\S+)", r"it must be at most \1"),
+        (r"Input should be greater than (\S+)", r"it must be more than \1"),
+        (r"Input should be", "it must be"),
+    )
 )
 
 
@@ -105,7 +115,7 @@ def _usage_message(error: typer.TyperException, command: Command) -> str:
     path = context.command_path if context else f"hutch {command.name}"
     message = " ".join(error.format_message().split())
     for theirs, ours in LIBRARY_WORDS:
-        message = message.replace(theirs, ours)
+        message = theirs.sub(ours, message)
     message += "" if message.endswith((".", "?")) else "."
     if command.name == "shell" and hasattr(
         error, "option_name"

@@ -9,6 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 import hutch.flows
+from hutch.domain import faults
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.flows.evaluation import Task
 from hutch.workspace.edit.apply import read_operations
@@ -79,9 +80,8 @@ def _task(item: Any, number: int, path: Path, repos: str) -> Task:
             read_operations(task.test_patch)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"])
-        at = f" at {place}" if place else ""
-        raise BadRequest(f"{path}: task {name} is wrong{at}: {first['msg']}.") from None
+        at = f" at {place}" if (place := faults.place(first)) else ""
+        raise BadRequest(f"{path}: task {name} is wrong{at}: {faults.in_words(first)}.") from None
     except BadRequest as error:
         raise BadRequest(f"{path}: task {name} is wrong: {error}") from None
     return task

@@ -20,6 +20,7 @@ from hutch.domain.errors import (
     TooManyRequests,
     Unauthenticated,
 )
+from hutch.domain.faults import in_words, place
 from hutch.domain.redaction import Redactor
 from hutch.gateway.answers import to_json
 from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
@@ -125,7 +126,9 @@ def handle_problems(app: FastAPI, redactor: Redactor) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         faults = error.errors() if isinstance(error, RequestValidationError) else ()
-        errors = [{"at": _place(each["loc"]), "message": each["msg"]} for each in faults[:MOST_ERRORS]]
+        errors = [
+            {"at": place(each)[:LONGEST_PLACE], "message": in_words(each)} for each in faults[:MOST_ERRORS]
+        ]
         first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""
         return problem(INVALID, f"The request is not as it should be.{first}", errors=errors)
 
@@ -141,7 +144,3 @@ def _of_router(request: Request, error: HTTPException) -> str:
         allowed = (error.headers or {}).get("Allow", "")
         return f"{request.method} does nothing here.{f' There is: {allowed}.' if allowed else ''}"
     return str(error.detail)
-
-
-def _place(loc: Any) -> str:
-    return ".".join(str(part) for part in loc)[:LONGEST_PLACE]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from hutch.domain import faults
 from hutch.domain.errors import BadRequest, NotFound
 
 LARGEST_BYTES = 64 * 1024 * 1024
@@ -104,8 +105,8 @@ def parse_cassette(text: str, name: str) -> Cassette:
         return Cassette.model_validate(_plain(text, name))
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(step) for step in first["loc"]) or "the top"
-        raise BadRequest(f"The cassette {name} is wrong at {place}: {first['msg']}.") from None
+        at = faults.place(first) or "the top"
+        raise BadRequest(f"The cassette {name} is wrong at {at}: {faults.in_words(first)}.") from None
 
 
 def _plain(text: str, name: str) -> Any:

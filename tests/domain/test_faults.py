@@ -1,0 +1,82 @@
+"""Whatever a library finds wrong is told in words of ours, with what is allowed."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from hutch.domain.faults import in_words, place
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+class Wanted(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    turns: int = Field(1, ge=1, le=9)
+    cost: float = Field(1.0, gt=0, allow_inf_nan=False)
+    name: str = Field("ada", min_length=2, max_length=5)
+    parts: list[str] = Field(default_factory=list, max_length=1)
+    role: Literal["member", "observer"] = "member"
+    yes: bool = True
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")] = Cat(kind="cat")
+    odd: int = 1
+
+    @field_validator("odd")
+    @classmethod
+    def _is_odd(cls, value: int) -> int:
+        if value % 2 == 0:
+            raise ValueError("Even numbers are not odd.")
+        return value
+
+
+@pytest.mark.parametrize(
+    ("given", "at", "told"),
+    [
+        ({"turns": 0}, "turns", "It must be at least 1"),
+        ({"turns": 10}, "turns", "It must be at most 9"),
+        ({"turns": "x"}, "turns", "It must be a whole number"),
+        ({"turns": 1.5}, "turns", "It must be a whole number"),
+        ({"turns": None}, "turns", "It must be a whole number"),
+        ({"cost": 0}, "cost", "It must be more than 0.0"),
+        ({"cost": "x"}, "cost", "It must be a number"),
+        ({"cost": "inf"}, "cost", "It must be a finite number"),
+        ({"name": 3}, "name", "It must be text"),
+        ({"name": "a"}, "name", "It must have at least 2 letters"),
+        ({"name": "abcdef"}, "name", "It must have at most 5 letters"),
+        ({"parts": "x"}, "parts", "It must be a list"),
+        ({"parts": ["a", "b"]}, "parts", "It must have at most 1 parts"),
+        ({"parts": [1]}, "parts.0", "It must be text"),
+        ({"role": "king"}, "role", "It must be 'member' or 'observer'"),
+        ({"yes": "perhaps"}, "yes", "It must be true or false"),
+        ({"pet": {"kind": "cow"}}, "pet", "'kind' must be one of 'cat', 'dog'"),
+        ({"pet": {}}, "pet", "'kind' is missing"),
+        ({"pet": 3}, "pet", "It must be an object"),
+        ({"extra": 3}, "extra", "There is no such field"),
+        ({"odd": 2}, "odd", "Even numbers are not odd"),
+        ([], "", "It must be an object"),
+    ],
+)
+def test_how_it_is_told(given: Any, at: str, told: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Wanted.model_validate(given)
+    [fault] = raised.value.errors()
+    assert (place(fault), in_words(fault)) == (at, told)
+
+
+def test_a_field_that_is_missing() -> None:
+    with pytest.raises(ValidationError) as raised:
+        Cat.model_validate({})
+    [fault] = raised.value.errors()
+    assert in_words(fault) == "It is missing"
+
+
+def test_a_fault_that_nobody_has_met_is_told_as_it_is() -> None:
+    assert in_words({"type": "new_in_pydantic", "msg": "What?", "loc": ()}) == "What?"
+    assert in_words({"type": "greater_than", "msg": "Input should", "loc": ()}) == "It is not as it must be"
