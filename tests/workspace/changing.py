@@ -95,16 +95,4 @@ def killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def in_child(work: Callable[[], object]) -> int:
-    """Run something in a process of its own; its wait status."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001, whatever it was, the child must not go on as a test run
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1]
-
-
 CODES = [errno.EIO, errno.ENOSPC, errno.EACCES]

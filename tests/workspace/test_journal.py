@@ -19,7 +19,6 @@ from tests.workspace.changing import (
     close,
     everything,
     failure,
-    in_child,
     killed,
     make_place,
     opened,
@@ -27,6 +26,7 @@ from tests.workspace.changing import (
 )
 
 Work = Callable[[Files], object]
+InChild = Callable[..., int]
 OPERATIONS = [
     Write("a", b"ALPHA\n", None, sha(b"alpha\n")),
     Write("new/dir/file", b"new\n", 0o700, None),
@@ -62,16 +62,33 @@ def files_of(tree: Path, calls: Failing | None = None) -> Files:
     return files
 
 
-def attempt(tree: Path, work: Work, calls: Failing) -> tuple[HutchError | None, int]:
+def attempt(tree: Path, work: str, calls: Failing) -> tuple[HutchError | None, int]:
     """Do it with these calls; the error, and how many calls there were."""
     files = files_of(tree, calls)
     try:
-        work(files)
+        WORKS[work](files)
     except HutchError as error:
         return error, calls.made
     finally:
         close(files)
     return None, calls.made
+
+
+def killed_at(number: int, tree: Path, work: str) -> None:
+    attempt(tree, work, Failing(number, killed))
+
+
+def killed_when_made(tree: Path) -> None:
+    attempt(tree, "change", KilledWhenMade())
+
+
+def undo_killed_at(number: int, tree: Path) -> None:
+    close(files_of(tree, Failing(number, killed)))
+
+
+def die_inside(tree: Path) -> None:
+    with files_of(tree).exclusive():
+        killed()
 
 
 def seen(tree: Path) -> dict[str, tuple[object, ...]]:
@@ -97,8 +114,8 @@ def left(tree: Path) -> list[str]:
 
 
 @pytest.fixture(params=sorted(WORKS))
-def work(request: pytest.FixtureRequest) -> Work:
-    return WORKS[request.param]
+def work(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def test_a_change_does_what_it_says(tree: Path) -> None:
@@ -130,7 +147,7 @@ def test_a_change_does_what_it_says(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("code", CODES, ids=[errno.errorcode[code] for code in CODES])
-def test_when_any_call_fails_all_is_as_before(tree: Path, work: Work, code: int) -> None:
+def test_when_any_call_fails_all_is_as_before(tree: Path, work: str, code: int) -> None:
     before = seen(tree)
     for number in range(1, 200):
         error, made = attempt(tree, work, Failing(number, failure(code)))
@@ -147,7 +164,7 @@ def test_when_any_call_fails_all_is_as_before(tree: Path, work: Work, code: int)
 
 
 @pytest.mark.parametrize("code", CODES, ids=[errno.errorcode[code] for code in CODES])
-def test_when_undoing_fails_too_the_next_one_finishes_it(tree: Path, work: Work, code: int) -> None:
+def test_when_undoing_fails_too_the_next_one_finishes_it(tree: Path, work: str, code: int) -> None:
     """A disk that breaks and stays broken, until somebody opens the workspace with a good one."""
     before = seen(tree)
     stuck = 0
@@ -162,10 +179,10 @@ def test_when_undoing_fails_too_the_next_one_finishes_it(tree: Path, work: Work,
     assert stuck > 0
 
 
-def test_when_killed_at_any_call_the_next_one_undoes_it(tree: Path, work: Work) -> None:
+def test_when_killed_at_any_call_the_next_one_undoes_it(tree: Path, work: str, in_child: InChild) -> None:
     before = seen(tree)
     for number in range(1, 200):
-        status = in_child(lambda number=number: attempt(tree, work, Failing(number, killed)))
+        status = in_child(killed_at, number, tree, work)
         if os.WIFEXITED(status):
             break  # it came to its end
         assert os.WTERMSIG(status) == signal.SIGKILL
@@ -177,17 +194,16 @@ def test_when_killed_at_any_call_the_next_one_undoes_it(tree: Path, work: Work) 
     assert number > 3
 
 
-def test_when_killed_while_undoing_the_next_one_still_does(tree: Path) -> None:
+def test_when_killed_while_undoing_the_next_one_still_does(tree: Path, in_child: InChild) -> None:
     """Killed in the middle of a change, then at every call of undoing it."""
     before = seen(tree)
-    work = WORKS["change"]
     deepest = 0
     for number in range(22, 90, 9):
         for again in range(1, 100):
-            status = in_child(lambda number=number: attempt(tree, work, Failing(number, killed)))
+            status = in_child(killed_at, number, tree, "change")
             if os.WIFEXITED(status):
                 return
-            undone = in_child(lambda again=again: close(files_of(tree, Failing(again, killed))))
+            undone = in_child(undo_killed_at, again, tree)
             close(files_of(tree))
             if seen(tree) != before:
                 assert deepest > 5
@@ -202,7 +218,7 @@ def test_when_killed_while_undoing_the_next_one_still_does(tree: Path) -> None:
 def test_the_error_says_which_step_failed(tree: Path) -> None:
     errors = set()
     for number in range(1, 200):
-        error, made = attempt(tree, WORKS["change"], Failing(number, failure(errno.ENOSPC)))
+        error, made = attempt(tree, "change", Failing(number, failure(errno.ENOSPC)))
         if made < number or error is None:
             break
         errors.add(str(error))
@@ -241,9 +257,9 @@ def names(files: Files) -> list[str]:
     return [entry.path for entry in files.list_directory(recursive=True).entries]
 
 
-def test_somebody_elses_later_work_survives_an_undo(tree: Path) -> None:
+def test_somebody_elses_later_work_survives_an_undo(tree: Path, in_child: InChild) -> None:
     """Between a crash and the undo, a command may have written to the same place."""
-    in_child(lambda: attempt(tree, WORKS["change"], KilledWhenMade()))
+    in_child(killed_when_made, tree)
     assert (tree / "a").read_bytes() == b"ALPHA\n"
     (tree / "a").unlink()
     (tree / "a").write_bytes(b"theirs\n")
@@ -255,15 +271,15 @@ def test_somebody_elses_later_work_survives_an_undo(tree: Path) -> None:
     assert left(tree) == []
 
 
-def test_an_undo_makes_directories_anew_that_went_meanwhile(tree: Path) -> None:
-    in_child(lambda: attempt(tree, WORKS["change"], KilledWhenMade()))
+def test_an_undo_makes_directories_anew_that_went_meanwhile(tree: Path, in_child: InChild) -> None:
+    in_child(killed_when_made, tree)
     (tree / "src").rename(tree.parent / "gone")
     close(files_of(tree))
     assert (tree / "src/c").read_bytes() == b"gamma\n"
 
 
 @pytest.mark.parametrize("trap", ["src", "src/deep", "a", "b", "new"])
-def test_an_undo_cannot_be_led_outside(tree: Path, trap: str) -> None:
+def test_an_undo_cannot_be_led_outside(tree: Path, trap: str, in_child: InChild) -> None:
     """Every name that an undo touches is swapped for a link that leads out."""
     outside = tree.parent / "outside"
     (outside / "deep").mkdir()
@@ -271,7 +287,7 @@ def test_an_undo_cannot_be_led_outside(tree: Path, trap: str) -> None:
         (outside / name).write_bytes(b"outside")
     before = seen(outside)
     for number in range(20, 90, 2):
-        status = in_child(lambda number=number: attempt(tree, WORKS["change"], Failing(number, killed)))
+        status = in_child(killed_at, number, tree, "change")
         if os.WIFEXITED(status):
             break
         place = tree / trap
@@ -322,11 +338,7 @@ def test_only_one_changes_at_a_time(tree: Path) -> None:
     close(second)
 
 
-def test_a_killed_writer_leaves_no_lock(tree: Path) -> None:
-    def die_inside() -> None:
-        with files_of(tree).exclusive():
-            killed()
-
-    assert os.WTERMSIG(in_child(die_inside)) == signal.SIGKILL
+def test_a_killed_writer_leaves_no_lock(tree: Path, in_child: InChild) -> None:
+    assert os.WTERMSIG(in_child(die_inside, tree)) == signal.SIGKILL
     with files_of(tree).exclusive():
         pass

@@ -20,12 +20,12 @@ from tests.workspace.changing import (
     close,
     everything,
     failure,
-    in_child,
     killed,
     make_place,
     opened,
     sha,
 )
+from tests.workspace.forks import in_child
 
 ROOT = Path(__file__).parents[2]
 LOWER = {"src/a": b"a\n", "src/deep/b": b"b\n", "src/deep/er/c": b"c\n", "file": b"file\n", "other/d": b"d\n"}

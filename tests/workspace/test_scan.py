@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,12 @@ while True:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "tree"
     place.mkdir()
-    return place
+    yield place
+    # What was renamed into itself again and again is deeper than Python's own way of removing goes.
+    subprocess.run(["rm", "-rf", tmp_path], check=True)
 
 
 def test_whatever_happens_meanwhile_the_snapshot_is_whole_and_the_next_is_right(
