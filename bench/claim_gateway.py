@@ -53,6 +53,7 @@ def measure() -> Iterator[Row]:
         "HUTCH_HOME": str(home),
         "HUTCH_SERVER__PORT": "18585",
         "HUTCH_SERVER__REQUESTS_PER_MINUTE": "1000000",
+        "HUTCH_SERVER__STREAMS_PER_USER": "1000",
         "HUTCH_SESSIONS__OPEN": "1000",
         "HUTCH_SESSIONS__RUNS": "8",
         "HUTCH_SESSIONS__RUNS_PER_USER": "8",

@@ -81,6 +81,31 @@ async def test_the_list_of_sessions_is_followed_by_who_may_see_it(api: Api) -> N
         assert await hear(others) == {"type": "pong"}
 
 
+async def test_who_follows_the_list_is_told_of_what_was_removed(api: Api) -> None:
+    ada, bob, eve = [await api.as_user(name) for name in ("remover", "guest", "stranger")]
+    session_id = await ada.ready_session(purpose="to be removed")
+    url = f"{V1}/sessions/{session_id}"
+    assert (await ada.put(f"{url}/shares/guest", json={"role": "observer"})).status_code == 200
+    query = "subscription { sessions { id state removed purpose } }"
+    async with socket(ada) as one, socket(bob) as two, socket(api) as three, socket(eve) as four:
+        for each in (one, two, three, four):
+            await subscribe(each, query, "1")
+            await say(each, type="ping")
+            assert await hear(each) == {"type": "pong"}
+        await asyncio.sleep(0.1)
+        assert (await ada.delete(url)).status_code == 204
+        for each in (one, two, three):
+            told: dict[str, Any] = {}
+            async with asyncio.timeout(60):
+                while not told.get("removed"):
+                    told = (await hear(each))["payload"]["data"]["sessions"]
+            assert told == {"id": session_id, "state": "ended", "removed": True, "purpose": "to be removed"}
+        await asyncio.sleep(1)
+        for each in (one, four):  # nothing comes after it, and nothing to who could not see it
+            await say(each, type="ping")
+            assert await hear(each) == {"type": "pong"}
+
+
 async def test_queries_are_answered_too_and_then_complete(api: Api) -> None:
     async with socket(api) as opened:
         await subscribe(opened, "{ me { name } }", "q")

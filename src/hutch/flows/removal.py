@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from sqlalchemy import Connection
+
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import allowed, give
 from hutch.flows.site import Site
+from hutch.store.batches import shares_of
 from hutch.store.removal import remove_session
 from hutch.store.sessions import Sessions
 
@@ -28,7 +31,15 @@ async def remove(site: Site, who: Who, session_id: str, remove_workspace: Remove
     if session.workspace_id:
         with suppress(NotFound):  # somebody else has tidied up
             await remove_workspace(session.workspace_id)
-    await site.rows.change(lambda connection: remove_session(connection, session.id))
+
+    def take_away(connection: Connection) -> frozenset[str]:
+        shared = shares_of(connection, [session.id]).get(session.id, [])
+        remove_session(connection, session.id)
+        return frozenset({session.owner, *(each.user_id for each in shared)})
+
+    audience = await site.rows.change(take_away)
+    for told in list(site.on_removed):
+        told(session, audience)
 
 
 async def _ended(site: Site, session: Session) -> Session:

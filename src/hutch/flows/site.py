@@ -1,13 +1,17 @@
 """What the flows of a server stand on."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.redaction import Redactor
+from hutch.domain.session import Session
 from hutch.forge.reach import Reach
 from hutch.sessions.seam import SessionHost
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
+
+Removed = Callable[[Session, frozenset[str]], None]  # with the ids of those who could see it
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +26,4 @@ class Site:
     roots: tuple[Path, ...] = ()  # of repositories on this machine that members may name
     networks: tuple[str, ...] = ()  # private ones that jails may reach all the same
     personas: Path | None = None  # where the installation's own are
+    on_removed: list[Removed] = field(default_factory=list)  # told of sessions that are no more

@@ -49,6 +49,7 @@ from hutch.gateway.stream.preview import PreviewNames, Previews
 from hutch.gateway.stream.routes import preview_routes
 from hutch.gateway.stream.routes import routes as stream_routes
 from hutch.gateway.stream.streams import Streams
+from hutch.gateway.stream.tickets import Ticketed, Tickets
 from hutch.gateway.trace_id import Traced
 
 REST = (
@@ -114,6 +115,7 @@ def make_app(server: Server) -> FastAPI:
     app.state.oidc = provider
     app.state.answered = Answered(server.rows)
     app.state.streams = Streams()
+    app.state.tickets = Tickets(serving.streams_per_user)
     app.state.metrics = measured
     add_routes(app)
     app.router.routes.append(Route(mcp_mount.PATH, mcp, methods=["POST"]))
@@ -121,6 +123,7 @@ def make_app(server: Server) -> FastAPI:
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
+    app.add_middleware(Ticketed)
     app.add_middleware(metrics.Routed)
     app.add_middleware(Doors, server=serving, buckets=guard.buckets, refused=guard.refused)
     app.add_middleware(PreviewNames, previews=previews)

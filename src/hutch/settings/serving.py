@@ -61,6 +61,13 @@ class Server(Section):
         le=10_000_000,
         description="Requests of one caller. Who shows no valid token or cookie is counted by address.",
     )
+    streams_per_user: Annotated[Count, May.NEVER] = Field(
+        200,
+        ge=1,
+        le=100_000,
+        description="Streams that one user may have open: sessions that are followed, terminals, "
+        "subscriptions.",
+    )
     slow_client_s: Annotated[Count, May.NEVER] = Field(
         30,
         ge=1,

@@ -56,11 +56,13 @@ def changed_sessions(connection: Connection, since_ms: int, most: int) -> list[S
     return [read_session(row) for row in connection.execute(wanted.limit(most)).mappings()]
 
 
-def seen_by(connection: Connection, user_id: str, session_ids: Ids) -> set[str]:
-    """Those of these sessions that a user owns or was let into."""
-    shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
-    own = or_(sessions.c.owner == user_id, sessions.c.id.in_(shared))
-    return set(connection.scalars(select(sessions.c.id).where(sessions.c.id.in_(session_ids), own)))
+def seen_by(connection: Connection, user_id: str | None, session_ids: Ids) -> set[str]:
+    """Those of these sessions that there are and that a user owns or was let into; all of them with None."""
+    wanted = select(sessions.c.id).where(sessions.c.id.in_(session_ids))
+    if user_id is not None:
+        shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
+        wanted = wanted.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+    return set(connection.scalars(wanted))
 
 
 def _newest(table: Table, session_ids: Ids, each: int, *also: ColumnElement[bool]) -> Select[Any]:

@@ -62,9 +62,10 @@ class Session:
     place: int | None = strawberry.field(description="In the queue, while it waits: 1 is next.")
     head: Head
     limits: Limits
+    removed: bool = strawberry.field(description="Whether it was: only who follows the list is told of one.")
 
     @classmethod
-    def of(cls, shown: Shown) -> "Session":
+    def of(cls, shown: Shown, *, removed: bool = False) -> "Session":
         session, bounds = shown.session, shown.session.limits
         same = ("purpose", "role", "expectations", "repository", "revision", "persona", "model", "deliver")
         more = ("forked_from", "state", "reason", "created_ms", "updated_ms")
@@ -75,6 +76,7 @@ class Session:
             network=list(session.network),
             place=shown.place,
             head=Head.of(shown.head),
+            removed=removed,
             limits=Limits(**{name: getattr(bounds, name) for name in Limits.__annotations__}),
             **{name: getattr(session, name) for name in (*same, *more)},
         )

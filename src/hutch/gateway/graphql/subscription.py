@@ -17,6 +17,7 @@ from hutch.gateway.graphql.watch import watch_of
 from hutch.gateway.stream.follow import Follower
 from hutch.gateway.stream.permit import permit
 from hutch.gateway.stream.streams import RENEW_S
+from hutch.gateway.stream.tickets import tickets_of
 
 Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a piece of a reply.")]
 
@@ -34,23 +35,31 @@ class Subscription:
         if not 0 <= after <= LARGEST:
             raise BadRequest(f"`after` is the number of an event, not {after}.")
         allowed = await permit(info.context.scope, session_id)
-        if not await Follower(allowed, after).check():
-            return
-        asked = time.monotonic()
-        async with aclosing(info.context.server.host.follow(allowed.session.id, after=after)) as updates:
-            async for update in updates:
-                if time.monotonic() - asked > RENEW_S:  # nothing is told by a leave older than this
-                    allowed, asked = await allowed.renew(), time.monotonic()
-                if isinstance(update, Entry):
-                    yield Event.of(update)
-                elif deltas:
-                    yield Delta.of(update)
+        try:
+            if not await Follower(allowed, after).check():
+                return
+            asked = time.monotonic()
+            async with aclosing(info.context.server.host.follow(allowed.session.id, after=after)) as updates:
+                async for update in updates:
+                    if time.monotonic() - asked > RENEW_S:  # nothing is told by a leave older than this
+                        allowed, asked = await allowed.renew(), time.monotonic()
+                    if isinstance(update, Entry):
+                        yield Event.of(update)
+                    elif deltas:
+                        yield Delta.of(update)
+        finally:
+            allowed.ticket.give_back()
 
     @strawberry.subscription(
-        description="Sessions that you may see, each time one is new or has another state."
+        description="Sessions that you may see, each time one is new, has another state, or was removed."
     )
     async def sessions(self, info: Info) -> AsyncGenerator[Session]:
-        watch = watch_of(info.context.scope["app"], info.context.server)
-        async with aclosing(watch.follow(info.context.scope, info.context.who)) as changed:
-            async for shown in changed:
-                yield Session.of(shown)
+        scope = info.context.scope
+        watch = watch_of(scope["app"], info.context.server)
+        ticket = tickets_of(scope["app"]).take(scope, info.context.who)
+        try:
+            async with aclosing(watch.follow(scope, info.context.who)) as changed:
+                async for shown, removed in changed:
+                    yield Session.of(shown, removed=removed)
+        finally:
+            ticket.give_back()

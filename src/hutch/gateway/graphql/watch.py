@@ -1,7 +1,7 @@
 """Sessions as they change, for all who watch the list: one look at the database for everybody."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Any
 
@@ -31,25 +31,34 @@ class Watch:
         self._server = server
         self._watchers: set[_Watcher] = set()
         self._looking: asyncio.Task[None] | None = None
+        server.site.on_removed.append(self._removed)
 
-    async def follow(self, scope: Any, who: Who) -> AsyncGenerator[Shown]:
-        """Each session that changes from now on, as far as the caller may see it then."""
+    async def follow(self, scope: Any, who: Who) -> AsyncGenerator[tuple[Shown, bool]]:
+        """Each session that changes from now on, as far as the caller may see it then; and whether it was
+        removed, as far as the caller could see it before."""
         watcher = _Watcher()
         self._watchers.add(watcher)
         if self._looking is None:
             self._looking = asyncio.ensure_future(self._look())
         try:
             while True:
-                changed = await watcher.take()
+                changed, removed = await watcher.take()
                 who = await _again(scope, who)
                 user_id = None if who.is_owner else who.user.id
-                for shown in await self._shown(changed, user_id):
-                    yield shown
+                for shown in await self._shown(changed, partial(seen_by, user_id=user_id)):
+                    yield shown, False
+                gone = [each for each, audience in removed if user_id is None or user_id in audience]
+                for shown in await self._shown(gone, _all):
+                    yield shown, True
         finally:
             self._watchers.discard(watcher)
             if not self._watchers and self._looking is not None:
                 self._looking.cancel()
                 self._looking = None
+
+    def _removed(self, session: Session, audience: frozenset[str]) -> None:
+        for watcher in self._watchers:
+            watcher.remove(session, audience)
 
     async def _look(self) -> None:
         since_ms = now_ms()
@@ -70,15 +79,20 @@ class Watch:
             for watcher in self._watchers if news else ():
                 watcher.put(news)
 
-    async def _shown(self, changed: list[Session], user_id: str | None) -> list[Shown]:
+    async def _shown(self, changed: list[Session], of: Callable[..., set[str]]) -> list[Shown]:
+        if not changed:
+            return []
         ids = [each.id for each in changed]
 
         def read(connection: Connection) -> list[Shown]:
-            seen = set(ids) if user_id is None else seen_by(connection, user_id, ids)
-            heads = read_heads(connection, seen)
+            heads = read_heads(connection, of(connection, session_ids=ids))
             return [Shown(each, heads[each.id]) for each in changed if each.id in heads]
 
         return await self._server.rows.fetch(read)
+
+
+def _all(connection: Connection, session_ids: list[str]) -> set[str]:
+    return set(session_ids)
 
 
 async def _again(scope: Any, who: Who) -> Who:
@@ -97,21 +111,33 @@ async def _again(scope: Any, who: Who) -> Who:
 class _Watcher:
     def __init__(self) -> None:
         self._pending: dict[str, Session] = {}
+        self._gone: dict[str, tuple[Session, frozenset[str]]] = {}
         self._news = asyncio.Event()
 
     def put(self, news: list[Session]) -> None:
         for session in news:
+            if session.id in self._gone:
+                continue  # it was looked at just before
             self._pending.pop(session.id, None)
             self._pending[session.id] = session
         while len(self._pending) > MOST_PENDING:
             del self._pending[next(iter(self._pending))]
         self._news.set()
 
-    async def take(self) -> list[Session]:
+    def remove(self, session: Session, audience: frozenset[str]) -> None:
+        self._pending.pop(session.id, None)
+        self._gone[session.id] = session, audience
+        while len(self._gone) > MOST_PENDING:
+            del self._gone[next(iter(self._gone))]
+        self._news.set()
+
+    async def take(self) -> tuple[list[Session], list[tuple[Session, frozenset[str]]]]:
+        """What is otherwise, and what is no more, with who could see it."""
         await self._news.wait()
         self._news.clear()
         taken, self._pending = self._pending, {}
-        return list(taken.values())
+        gone, self._gone = self._gone, {}
+        return list(taken.values()), list(gone.values())
 
 
 def watch_of(app: Any, server: Server) -> Watch:

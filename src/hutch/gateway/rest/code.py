@@ -13,6 +13,7 @@ from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import PROBLEMS, Route, server_of
 from hutch.gateway.stream.code import CodeStream, result
+from hutch.gateway.stream.tickets import tickets_of
 
 routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, responses=PROBLEMS)
 
@@ -115,6 +116,8 @@ async def submit(
     request: Request, who: Writer, once: ByKeyWithRow, new: CodeIn, accept: Accept = ""
 ) -> Response:
     """Have an agent change a repository. Going away does not stop it: `Location` names the run."""
+    if not _waits(accept):
+        tickets_of(request.app).check(who)  # before anything comes of it
     wanted = NewCode(
         repository=new.repoUrl,
         prompt=new.prompt,
@@ -154,8 +157,13 @@ async def cancel(request: Request, who: Writer, run_id: str) -> Response:
     return Response(status_code=204)
 
 
+def _waits(accept: str) -> bool:
+    """Whether somebody wants the result, and not the stream."""
+    return "application/json" in accept and "text/event-stream" not in accept
+
+
 async def _answer(request: Request, session_id: str, run_id: str, accept: str) -> Response:
-    if "application/json" in accept and "text/event-stream" not in accept:
+    if _waits(accept):
         told = await result(server_of(request).site, session_id, run_id)
         return answer(told, 200, {"Location": f"/api/code/{run_id}"})
     return CodeStream(session_id, run_id)

@@ -17,6 +17,7 @@ from hutch.flows.sessions import allowed
 from hutch.gateway.auth.buckets import address_key
 from hutch.gateway.auth.guard import Guard, client_of
 from hutch.gateway.stream.streams import Stream
+from hutch.gateway.stream.tickets import Ticket, tickets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Permit:
     who: Who
     session: Session
     writes: bool  # whether they may work in it, or only watch
+    ticket: Ticket
 
     async def renew(self, session: Session | None = None) -> "Permit":
         """The same as of now; refused when it no longer holds."""
@@ -65,14 +67,15 @@ def permit_of(stream: Stream) -> Permit:
 
 
 async def permit(scope: Any, session_id: str) -> Permit:
-    """For who may see a session; to others it does not exist."""
+    """For who may see a session, to others it does not exist; and who does not follow too much already."""
     connection = HTTPConnection(scope)
     server = cast(Server, connection.app.state.server)
     guard = cast(Guard, connection.app.state.guard)
     who = await guard.recognise(scope)
     who.need("read")
     session, writes = await _what(server, who, session_id)
-    return Permit(server, guard, scope, who, session, writes)
+    ticket = tickets_of(connection.app).take(scope, who)
+    return Permit(server, guard, scope, who, session, writes, ticket)
 
 
 async def _what(server: Server, who: Who, session: Session | str) -> tuple[Session, bool]:
