@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
 HUTCH = Path(sys.executable).with_name("hutch")
 
 
@@ -23,10 +23,19 @@ def git(home: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_demo_mends_the_sample_and_can_be_run_again(tmp_path: Path) -> None:
-    home = tmp_path / "demo"
-    for _ in range(2):
-        shown = run(home)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "demo"
+
+
+@pytest.fixture(scope="module")
+def shown(home: Path) -> tuple[str, str]:
+    """What it prints the first time, and the second time at the same place."""
+    return run(home), run(home)
+
+
+def test_the_demo_mends_the_sample_and_can_be_run_again(home: Path, shown: tuple[str, str]) -> None:
+    for printed in shown:
         story = (
             "1 failed, 1 passed",
             "2 passed",
@@ -37,7 +46,7 @@ def test_the_demo_mends_the_sample_and_can_be_run_again(tmp_path: Path) -> None:
             "ok: ",
             "BAD: Event",
         )
-        places = [shown.index(word) for word in story]
+        places = [printed.index(word) for word in story]
         assert places == sorted(places)
     assert git(home / "slugs.git", "log", "--format=%s", "main").splitlines() == [
         "Drop accents before words are separated",
@@ -46,9 +55,8 @@ def test_the_demo_mends_the_sample_and_can_be_run_again(tmp_path: Path) -> None:
     assert git(home / "slugs.git", "diff", "--name-only", "main~", "main").split() == ["slugs.py"]
 
 
-def test_what_the_demo_leaves_is_sound_and_what_it_names_is_there(tmp_path: Path) -> None:
-    home = tmp_path / "demo"
-    advice = run(home).partition("How to go on:\n")[2]
+def test_what_the_demo_leaves_is_sound_and_what_it_names_is_there(home: Path, shown: tuple[str, str]) -> None:
+    advice = shown[-1].partition("How to go on:\n")[2]
     lines = [line.partition("#")[0].strip() for line in advice.splitlines()]
     script = "\n".join(line for line in lines if line.startswith((". ", "export ")) or " -- " in line)
     went_on = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, timeout=60)
@@ -61,9 +69,8 @@ def test_what_the_demo_leaves_is_sound_and_what_it_names_is_there(tmp_path: Path
         assert done.returncode == 0, done.stderr
 
 
-def test_the_change_of_the_demo_says_what_the_tests_said(tmp_path: Path) -> None:
-    home = tmp_path / "demo"
-    run(home)
+@pytest.mark.usefixtures("shown")
+def test_the_change_of_the_demo_says_what_the_tests_said(home: Path) -> None:
     done = subprocess.run(
         [HUTCH, "changes", "show", "last"],
         env={"HUTCH_HOME": str(home)},
