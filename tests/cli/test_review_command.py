@@ -96,7 +96,7 @@ def test_a_pull_request_is_reviewed_once_for_each_commit(desk: Desk, tmp_path: P
         assert [(each["path"], each["line"]) for each in posted["comments"]] == [("adding.py", 2)]
         assert posted["html_url"] in found.stdout
         again = desk.hutch("review", url, *model, **env)
-        assert (again.returncode, "It was reviewed already" in again.stdout) == (3, True), again.stdout
+        assert (again.returncode, "Already reviewed at " in again.stdout) == (3, True), again.stdout
         assert len(repo.pulls[1]["reviews"]) == 1
         assert desk.hutch("review", url, "--again", *model, **env).returncode == 3
         assert len(repo.pulls[1]["reviews"]) == 2

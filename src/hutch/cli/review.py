@@ -68,7 +68,9 @@ async def _review(
     try:
         repository, subject = await reviews.subject_of(loaded, target)
         if subject.pull_url and not again and (before := await _before(loaded, subject)):
-            return _told(before, [], as_json, "It was reviewed already; --again reads it once more.")
+            return _told(
+                before, [], as_json, f"Already reviewed at {before.commit[:12]}; --again reads it once more."
+            )
         prompt = ai_review.prompt(subject)
         prompt += f"\n\n{instructions}" if instructions else ""
         job = runs.Job(

@@ -234,6 +234,8 @@ async def fork(
     Somebody else's script does not come along: it is a file of the machine, which only owners may name.
     """
     session = await allowed(site, who, session_id, "input" if snapshot is None else "read")
+    if not session.workspace_id and session.state == "ended":
+        raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
     if not session.workspace_id:
         raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
     if snapshot is None:
