@@ -7,19 +7,16 @@ import pytest
 from tests.ordinary import pytest_as
 
 UID = 54399
+# A few together: to load Hutch and pytest anew takes longer than most of them.
 SUITES = (
-    "contracts/test_jail_contract.py",
-    *(
-        f"jail/test_{name}.py"
-        for name in (
-            *("control", "walls", "warden", "limits", "limits_hidden", "launch", "oom", "place"),
-            *("seccomp", "shell", "background", "members", "usage", "nameless", "watch"),
-        )
-    ),
+    ("jail/test_shell.py", "jail/test_oom.py"),
+    ("contracts/test_jail_contract.py", "jail/test_seccomp.py", "jail/test_members.py"),
+    tuple(f"jail/test_{name}.py" for name in ("control", "walls", "warden", "launch", "place", "nameless")),
+    tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "background", "usage", "watch")),
 )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
-@pytest.mark.parametrize("suite", SUITES)
-def test_as_an_ordinary_user(suite: str) -> None:
-    pytest_as(UID, suite)
+@pytest.mark.parametrize("suites", SUITES, ids=lambda suites: suites[0])
+def test_as_an_ordinary_user(suites: tuple[str, ...]) -> None:
+    pytest_as(UID, *suites)
