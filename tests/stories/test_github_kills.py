@@ -1,4 +1,4 @@
-"""A run that is killed at each stage of its delivery ends in one single pull request."""
+"""A run that is killed at each of its stages ends in one single pull request."""
 
 import asyncio
 import os
@@ -13,14 +13,16 @@ from hutch.app.changes import changes_of
 from hutch.app.records import event_log
 from hutch.domain.ids import SessionId
 from tests.gateway.api import eventually
-from tests.sessions.hosting import loaded
+from tests.sessions.hosting import call, loaded
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
 
 pytestmark = pytest.mark.anyio
+WORKING = "nothing that GitHub is asked"
+SLOW = call("bash", command="sleep 1")
 
 
 async def start(told: Story, prompts: int) -> asyncio.subprocess.Process:
-    model = told.model(FIX, FINISH, MORE, FINISH_MORE)
+    model = told.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts)
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.stories.github_victim", *map(str, words)),
@@ -32,6 +34,9 @@ async def start(told: Story, prompts: int) -> asyncio.subprocess.Process:
 @pytest.mark.parametrize(
     ("pattern", "after", "prompts"),
     [
+        pytest.param(r"service=git-upload-pack", False, 1, id="while it is cloned"),
+        pytest.param(WORKING, False, 1, id="while it is worked on"),
+        pytest.param(r"GET /repos/acme/project$", False, 1, id="before the branch"),
         pytest.param(r"service=git-receive-pack", False, 1, id="after the commit"),
         pytest.param(r"GET /repos/acme/project/pulls$", False, 1, id="after the push"),
         pytest.param(r"PullRequestCreate", True, 1, id="while it is opened"),
@@ -48,7 +53,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
 
         async def reached() -> bool:
             assert process.returncode is None
-            return fault.times == 0
+            return fault.times == 0 if pattern != WORKING else await works(told)
 
         await eventually(reached)
         await asyncio.sleep(0.2)  # what is done all the same is done by now
@@ -70,7 +75,17 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         assert told.hub.count("PullRequestCreate") == 1
         counted = Counter(await steps(told, SessionId(change.session_id), prompts))
         wanted = dict.fromkeys(("branching", "committing", "pushing", "opening"), prompts)
-        assert counted == {"cloning": 1, **wanted}
+        assert counted == {"cloning": 2 if "upload" in pattern else 1, **wanted}
+
+
+async def works(told: Story) -> bool:
+    """Whether a tool is under way."""
+    paths = loaded(told.place / "home").paths
+    if not paths.database.exists():
+        return False
+    async with event_log(paths) as log:
+        entries = [entry for head in await log.heads() for entry in await log.read(head.session_id)]
+    return any(entry.event.type == "tool.called" for entry in entries)
 
 
 async def steps(told: Story, session_id: SessionId, prompts: int) -> list[str]:
