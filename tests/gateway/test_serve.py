@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 import uvicorn
 
 from hutch.gateway.protocol import Protocol
-from tests.cli.upping import PATIENCE_S, Home, Up
+from tests.cli.upping import HUTCH, PATIENCE_S, Home, Up
 from tests.gateway.serving import eventually
 
 SLEEPS = [
@@ -151,6 +152,25 @@ def test_a_client_that_never_ends_its_request_does_not_hold_it_up(home: Home) ->
             assert up.get("/healthz").status_code == 200
             up.process.terminate()
             assert up.process.wait(timeout=PATIENCE_S) in (0, 1)  # in order, or cut short
+
+
+def test_a_secret_that_is_set_while_it_serves_is_hidden_at_once(home: Home) -> None:
+    value = "tangerine-dream-71"
+    with home.up(HUTCH_MODEL=model(home, [{"text": f"It is {value}.", "times": 100}])) as up:
+        session = ask(up, "POST", "/sessions", json={"prompt": "What is it?"})["id"]
+        path = f"/sessions/{session}"
+        eventually(lambda: ask(up, "GET", path)["state"] == "idle")
+        said = {"command": f"echo {value[:9]}{value[9:]}", "yield_s": 5}
+        assert ask(up, "POST", f"{path}/commands", json=said)["stdout"] == f"{value}\n"
+        before = ask(up, "GET", path)["head"]["seq"]
+        secret = [HUTCH, "config", "set-secret", "my_new_key"]
+        subprocess.run(secret, env=home.environment(), input=value.encode(), check=True)
+        split = {"command": f"printf %s {value[:9]}; echo {value[9:]}", "yield_s": 5}
+        assert ask(up, "POST", f"{path}/commands", json=split)["stdout"] == "[redacted:secret]\n"
+        ask(up, "POST", f"{path}/inputs", json={"type": "prompt", "text": f"Is it {value}?"})
+        eventually(lambda: "run.ended" in str(ask(up, "GET", f"{path}/events?after={before}")))
+        told = str(ask(up, "GET", f"{path}/events?after={before}"))
+        assert value not in told and "It is [redacted:secret]" in told and "Is it [redacted" in told
 
 
 class Hasty(Protocol):

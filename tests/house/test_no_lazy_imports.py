@@ -9,7 +9,7 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
     ("hutch.cli.candidates", "hutch.cli.distant"): "only who is logged in elsewhere needs a client",
     ("hutch.cli.main", "hutch.cli.screen"): "nor anybody for what draws a full screen",
-    ("hutch.app", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
+    ("hutch.app.redacting", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
     ("hutch.app.models", "hutch.store.vault"): "as above",
     ("hutch.app.forges", "hutch.forge.github_app"): "only who has an App needs what it signs with",
     ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",

@@ -8,17 +8,11 @@ waits only for those it uses.
 from pathlib import Path
 
 from hutch import logs
-from hutch.domain.redaction import Redactor
+from hutch.app.redacting import LearningRedactor
 from hutch.settings import Loaded
 
 
 def configure_logs(loaded: Loaded, *, file: Path | None = None, file_only: bool = False) -> None:
     """Log as the settings say, with every stored secret kept out of the lines; also, or only, to a file."""
-    secrets: list[str] = []
-    if loaded.paths.vault.exists():
-        from hutch.store.vault import Vault
-
-        vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
-        secrets = [vault.get(name) or "" for name in vault.names()]
-    told = loaded.settings.log
-    logs.configure(told.level, told.format, redactor=Redactor(secrets), file=file, file_only=file_only)
+    told, redactor = loaded.settings.log, LearningRedactor(loaded.paths)
+    logs.configure(told.level, told.format, redactor=redactor, file=file, file_only=file_only)

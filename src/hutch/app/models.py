@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import hutch.llm
+from hutch.app.redacting import LearningRedactor
 from hutch.domain.redaction import Redactor
 from hutch.llm.names import PROVIDERS, key_name, key_variables, parse_model_name
 from hutch.llm.open import Access, Choice, default_model, open_model
@@ -64,11 +65,10 @@ def keys(loaded: Loaded, environment: Mapping[str, str] | None = None) -> dict[s
 
 
 def redactor(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Redactor:
-    """Knows every secret of the installation, and every key of a provider in the environment."""
+    """Knows every secret of the installation, also those to come, and the environment's keys of providers."""
     environment = user_environment() if environment is None else environment
     told = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
-    values = {*told, *secrets_of(loaded).values()}
-    return Redactor({*values, *(value.strip() for value in values)})
+    return LearningRedactor(loaded.paths, told)
 
 
 def secrets_of(loaded: Loaded, wanted: Collection[str] | None = None) -> dict[str, str]:

@@ -103,6 +103,10 @@ class Redactor:
     """Replaces secrets in texts by `[redacted:NAME]`."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
+        self.learn(values)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """From now on these are the values to hide."""
         long = [value for value in values if len(value) >= SHORTEST_VALUE]
         spellings = {text for value in long for part in _parts(value) for text in _spellings(part)}
         # Longest first: of two values that begin alike, the longer one must go as a whole.
