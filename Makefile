@@ -2,10 +2,13 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# Else every process that a test starts compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
 TESTS_STAMP := .venv/.set-up-for-tests
+WORKERS := 3
 
 .PHONY: help setup demo test bench lint docs soak clean
 
@@ -32,8 +35,10 @@ test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, te
 	$(BIN)/python scripts/cli_reference.py --check
 	$(BIN)/python scripts/attack_table.py --check
 	$(BIN)/python scripts/openapi.py --check
+	@# Three on two cores, since tests wait a third of their time. Neighbours go to the same worker: bombs
+	@# go off in one of them, and what a module shares is made once.
 	@# What fails beside others, while bombs go off, is named and then tried once more by itself.
-	$(BIN)/python -m pytest -n 2 || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 bench: setup ## Measure, side by side with the bare thing
 	@$(BIN)/python bench/run.py
