@@ -1,5 +1,7 @@
 """How a session of a server reviews: equipped for that alone, and what it finds is kept once."""
 
+import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,11 +11,12 @@ from hutch.agent.limits import RunLimits
 from hutch.app import reviews
 from hutch.app.personas import find_persona
 from hutch.domain.errors import HutchError
-from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven
+from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, StepReached
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import ai_review
 from hutch.flows.ai_review import Subject
 from hutch.flows.code_change import Bench
+from hutch.forge.seam import SETTLE_S
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
@@ -48,6 +51,8 @@ async def give(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> 
     clean = live.grounds.redactor.clean
     try:
         subject = await _subject(loaded, session, live.desk.workspace.record.commit)
+        if subject.pull_url:
+            await _once(live, run, entries)
         review, remarks = ai_review.concluded(subject, entries, live.id, run.id)
         kept = await reviews.keep(loaded, live.grounds.rows, subject, review, remarks, user=session.owner)
         event: ReviewGiven | DeliveryEnded = reviews.given(kept, remarks)
@@ -57,6 +62,19 @@ async def give(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> 
         logger.exception("review.failed", session_id=live.id, run_id=run.id)
         event = DeliveryEnded(run_id=run.id, outcome="failed", reason=FAULT)
     await live.append([event])
+
+
+async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
+    """Note that a review is about to be posted. Who finds that noted waits until it is there to be found."""
+    noted = [
+        each.at_ms
+        for each in entries
+        if isinstance(each.event, StepReached) and (each.event.step, each.event.run_id) == ("opening", run.id)
+    ]
+    if noted:
+        await asyncio.sleep(max(0.0, noted[-1] / 1000 + SETTLE_S - time.time()))
+    else:
+        await live.append([StepReached(step="opening", message="Posting the review...", run_id=run.id)])
 
 
 async def _subject(loaded: Loaded, session: Session, commit: str | None) -> Subject:

@@ -30,7 +30,7 @@ from hutch.flows.runs import read_log
 from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.flows.wish_text import Progress, marker, prompt
-from hutch.forge.seam import Forge, Posted
+from hutch.forge.seam import SETTLE_S, Forge, Posted
 from hutch.store.changes import find_pull
 from hutch.store.deliveries import Deliveries, note
 from hutch.store.runs import Runs
@@ -56,7 +56,7 @@ class Manners:
     public_url: str = ""
     look_s: float = 1.0  # how often a run is looked at
     edit_s: float = 10.0  # a comment is not changed more often, but for its end
-    settle_s: float = 12.0  # a request whose asker is gone may be done so long: GitHub gives up at ten
+    settle_s: float = SETTLE_S
 
 
 class NotWanted(Exception):

@@ -12,6 +12,8 @@ from hutch.forge.repo_url import RepoUrl
 PullState = Literal["open", "closed", "merged"]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
 Spoken = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or as a review of it
+# What was asked of a forge by somebody who is gone may still be done for so long: GitHub gives up at ten.
+SETTLE_S = 12.0
 Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
 
 

@@ -1,0 +1,41 @@
+"""A server that is killed while it posts a review, and started again to go on.
+
+`python -m tests.stories.review_victim HOME SOCKET URL COMMIT PULL MODEL`: the first time it gives
+itself the work; every time it waits until that is over, and says how.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from hutch import logs
+from hutch.flows import ai_review, sessions
+from hutch.store.comments import Reviews
+from hutch.store.runs import Runs
+from tests.forge.github_server import HOST
+from tests.gateway.api import eventually
+from tests.sessions.hosting import owner, serving
+
+
+async def main(home: Path, socket: str, url: str, commit: str, pull: str, model: str) -> None:
+    async with serving(home, github__hosts=HOST, github__unix_socket=socket) as server:
+        who = await owner(server)
+        known = await sessions.page(server.site, who)
+        if known:
+            session = known[0].session
+        else:
+            session = await ai_review.submit(
+                server.site, who, repository=url, commit=commit, target=pull, model=model
+            )
+
+        async def is_over() -> bool:
+            return not await Runs(server.rows).unfinished(session.id)
+
+        await eventually(is_over)
+        given = await Reviews(server.rows).of_pull(pull, commit)
+        sys.stdout.write(f"{given.url if given else 'none'}\n")
+
+
+if __name__ == "__main__":
+    logs.configure("error")
+    asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:7]))
