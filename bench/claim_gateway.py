@@ -30,7 +30,8 @@ SESSIONS, BUSY, FOLLOWERS = 200, 50, 400
 LOAD_S = float(os.environ.get("HUTCH_BENCH_LOAD_S", "20"))
 DELIVERIES = int(os.environ.get("HUTCH_BENCH_DELIVERIES", "0"))
 READS_APART_S = 0.02
-PRINT = "bash -c 'exec 9<> <(:); while :; do echo $EPOCHREALTIME; read -t 0.1 -u 9; done'"
+PRINT_APART_S = float(os.environ.get("HUTCH_BENCH_PRINT_APART_S", "0.1"))
+PRINT = f"bash -c 'exec 9<> <(:); while :; do echo $EPOCHREALTIME; read -t {PRINT_APART_S} -u 9; done'"
 HUTCH = Path(sys.executable).with_name("hutch")
 
 
@@ -135,7 +136,7 @@ async def _sessions(api: httpx.AsyncClient) -> list[str]:
 
 
 async def _begin(api: httpx.AsyncClient, id: str) -> None:
-    asked = {"command": PRINT, "yield_s": 0.1, "timeout_s": 600}
+    asked = {"command": PRINT, "yield_s": 0.1, "timeout_s": 3600}
     (await api.post(f"/api/v1/sessions/{id}/commands", json=asked)).raise_for_status()
 
 
