@@ -70,7 +70,8 @@ def parse_pull_url(text: str) -> tuple[str, int]:
     if not found or not int(found[2]):
         raise BadRequest(
             f"'{ascii(text[:200])[1:-1]}' is no pull request. One looks like "
-            "https://github.com/OWNER/NAME/pull/7. What is on no GitHub is reviewed as a change of a clone on this machine."
+            "https://github.com/OWNER/NAME/pull/7. What is on no GitHub is reviewed as a change of a clone "
+            "on this machine."
         )
     return found[1], int(found[2])
 
