@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.kept import KeptApprovals
+from hutch.agent.kept import LARGEST_BYTES, MOST_RULES, KeptApprovals
 from hutch.agent.policy import Rule
-from hutch.domain.errors import NotFound, Unavailable
+from hutch.domain.errors import LimitReached, NotFound, Unavailable
 
 PUSH = Rule("allow", "bash", "git push")
 ODD = Rule("allow", "write_file", " a\nb ")
@@ -28,6 +28,16 @@ def test_what_is_kept_comes_back_once_and_in_order(path: Path) -> None:
     assert KeptApprovals(path).rules() == (ODD,)
     with pytest.raises(NotFound, match="'bash git push' is not allowed always"):
         KeptApprovals(path).withdraw([PUSH])
+
+
+def test_so_many_are_kept_and_no_more(path: Path) -> None:
+    KeptApprovals(path).keep([Rule("allow", "bash", str(number)) for number in range(MOST_RULES)])
+    with pytest.raises(LimitReached, match="Withdraw some"):
+        KeptApprovals(path).keep([PUSH])
+    KeptApprovals(path).withdraw(KeptApprovals(path).rules())
+    with pytest.raises(LimitReached):
+        KeptApprovals(path).keep([Rule("allow", "bash", "x" * LARGEST_BYTES)])
+    assert KeptApprovals(path).rules() == ()
 
 
 def test_nobody_runs_over_what_another_keeps(path: Path) -> None:

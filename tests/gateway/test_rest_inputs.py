@@ -1,9 +1,14 @@
 """Inputs over HTTP, and events that come of them."""
 
+import asyncio
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.cli.upping import HUTCH
 from tests.gateway.api import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
@@ -130,3 +135,53 @@ async def test_an_approval_is_asked_for_and_given(tmp_path: Path) -> None:
         await api.give(session, type="approve", call_id=asked[0]["call_id"], scope="once")
         await api.until(session, "idle")
         assert (await api.get(f"{V1}/sessions/{session}/files/said")).content == b"hello\n"
+
+
+TOUCHES = {"calls": [{"tool": "bash", "args": {"command": "touch said"}}]}
+
+
+async def test_what_is_allowed_always_is_the_users_own_in_every_session(tmp_path: Path) -> None:
+    async with serving(tmp_path, replies=[TOUCHES, {"text": "Done.", "times": 100}]) as api:
+        ada, bob = await api.as_user("ada"), await api.as_user("bob")
+
+        async def begin(user: Api) -> tuple[str, list[str]]:
+            """A session whose agent asks or does it, and the questions."""
+            session = (await user.new_session(persona="pair", prompt="Make the file"))["id"]
+            await user.until(session, "waiting", "idle")
+            events = await user.events(session)
+            return session, [each["call_id"] for each in events if each["type"] == "approval.asked"]
+
+        session, [call_id] = await begin(ada)
+        await ada.give(session, type="approve", call_id=call_id, scope="always")
+        await ada.until(session, "idle")
+        given = [each for each in await ada.events(session) if each["type"] == "approval.given"]
+        assert [(each["allowed"], each["scope"]) for each in given] == [(True, "always")]
+        session, asked = await begin(ada)
+        assert asked == []
+        assert (await ada.get(f"{V1}/sessions/{session}/files/said")).status_code == 200
+        for other in (bob, api):
+            assert len((await begin(other))[1]) == 1
+            assert (await other.get(f"{V1}/me/approvals")).json() == {"items": [], "next": None}
+        [rule] = (await ada.get(f"{V1}/me/approvals")).json()["items"]
+        assert rule["tool"] == "bash"
+        listed = [HUTCH, "approvals", "list", "--json", "--user", "ada"]
+        home = {"HUTCH_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
+        told = await asyncio.to_thread(subprocess.check_output, listed, env=home)
+        assert json.loads(told) == [rule]
+        assert (await bob.delete(f"{V1}/me/approvals", params=rule)).status_code == 404
+        assert (await ada.delete(f"{V1}/me/approvals", params=rule)).status_code == 204
+        assert (await ada.get(f"{V1}/me/approvals")).json()["items"] == []
+        assert len((await begin(ada))[1]) == 1
+
+
+async def test_what_a_guest_allows_always_is_kept_for_the_guest(tmp_path: Path) -> None:
+    async with serving(tmp_path, replies=[TOUCHES, {"text": "Done.", "times": 100}]) as api:
+        ada, guest = await api.as_user("ada"), await api.as_user("guest")
+        session = (await ada.new_session(persona="pair", prompt="Make the file"))["id"]
+        await ada.until(session, "waiting")
+        await ada.put(f"{V1}/sessions/{session}/shares/guest", json={"role": "member"})
+        [asked] = [each for each in await ada.events(session) if each["type"] == "approval.asked"]
+        await guest.give(session, type="approve", call_id=asked["call_id"], scope="always")
+        await ada.until(session, "idle")
+        kept = [(await each.get(f"{V1}/me/approvals")).json()["items"] for each in (ada, guest)]
+        assert [len(each) for each in kept] == [0, 1]

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hutch.agent.policy import Rule
-from hutch.domain.errors import NotFound, Unavailable
+from hutch.domain.errors import LimitReached, NotFound, Unavailable
 
 LARGEST_BYTES = 1 << 20
+MOST_RULES = 1000
 
 
 class KeptApprovals:
@@ -44,7 +45,13 @@ class KeptApprovals:
     def keep(self, rules: Iterable[Rule]) -> None:
         """Add rules; those that are there already stay once."""
         with self._locked():
-            self._write(tuple(dict.fromkeys((*self.rules(), *rules))))
+            kept = tuple(dict.fromkeys((*self.rules(), *rules)))
+            if len(kept) > MOST_RULES or sum(len(told(rule).encode()) for rule in kept) > LARGEST_BYTES // 8:
+                raise LimitReached(
+                    "So much is allowed always that nothing more is kept. Withdraw some: hutch approvals rm",
+                    limit="approvals",
+                )
+            self._write(kept)
 
     def withdraw(self, rules: Sequence[Rule]) -> None:
         """Take rules away: from now on they are asked about again."""

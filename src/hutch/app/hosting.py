@@ -1,15 +1,23 @@
 """How the sessions of a server are made ready, opened and worked on."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 
+import structlog
+
+from hutch.agent.approval import Answer, Approvals
 from hutch.agent.limits import RunLimits
+from hutch.agent.policy import Rule
 from hutch.app import forges, models, reviewing, runs, workspaces
 from hutch.app.ahead import Ahead
+from hutch.app.approvals import kept_approvals
 from hutch.app.delivering import Delivering
 from hutch.app.desks import Desk, open_desk
+from hutch.domain.errors import HutchError
 from hutch.domain.events import (
+    ApprovalAsked,
     Entry,
     Event,
     ModelReplied,
@@ -34,6 +42,8 @@ from hutch.store.log import SqlLog
 from hutch.store.runs import Room
 
 __all__ = ["local_host"]
+
+logger = structlog.get_logger()
 
 
 @asynccontextmanager
@@ -145,7 +155,8 @@ async def _work(
         bench.on_delta, bench.on_event = telling.piece, on_event
         bench.context.on_output = on_output
         bench.context.test_command = session.delivery.tests or bench.context.test_command
-        bench.context.ask, bench.approvals.ask = live.waits.question, live.waits.approval
+        bench.context.ask = live.waits.question
+        await _with_kept(loaded, live, session, bench.approvals)
         bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
         prompt = run.prompt
         if session.delivery.review:
@@ -156,6 +167,27 @@ async def _work(
         return (await begin(bench, run.id, prompt, entries, reopened=len(entries) > 1)).ended
     finally:
         await model.close()
+
+
+async def _with_kept(loaded: Loaded, live: Live, session: Session, approvals: Approvals) -> None:
+    """What the session's owner has allowed always holds; what somebody allows always is kept for them."""
+    kept = kept_approvals(loaded.paths, session.owner)
+    approvals.policy = approvals.policy.granted(await asyncio.to_thread(kept.rules))
+    by = ""
+
+    async def ask(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+        nonlocal by
+        answer = await live.waits.approval(asked, covers)
+        by = answer.by
+        return answer
+
+    def keep(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
+        try:
+            kept_approvals(loaded.paths, by).keep(rules)
+        except HutchError as error:  # it holds for the session all the same
+            logger.warning("approval.not_kept", session_id=session.id, error=str(error))
+
+    approvals.ask, approvals.keep = ask, keep
 
 
 @dataclass(slots=True)

@@ -112,3 +112,11 @@ def parse_session_id(text: str) -> SessionId:
     if not found or found["prefix"] != "ses":
         raise BadRequest(f"{text[:80]!r} is not a session id. One looks like {new_session_id()}.")
     return SessionId(text)
+
+
+def parse_user_id(text: str) -> UserId:
+    """The same for a user's."""
+    found = _SHAPE.fullmatch(text)
+    if not found or found["prefix"] != "usr":
+        raise BadRequest(f"{text[:80]!r} is not a user's id. One looks like {new_user_id()}.")
+    return UserId(text)

@@ -18,6 +18,7 @@ from hutch.gateway.graphql.door import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.rest import (
+    approvals,
     changes,
     code,
     commands,
@@ -78,6 +79,7 @@ REST = (
     oidc,
     users,
     tokens,
+    approvals,
     webhooks,
     link_page,
     health,

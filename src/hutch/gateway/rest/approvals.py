@@ -1,0 +1,39 @@
+"""What somebody has allowed always, and how they withdraw it."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+
+from hutch.app.approvals import Rule, kept_approvals
+from hutch.gateway.answers import Out, Page, page
+from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.rest.route import router, server_of
+
+routes = router("approvals")
+
+Tool = Annotated[str, Query(min_length=1, max_length=200, description="As the list has it.")]
+Pattern = Annotated[str, Query(max_length=20_000, description="As the list has it.")]
+
+
+class ApprovalOut(Out):
+    """What agents of the caller's sessions do without asking."""
+
+    tool: str
+    pattern: str
+
+
+@routes.get("/me/approvals", response_model=Page[ApprovalOut])
+async def list_approvals(request: Request, who: Reader) -> Response:
+    """What you have allowed always, the oldest first; all of it at once."""
+    kept = kept_approvals(server_of(request).loaded.paths, who.user.id)
+    found = await asyncio.to_thread(kept.rules)
+    return page(request, [{"tool": rule.tool, "pattern": rule.pattern} for rule in found], None)
+
+
+@routes.delete("/me/approvals", status_code=204)
+async def withdraw_approval(request: Request, who: Writer, tool: Tool, pattern: Pattern = "") -> Response:
+    """Withdraw what you have allowed: from the next run on it is asked about again."""
+    kept = kept_approvals(server_of(request).loaded.paths, who.user.id)
+    await asyncio.to_thread(kept.withdraw, [Rule("allow", tool, pattern)])
+    return Response(status_code=204)
