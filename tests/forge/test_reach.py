@@ -107,6 +107,13 @@ async def test_git_goes_where_the_name_led_when_it_was_judged(inside: RepoUrl) -
         await listed(replace(elsewhere, pinned=("127.0.0.2",)))
 
 
+async def test_a_dot_at_the_end_of_a_name_changes_nothing(inside: RepoUrl) -> None:
+    """For curl it is another name, which it would look up itself."""
+    named = parse_repo_url(inside.shown.replace("127.0.0.1", "rebinding.example."))
+    bound = await reach("127.0.0.1", **{"rebinding.example": "127.0.0.1"}).pin(named)
+    assert b"refs/heads/main" in await listed(bound)
+
+
 def test_ssh_is_bound_to_the_address_and_knows_the_host_by_its_name() -> None:
     url = replace(parse_repo_url("git@git.example:a/b"), pinned=("93.184.216.34",))
     command = GIT.environment(url)["GIT_SSH_COMMAND"]

@@ -69,9 +69,9 @@ class RepoUrl:
             return "", None
         if SCHEME.match(self.shown):
             parts = urlsplit(self.shown)
-            return (parts.hostname or "").rstrip("."), parts.port
+            return parts.hostname or "", parts.port
         found = SCP_LIKE.fullmatch(self.shown)
-        return (found["host"].strip("[]").lower().rstrip(".") if found else ""), None
+        return (found["host"].strip("[]").lower() if found else ""), None
 
     @property
     def name(self) -> str:
@@ -145,7 +145,8 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
         raise BadRequest(f"'{_scrubbed(text)}' has no usable host. {WANTED}")
     if not parts.path.strip("/") or parts.path.lstrip("/").startswith("-"):
         raise BadRequest(f"'{_scrubbed(text)}' names no repository on {host}. {WANTED}")
-    where = bare.lower() + (f":{port}" if port else "")
+    # The dot at the end means the same machine, but to curl it is a name that nobody has looked up yet.
+    where = bare.lower().removesuffix(".") + (f":{port}" if port else "")
     rest = parts.path + (f"?{parts.query}" if parts.query else "")
     user = parts.netloc.rpartition("@")[0]
     if scheme == "ssh":
@@ -164,7 +165,7 @@ def _scp_like(text: str, found: re.Match[str]) -> RepoUrl:
     user, host, path = found["user"], found["host"], found["path"]
     if not HOST.fullmatch(host) or (user and not USER.fullmatch(user)) or path.startswith("-"):
         raise BadRequest(f"'{_scrubbed(text)}' is not an address that ssh can be given. {WANTED}")
-    return RepoUrl("ssh", text)
+    return RepoUrl("ssh", f"{f'{user}@' if user else ''}{host.removesuffix('.')}:{path}")
 
 
 def _refuse_control(text: str, shown: str) -> None:
