@@ -6,7 +6,7 @@ written down, and a worker does it when there is room.
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -164,8 +164,10 @@ async def create(
 
 
 async def show(site: Site, who: Who, session_id: str) -> Shown:
-    session = await allowed(site, who, session_id)
-    return (await _shown(site, [session]))[0]
+    session, heads = await asyncio.gather(allowed(site, who, session_id), _heads(site, [session_id]))
+    if session.id not in heads:  # it is being removed
+        raise no_session(session_id)
+    return (await _shown(site, [session], heads))[0]
 
 
 async def page(
@@ -182,7 +184,7 @@ async def page(
     found = await Sessions(site.rows).page(
         user_id=user_id, states=states, text=text, before=before, limit=limit
     )
-    return await _shown(site, found)
+    return await _shown(site, found, await _heads(site, [each.id for each in found]))
 
 
 async def give(
@@ -379,8 +381,11 @@ def _check_fits(session: Session, asked: Input) -> None:
         raise Conflict(f"The session {session.id} is not paused; it is {session.state}.")
 
 
-async def _shown(site: Site, found: Sequence[Session]) -> list[Shown]:
-    heads = await site.rows.fetch(lambda connection: read_heads(connection, [each.id for each in found]))
+async def _heads(site: Site, session_ids: Sequence[str]) -> dict[str, Head]:
+    return await site.rows.fetch(lambda connection: read_heads(connection, session_ids))
+
+
+async def _shown(site: Site, found: Sequence[Session], heads: Mapping[str, Head]) -> list[Shown]:
     waiting = [session.id for session in found if session.state == "queued"]
     places: dict[str, int] = {}
     if waiting:
@@ -389,4 +394,4 @@ async def _shown(site: Site, found: Sequence[Session]) -> list[Shown]:
         )
         by_run = await Runs(site.rows).places([each.id for each in queued])
         places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
-    return [Shown(each, heads[each.id], places.get(each.id)) for each in found]
+    return [Shown(each, heads[each.id], places.get(each.id)) for each in found if each.id in heads]

@@ -113,7 +113,7 @@ class Printing:
                 quiet = False
             except TimeoutError:
                 quiet = True
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(GATHER_S - time.monotonic() % GATHER_S)  # all at the same moment: one commit
             self._wanted.clear()
             try:
                 await self._write(quiet=quiet)

@@ -1,11 +1,14 @@
 """Events: what happened in a session, a page at a time."""
 
+import asyncio
 from typing import Annotated
 
 import orjson
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from hutch.domain.ids import SessionId
+from hutch.domain.session import Session
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import LARGEST, Out, page
 from hutch.gateway.auth.who import Reader
@@ -49,8 +52,15 @@ async def listed(
     if SSE in request.headers.get("accept", ""):
         return _Streamed()
     server = server_of(request)
-    session = await flow.allowed(server.site, who, session_id)
-    entries = await server.log.read(session.id, after=after, limit=limit)
+    session, entries = await asyncio.gather(  # at once: it is read often
+        flow.allowed(server.site, who, session_id),
+        server.log.read(SessionId(session_id), after=after, limit=limit),
+        return_exceptions=True,
+    )
+    for problem in (session, entries):  # in this order: to whom it is not shown, it does not exist
+        if isinstance(problem, BaseException):
+            raise problem
+    assert isinstance(session, Session) and isinstance(entries, list)
     told = [entry_json(entry) for entry in entries]
     more = None
     if len(entries) == limit or sum(map(len, told)) > LONG_BYTES:  # else this is all there is
