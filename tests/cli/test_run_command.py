@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.cli import exits
 from tests.cli.running import BREAKS, FIXES, HUTCH, Desk, call, lines
 from tests.forge.repositories import commit, git
 
@@ -106,6 +107,15 @@ def test_letters_that_drive_a_terminal_do_not(desk: Desk) -> None:
     )
     assert ran.returncode in (0, 3)
     assert not set(ran.stdout) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> None:
+    nobody = {"HUTCH_MODELS__OLLAMA_BASE_URL": "http://127.0.0.1:9"}
+    ran = desk.hutch("run", "Mend add", **nobody)
+    assert ran.returncode == exits.UNAVAILABLE
+    assert ran.stderr.startswith("hutch: No model is connected, so nothing was done. Set a key with ")
+    as_json = desk.hutch("run", "Mend add", "--json", **nobody)
+    assert (as_json.returncode, lines(as_json.stdout)[-1]["type"]) == (exits.UNAVAILABLE, "end")
 
 
 # --- who it is by ---

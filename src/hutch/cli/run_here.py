@@ -12,8 +12,9 @@ from hutch.app import records, runs
 from hutch.cli import exits
 from hutch.cli.author import signature
 from hutch.cli.run_screen import JsonLines, Screen, Show
+from hutch.cli.stand_in import NO_MODEL, is_stand_in
 from hutch.cli.wanted import WantedSession
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, Unavailable
 
 
 def run_here(wanted: WantedSession, *, uncommitted: bool, record: Path | None, as_json: bool) -> int:
@@ -106,6 +107,8 @@ async def _run(job: runs.Job, show: Show, *, resume: runs.Resume | None = None) 
                     change = await _deliver(opened, worked)
             await opened.finish(worked, delivered=change is not None)
             show.end(worked, change, opened)
+            if job.model is None and is_stand_in(opened.choice.name):
+                raise Unavailable(NO_MODEL)
             return exits.OK if change else exits.OUTCOMES[worked.ended.outcome]
     except asyncio.CancelledError:
         with suppress(BrokenPipeError):

@@ -14,7 +14,9 @@ from hutch.cli.client import Client
 from hutch.cli.following import follow
 from hutch.cli.paper import Paper, coloured, plain
 from hutch.cli.signals import stop_when_unread
+from hutch.cli.stand_in import NO_MODEL, is_stand_in
 from hutch.cli.transcript import Transcript
+from hutch.domain.errors import Unavailable
 
 DELIVERED = ("done", "tests_failing")  # after which a session that delivers says how that went
 
@@ -92,17 +94,22 @@ async def shows(client: Client, as_json: bool, session: Mapping[str, Any] | None
 async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: int, as_json: bool) -> int:
     """The exit code by how the run ended; what happens is shown."""
     show = await shows(client, as_json)
+    nobody = False  # a script says that no model is connected
     async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
         async for update in updates:
             if update.entry is None:
                 continue
             show.entry(update.entry)
             event = update.entry["event"]
+            if event.get("type") == "run.started":
+                nobody = is_stand_in(str(event.get("model")))
             if event.get("type") in ("approval.asked", "question.asked"):
                 sys.stderr.write(
                     f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
                 )
             if outcome := wanted.ended(event):
+                if nobody:
+                    raise Unavailable(NO_MODEL)
                 return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
     return exits.INTERRUPTED
 
