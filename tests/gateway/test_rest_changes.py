@@ -1,12 +1,14 @@
 """Changes over HTTP: proposed by a run, read, merged and closed by who may."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.forge.repositories import git, make_repository
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api import V1, Api, cassette, serving
+from tests.sessions.hosting import call
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +89,42 @@ async def test_a_change_of_which_somebody_asked_changes_is_merged_only_by_force(
     merged = await api.post(f"{url}/merge", json={"force": True})
     assert merged.status_code == 200, merged.text
     assert [each.partition(" at ")[0] for each in merged.json()["overridden"]] == ["owner asked for changes"]
+
+
+async def test_who_merges_and_who_closes_at_once_do_not_both_have_their_way(
+    api: Api, repository: Path
+) -> None:
+    before = git(repository, "rev-list", "--max-parents=0", "main")
+    for _ in range(3):
+        git(repository, "reset", "-q", "--hard", before)
+        change = await proposed(api, repository)
+        url = f"{V1}/changes/{change['id']}"
+        merged, closed = await asyncio.gather(api.post(f"{url}/merge", json={}), api.post(f"{url}/close"))
+        told = (await api.get(url)).json()["state"]
+        moved = git(repository, "rev-parse", "main") != before
+        assert (merged.status_code, closed.status_code, told, moved) in (
+            (200, 409, "merged", True),
+            (409, 204, "closed", False),
+        )
+
+
+async def test_changes_that_are_merged_at_once_are_all_merged(
+    api: Api, repository: Path, tmp_path: Path
+) -> None:
+    ids = []
+    for name in ("one", "two", "three"):
+        model = cassette(
+            tmp_path / f"{name}.json",
+            call("write_file", path=f"{name}.txt", content=name),
+            call("finish", title=f"Add {name}", summary="It was missing."),
+        )
+        session = await api.new_session(
+            repository=str(repository), prompt=f"Add {name}", model=model, deliver=True
+        )
+        await api.until(session["id"], "idle")
+        [change] = (await api.get(f"{V1}/changes?session={session['id']}")).json()["items"]
+        ids.append(change["id"])
+    merged = await asyncio.gather(*(api.post(f"{V1}/changes/{id}/merge", json={}) for id in ids))
+    assert [each.status_code for each in merged] == [200, 200, 200], [each.text for each in merged]
+    assert all((repository / f"{name}.txt").read_text() == name for name in ("one", "two", "three"))
+    assert git(repository, "status", "--porcelain") == ""

@@ -1,6 +1,7 @@
 """What runs did becomes changes: delivered once, written down, and told in the log."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,11 +18,13 @@ from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, pull_text
 from hutch.flows.runs import find_run
+from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.log import open_log
 from hutch.store.runs import Runs
+from hutch.workspace.prepare.lock import locked
 from hutch.workspace.prepare.source import find_repository
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "deliver",
     "propose",
     "repository_jail",
+    "settling",
 ]
 
 AUTHOR = "Hutch <hutch@localhost>"
@@ -60,6 +64,24 @@ async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
         yield jail
 
 
+@asynccontextmanager
+async def settling(loaded: Loaded, change: Change) -> AsyncIterator[Change]:
+    """An open change as it is now, while nobody else merges or closes anything of its repository.
+
+    Who decides about it holds this from the first look to the last note, on the command line, too.
+    """
+    path = parse_repo_url(change.repository).path
+    place = await asyncio.to_thread(path.resolve) if path else change.repository
+    name = hashlib.sha256(str(place).encode(errors="surrogateescape")).hexdigest()[:24]
+    locks = loaded.paths.data / "locks"
+    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with locked(locks / f"{name}.lock"):
+        now = await changes_of(loaded).find(change.id)
+        if now.state != "open":
+            raise Conflict(f"The change {now.id} is {now.state} already.")
+        yield now
+
+
 async def deliver(
     loaded: Loaded,
     workspace: workspaces.Workspace,
@@ -72,18 +94,21 @@ async def deliver(
     address: str = "",
     user: str = "",
     guarded: bool = False,
+    account: bool = False,
     on_step: delivery.OnStep = delivery.untold,
 ) -> Change | None:
     """Put a run's work on a branch of its repository and write that down, whatever of it was done before.
 
-    `told` are the commits that the log knows as proposed. `user` is for whom it is done, and `guarded` says
-    that only what requests may name is reached. None if there is nothing to deliver.
+    `told` are the commits that the log knows as proposed. `user` is for whom it is done, `guarded` says that
+    only what requests may name is reached, and `account` that even so it may be with what the account that
+    runs this has. None if there is nothing to deliver.
     """
     changes = changes_of(loaded)
     change = await changes.of_run(proposal.run_id)
     if change is None:
         named = address or workspace.record.source or ""
-        remote = await forges.reachable(loaded, named, user=user, guarded=guarded) if named else None
+        how = {"guarded": guarded, "account": account}
+        remote = await forges.reachable(loaded, named, user=user, **how) if named else None
         forge = forges.forge_of(loaded, remote, user=user) if remote else None
         before = await _to_go_on_with(changes, proposal.session_id, workspace.record.source, forge)
         if before is not None and before.run_id > proposal.run_id:

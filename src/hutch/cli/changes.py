@@ -14,6 +14,7 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import reviews as said
 from hutch.app import runs
+from hutch.app.changes import settling
 from hutch.app.runs import review
 from hutch.cli.asking import ask
 from hutch.cli.author import signature
@@ -272,15 +273,15 @@ def merge(
 
     async def work() -> None:
         changes = runs.changes_of(loaded)
-        change = await changes.find(name)
-        _must_be_open(change)
+        found = await changes.find(name)
         by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-        async with said.opened(loaded) as rows:
-            overridden = await review.must_be_fit(rows, change, force=force)
-        merged = await review.merge(
-            change, lambda path: runs.repository_jail(loaded, path), strategy=how, author=by
-        )
-        await changes.end(change, "merged", merged_commit=merged.commit)
+        async with settling(loaded, found) as change:
+            async with said.opened(loaded) as rows:
+                overridden = await review.must_be_fit(rows, change, force=force)
+            merged = await review.merge(
+                change, lambda path: runs.repository_jail(loaded, path), strategy=how, author=by
+            )
+            await changes.end(change, "merged", merged_commit=merged.commit)
         if as_json:
             done = {"change": change.id, "base": change.base, "commit": merged.commit}
             more = {"branch_deleted": not merged.branch_stays, "overridden": overridden}
@@ -302,10 +303,9 @@ def close(name: Name = "last") -> None:
 
     async def work() -> None:
         changes = runs.changes_of(loaded)
-        change = await changes.find(name)
-        _must_be_open(change)
-        await review.delete_branch(change, lambda path: runs.repository_jail(loaded, path))
-        await changes.end(change, "closed")
+        async with settling(loaded, await changes.find(name)) as change:
+            await review.delete_branch(change, lambda path: runs.repository_jail(loaded, path))
+            await changes.end(change, "closed")
         typer.echo(f"{change.id} is closed, and its branch is gone.")
 
     asyncio.run(work())
@@ -324,11 +324,6 @@ def _hidden(states: Sequence[str]) -> str:
     """How many a list leaves out, and how to see them; empty when it leaves out none."""
     counts = [f"{states.count(state)} {state}" for state in ("merged", "closed") if state in states]
     return f"Not shown: {' and '.join(counts)}. See all: hutch changes list --all" if counts else ""
-
-
-def _must_be_open(change: runs.Change) -> None:
-    if change.state != "open":
-        raise BadRequest(f"The change {change.id} is {change.state} already.")
 
 
 def _load() -> settings.Loaded:

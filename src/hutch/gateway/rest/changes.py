@@ -5,10 +5,9 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.app import runs as running
+from hutch.app.changes import AUTHOR, changes_of, settling
 from hutch.app.reviews import jail_opener
 from hutch.domain.change import Change, ChangeState, ForgeName
-from hutch.domain.errors import Conflict
 from hutch.flows import changes as flow
 from hutch.flows import review
 from hutch.flows.review import Strategy
@@ -114,15 +113,17 @@ async def merge(
 ) -> Response:
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
-    change = _open(await flow.find(server.site, who, change_id, "manage"))
-    overridden = await review.must_be_fit(server.site.rows, change, force=wanted is not None and wanted.force)
-    merged = await review.merge(
-        change,
-        jail_opener(server.loaded),
-        strategy=wanted.strategy if wanted else None,
-        author=server.loaded.settings.delivery.author or running.AUTHOR,
-    )
-    await running.changes_of(server.loaded).end(change, "merged", merged_commit=merged.commit)
+    found = await flow.find(server.site, who, change_id, "manage")
+    async with settling(server.loaded, found) as change:
+        force = wanted is not None and wanted.force
+        overridden = await review.must_be_fit(server.site.rows, change, force=force)
+        merged = await review.merge(
+            change,
+            jail_opener(server.loaded),
+            strategy=wanted.strategy if wanted else None,
+            author=server.loaded.settings.delivery.author or AUTHOR,
+        )
+        await changes_of(server.loaded).end(change, "merged", merged_commit=merged.commit)
     told_of = {"commit": merged.commit, "branch_stays": merged.branch_stays, "overridden": overridden}
     return answer({"id": change.id, "base": change.base, **told_of})
 
@@ -131,13 +132,8 @@ async def merge(
 async def close(request: Request, who: Writer, once: ByKey, change_id: str) -> Response:
     """Close a change and delete its branch."""
     server = server_of(request)
-    change = _open(await flow.find(server.site, who, change_id, "manage"))
-    await review.delete_branch(change, jail_opener(server.loaded))
-    await running.changes_of(server.loaded).end(change, "closed")
+    found = await flow.find(server.site, who, change_id, "manage")
+    async with settling(server.loaded, found) as change:
+        await review.delete_branch(change, jail_opener(server.loaded))
+        await changes_of(server.loaded).end(change, "closed")
     return Response(status_code=204)
-
-
-def _open(change: Change) -> Change:
-    if change.state != "open":
-        raise Conflict(f"The change {change.id} is {change.state} already.")
-    return change
