@@ -269,3 +269,6 @@ async def test_users_tokens_invites_and_browsers_are_read_in_pages(served: Answe
         whole = (await ada("GET", path)).json()
         assert ([each["id"] for each in whole["items"]], whole["next"]) == (seen, None)
     assert await ada.status("GET", "/users?limit=0") == 422
+    unknown = (await ada("GET", "/users?page=2")).json()
+    message = "There is no such parameter. There are: cursor, limit"
+    assert unknown["errors"] == [{"at": "query.page", "message": message}]

@@ -48,8 +48,8 @@ def _refuse_unknown(request: Request, known: set[str]) -> None:
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         there = f"There are: {', '.join(sorted(known))}" if known else "There are none"
-        wrong = [{"loc": ("query", name), "msg": f"There is no such parameter. {there}"} for name in unknown]
-        raise RequestValidationError(wrong)
+        why = {"type": "unknown_parameter", "msg": f"There is no such parameter. {there}"}
+        raise RequestValidationError([{"loc": ("query", name), **why} for name in unknown])
 
 
 def router(tag: str) -> APIRouter:
