@@ -17,7 +17,10 @@ LATE = {
         (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
-    ("hutch.cli.shell", "hutch.cli.session_shell"): "a jail here needs no client of a server",
+    **dict.fromkeys(
+        (("hutch.cli.shell", f"hutch.cli.session_{name}") for name in ("shell", "command")),
+        "a jail here needs no client of a server",
+    ),
     ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
     ("hutch.gateway.mcp_mount", "hutch.gateway"): "the protocol's library, when somebody speaks it",
     ("hutch.gateway.graphql.door", "hutch.gateway.graphql"): "half a second; a server is ready without it",

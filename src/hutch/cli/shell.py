@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -29,6 +30,7 @@ from hutch.domain.errors import BadRequest, NotFound
 DAY_S = 86_400
 SHORT_S = 1.0  # a shell that lived no longer is not tried again
 MOST_NOTED, MOST_REFUSALS = 1000, 10
+WHOLE_ID = "ses_"  # how ids of sessions begin
 SHORT_ID = 6  # letters by which lists name a session
 NO_JAIL = "NO JAIL: this runs on your machine with your rights, files and network (--unsafe-no-jail)."
 UNSAFE_WORKSPACE = (
@@ -53,7 +55,7 @@ def shell_command(
     ] = None,
     session: Annotated[
         str,
-        typer.Option("--session", "-s", metavar="SESSION", help="Open a terminal of this session instead."),
+        typer.Option("--session", "-s", metavar="SESSION", help="In this session of the server instead."),
     ] = "",
     terminal: Annotated[
         str, typer.Option(metavar="ID", help="With a session: come back to this terminal of it.")
@@ -88,15 +90,48 @@ def shell_command(
     reach. The exit code is the command's, or 128 and the signal that ended it; 5 when it was a limit,
     126 or 127 when it could not be started.
 
-    `hutch shell SESSION` opens a terminal of a session of the server, which Ctrl-] leaves.
+    `hutch shell SESSION` opens a terminal of a session of the server, which Ctrl-] leaves;
+    `hutch shell -s SESSION -- CMD` runs one command there.
     """
-    if session or (command and len(command) == 1 and _may_be_session(command[0])):
-        from hutch.cli.session_shell import is_session, session_shell
-
-        if session or is_session((command or [""])[0]):
-            return session_shell(session or (command or [""])[0], terminal)
     if timeout is not None and not 0 < timeout <= DAY_S:
         raise BadRequest(f"--timeout is {timeout:g}. Give more than 0 and at most {DAY_S}, which is a day.")
+    argv = tuple(command or ())
+    if (there := _in_session(session, argv, terminal, timeout)) is not None:
+        return there
+    unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
+    return _here(argv, workspace, profile, net or (), timeout, unsafe)
+
+
+def _in_session(session: str, argv: tuple[str, ...], terminal: str, timeout_s: float | None) -> int | None:
+    """The exit code of what was done in a session; None when none is meant."""
+    if not session and not (argv and _may_be_session(argv[0])):
+        return None
+    from hutch.cli.session_shell import is_session, session_shell
+
+    if not session:
+        if len(argv) > 1 and not argv[0].startswith(WHOLE_ID):
+            return None
+        if not is_session(argv[0]):
+            return None
+        session, argv = argv[0], argv[1:]
+    if not argv:
+        return session_shell(session, terminal)
+    if terminal:
+        raise BadRequest("A command runs in no terminal. Leave --terminal out, or the command.")
+    from hutch.cli.session_command import session_command
+
+    return session_command(session, argv, timeout_s)
+
+
+def _here(
+    argv: tuple[str, ...],
+    workspace: Path,
+    profile: str,
+    net: Sequence[str],
+    timeout_s: float | None,
+    unsafe: Unsafe,
+) -> int:
+    """A jail of this machine, on a directory."""
     _fill_ends()
     if not workspace.is_dir():
         wrong = "is not a directory" if workspace.exists() else "is not there"
@@ -105,19 +140,18 @@ def shell_command(
     app.configure_logs(loaded)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
-    policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net or ())
+    policy = jails.jail_policy(loaded.settings, profile_name=profile, network=net)
     # Scripts name their interpreter by the path that they were installed under.
     policy = replace(policy, also_at=(os.path.abspath(workspace), str(workspace.resolve())))  # noqa: PTH100
     own = OwnTerminal() if OwnTerminal.is_there() else None
     env = {"TERM": known_type(settings.terminal_type()), **author()}
-    wish = Wish(tuple(command or ()), env, timeout)
-    if unsafe_workspace:
+    wish = Wish(argv, env, timeout_s)
+    if unsafe.workspace:
         _warn(UNSAFE_WORKSPACE)
-    if unsafe_no_jail:
+    if unsafe.no_jail:
         _warn(NO_JAIL)
-    elif own is not None and not command:
+    elif own is not None and not argv:
         _say(_banner(workspace.resolve(), policy))
-    unsafe = Unsafe(workspace=unsafe_workspace, no_jail=unsafe_no_jail)
     return asyncio.run(_run(wish, workspace, policy, own, unsafe, loaded.settings))
 
 
@@ -191,7 +225,7 @@ async def _at_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, hits: H
 
 def _may_be_session(word: str) -> bool:
     """Whether it is worth a closer look; most programs are called otherwise."""
-    return word.startswith("ses_") or (len(word) == SHORT_ID and word.isalnum())
+    return word.startswith(WHOLE_ID) or (len(word) == SHORT_ID and word.isalnum())
 
 
 def _fill_ends() -> None:

@@ -1,0 +1,61 @@
+"""One command in a session, from a script: its output, and its exit code."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from tests.cli.upping import HUTCH, PATIENCE_S
+from tests.cli.visiting import House, open_house
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def session(house: House) -> str:
+    id = house.new({"text": "Hello."})
+    house.until(id, "idle", "parked")
+    return id
+
+
+def test_it_runs_there_with_its_output_and_exit_code(house: House, session: str) -> None:
+    ran = house.hutch("shell", "-s", session, "--", "sh", "-c", "pwd; echo 'a  b' >&2; echo x > made; exit 7")
+    assert (ran.returncode, ran.stderr) == (7, "a  b\n")
+    assert house.hutch("files", "cat", session, "made").stdout == "x\n"
+    again = house.hutch("shell", session, "--", "cat", "made")
+    assert (again.returncode, again.stdout) == (0, "x\n")
+
+
+def test_one_that_takes_longer_is_read_until_its_end(house: House, session: str) -> None:
+    command = "for i in 1 2 3 4 5; do echo line $i; sleep 0.5; done; exit 3"
+    ran = house.hutch("shell", "-s", session, "--", "sh", "-c", command)
+    assert (ran.returncode, ran.stdout.splitlines()) == (3, [f"line {i}" for i in range(1, 6)])
+    killed = house.hutch("shell", "-s", session, "--timeout", "0.5", "--", "sleep", "60")
+    assert (killed.returncode, "as --timeout says" in killed.stderr) == (exits.LIMIT_REACHED, True)
+
+
+def test_an_interrupt_reaches_it(house: House, session: str) -> None:
+    command = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done"
+    with subprocess.Popen(
+        [HUTCH, "shell", "-s", session, "--", "bash", "-c", command],
+        env=house.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, told) == (exits.INTERRUPTED, "caught\n")
+
+
+def test_a_command_in_a_terminal_makes_no_sense(house: House, session: str) -> None:
+    refused = house.hutch("shell", "-s", session, "--terminal", "t", "--", "ls")
+    assert refused.returncode == exits.BAD_REQUEST
