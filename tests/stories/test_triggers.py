@@ -214,3 +214,46 @@ async def test_edits_of_the_comment_are_not_more_frequent_than_said(tmp_path: Pa
             await settled(api)
         assert made.hub.count(r"POST .*/issues/\d+/comments") == 1
         assert made.hub.count(r"PATCH .*/issues/comments/") == 1  # its end
+
+
+async def test_what_is_not_possible_and_cannot_be_said_either_is_not_tried_without_end(
+    tmp_path: Path,
+) -> None:
+    with story(tmp_path) as made:
+        made.keep("github_webhook_secret", SECRET)
+        url, repo = made.hub.url("acme/project"), made.hub.repository("acme/project")
+        commit(tmp_path / "made", {"README.md": "# More\n"})
+        git(tmp_path / "made", "push", "-q", str(repo.path), "HEAD:feature")
+        pull = made.hub.state.new_pull(
+            repo, "eve", head="feature", base="main", title="More", body="x", draft=False
+        )
+        assert isinstance(pull, dict)
+        pull["source"] = made.hub.state.fork(repo, "bob")
+        locked = "Unable to create comment because issue is locked."
+        made.hub.fault(r"GET .*/issues/\d+/comments", 403, message=locked)
+        async with made.server(replies=(FIX, FINISH)) as api:
+            api.server.triggers.manners = QUICK
+            said = commented(url, pull["number"], "@hutch mend it", on_pull=True)
+            await deliver(api, "issue_comment", said)
+            [row] = await settled(api)
+        assert row["state"] == "ended" and row["reason"]
+        assert made.hub.count(r"GET .*/collaborators/ada/permission") == 1
+
+
+async def test_nobody_keeps_an_answer_from_being_given_by_saying_its_mark_first(tmp_path: Path) -> None:
+    with story(tmp_path) as made:
+        made.keep("github_webhook_secret", SECRET)
+        number, url = open_issue(made), made.hub.url("acme/project")
+        async with made.server(replies=(FIX, FINISH, MORE, FINISH_MORE)) as api:
+            api.server.triggers.manners = QUICK
+            await deliver(api, "issues", labeled(url, number))
+            await settled(api)
+            [pull] = made.pulls().values()
+            there = made.hub.repository("acme/project").issues[pull["number"]]["comments"]
+            mark = "<!-- hutch-answer line-1 -->"
+            there[555] = {"id": 555, "user": {"login": "mallory"}, "in_reply_to": 77, "body": mark}
+            said = on_a_line(url, pull["number"], "Strip them, too.", id=77)
+            await deliver(api, "pull_request_review_comment", said, id="line-1")
+            await settled(api, 2)
+            told = [each for each in comments(made, pull["number"]) if each.get("in_reply_to") == 77]
+            assert [each["user"]["login"] for each in told] == ["mallory", "hutch-bot"]

@@ -25,6 +25,7 @@ class Wish:
     path: str = ""  # and what it is about
     line: int = 0
     hunk: str = ""
+    mark: str = ""  # of the answer, which nobody can know before it is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

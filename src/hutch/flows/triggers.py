@@ -7,6 +7,7 @@ it goes is found again by a mark. So whoever goes on after a crash knows how far
 
 import asyncio
 import json
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -83,6 +84,7 @@ class Triggers:
         def clean(value: object) -> object:
             return self.site.redactor.clean(value) if isinstance(value, str) else value
 
+        wish = replace(wish, mark=secrets.token_hex(16))
         told = Told(
             id=id,
             digest=digest,
@@ -120,8 +122,13 @@ class Triggers:
                 self._tasks[told.id] = task
                 task.add_done_callback(partial(self._over, told.id))
 
-    def _over(self, id: str, _: object) -> None:
+    def _over(self, id: str, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(id, None)
+        if task.cancelled():
+            return
+        if error := task.exception():  # what came of it could not even be noted: not again at once
+            logger.warning("trigger.not_noted", delivery=id, problem=str(error))
+            return
         self._bell.set()
 
     async def _see_through(self, told: Told) -> None:
@@ -135,14 +142,15 @@ class Triggers:
             wish = Wish(**json.loads(told.wish))
             who = await self._who()
             forge = self.open_forge(wish.repository, who.user.id)
-            if told.state == "queued":
-                told = await self._begin(told, wish, who, forge)
-            await self._follow(told, wish, forge)
+            try:
+                if told.state == "queued":
+                    told = await self._begin(told, wish, who, forge)
+                await self._follow(told, wish, forge)
+            except NotPossible as why:  # what comes of saying so is seen to below
+                await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN}{marker(told.id)}")
+                await notes.note(told.id, state="ended", reason=str(why))
         except NotWanted as why:
             await notes.note(told.id, state="ignored", reason=str(why))
-        except NotPossible as why:
-            await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN}{marker(told.id)}")
-            await notes.note(told.id, state="ended", reason=str(why))
         except Unavailable as error:  # the forge is down: later
             attempts = told.attempts + 1
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
@@ -262,7 +270,7 @@ class Triggers:
                 break
             await asyncio.sleep(self.manners.look_s)
         if wish.comment_id:
-            mark = f"<!-- hutch-answer {told.id} -->"
+            mark = f"<!-- hutch-answer {wish.mark or told.id} -->"
             answer = f"{shown.partition(OWN)[0]}{OWN}{mark}"
             await self._once(
                 told,
