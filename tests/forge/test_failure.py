@@ -1,5 +1,7 @@
 """Each complaint of git's finds its family and says what to do."""
 
+from dataclasses import replace
+
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
@@ -25,18 +27,18 @@ URL = parse_repo_url("https://example.com/team/project.git")
         (
             "fatal: could not read Username for 'https://example.com': terminal prompts disabled",
             Denied,
-            "an ssh key or a git credential helper",
+            "put a token into the address",
         ),
         ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "credential"),
         (
             "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
             Denied,
-            "an ssh key",
+            "for owners alone",
         ),
         (
             "fatal: unable to access 'x': The requested URL returned error: 403",
             Denied,
-            "credential helper that does",
+            "set with hutch config set-secret",
         ),
         ("Host key verification failed.\nfatal: Could not read", Denied, "check the key"),
         ("fatal: couldn't find remote ref refs/heads/nope", NotFound, "Name a branch"),
@@ -61,6 +63,11 @@ def test_the_family_and_the_way_out(said: str, family: type[HutchError], way_out
     error = explain(said, URL)
     assert type(error) is family
     assert way_out in str(error) and "https://example.com/team/project.git" in str(error)
+
+
+def test_who_may_use_what_the_account_has_is_told_to_give_it_more() -> None:
+    error = explain("fatal: Authentication failed for 'x'", replace(URL, account=True))
+    assert "an ssh key or a git credential helper" in str(error)
 
 
 def test_a_strangers_words_are_made_harmless() -> None:

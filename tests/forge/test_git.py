@@ -4,14 +4,20 @@
 
 import asyncio
 import contextlib
+import http.server
 import os
+import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import Denied, NotFound, Unavailable
-from hutch.forge.git import ALWAYS, Git, GitFailed, pinned
+from hutch.domain.errors import Denied, HutchError, NotFound, Unavailable
+from hutch.forge.git import ALWAYS, NO_KEY, Git, GitFailed, pinned
 from hutch.forge.progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from tests.forge.repositories import commit, git, make_repository, serving
@@ -122,13 +128,21 @@ async def test_the_environment_is_ours_alone(repository: Path, tmp_path: Path) -
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_ALLOW_PROTOCOL": "",
     }
-    outwards = mine.environment(parse_repo_url("git@example.com:p"))
+    remote = parse_repo_url("git@example.com:p")
+    outwards = mine.environment(replace(remote, account=True))
     assert outwards == {
         **ALWAYS,
         "PATH": os.defpath,
         "HOME": "/home/me",
         "SSH_AUTH_SOCK": "/run/agent",
         "GH_TOKEN": "t0ken",
+        "GIT_ALLOW_PROTOCOL": "ssh",
+    }
+    for_others = mine.environment(remote)
+    assert for_others == {
+        **alone,
+        "KRB5CCNAME": "FILE:/nonexistent/ticket",
+        "GIT_SSH_COMMAND": ALWAYS["GIT_SSH_COMMAND"] + NO_KEY,
         "GIT_ALLOW_PROTOCOL": "ssh",
     }
     await mine.run("status", git_dir=repository / ".git", work_tree=repository)
@@ -192,13 +206,65 @@ async def test_the_users_own_credential_helper_is_asked(repository: Path, tmp_pa
     helper = "!f() { echo username=me; echo password=by-helper; }; f"
     (home / ".gitconfig").write_text(f'[credential]\n\thelper = "{helper}"\n')
     with serving(tmp_path, password="me:by-helper") as server:
-        remote = parse_repo_url(server.url("repository/.git"))
-        found = await Git({"PATH": os.defpath, "HOME": str(home)}).run(
-            "ls-remote", "--", remote.shown, remote=remote
-        )
-        assert b"refs/heads/main" in found
+        stranger = parse_repo_url(server.url("repository/.git"))
+        remote = replace(stranger, account=True)
+        mine = Git({"PATH": os.defpath, "HOME": str(home)})
+        assert b"refs/heads/main" in await mine.run("ls-remote", "--", remote.shown, remote=remote)
         with pytest.raises(Denied, match="credential helper"):
             await HOST.run("ls-remote", "--", remote.shown, remote=remote)
+        with pytest.raises(Denied, match="for owners alone"):
+            await mine.run("ls-remote", "--", stranger.shown, remote=stranger)
+
+
+def test_ssh_for_others_tries_no_key_of_the_account() -> None:
+    """It finds keys, settings and agents by itself, whatever HOME is."""
+    words = Git({"PATH": os.defpath}).environment(parse_repo_url("git@example.com:p"))["GIT_SSH_COMMAND"]
+    asked = subprocess.run([*words.split(), "-G", "example.com"], capture_output=True, check=True, text=True)
+    used = dict(line.partition(" ")[::2] for line in asked.stdout.splitlines())
+    wanted = ("pubkeyauthentication", "hostbasedauthentication", "gssapiauthentication", "identityagent")
+    assert [used[name] for name in wanted] == ["false", "no", "no", "none"]
+
+
+@pytest.mark.parametrize("first", [401, 302])
+async def test_credentials_do_not_go_to_where_a_redirect_leads(first: int) -> None:
+    """Neither at once, nor when the other machine asks for a password."""
+    with asking() as (elsewhere, told), asking(to=elsewhere, first=first) as (here, _):
+        remote = replace(parse_repo_url(f"{here}/a/b"), credentials=("me", "s3cret-pass"))
+        with pytest.raises(HutchError):
+            await HOST.run("ls-remote", "--", remote.shown, remote=remote)
+        assert told == []
+        # Were it followed, the password would not be told either.
+        follow = {"http.followRedirects": "true"}
+        with pytest.raises(Denied):
+            await HOST.run("ls-remote", "--", remote.shown, remote=remote, settings=follow)
+        assert told and set(told) == {""}
+
+
+@contextmanager
+def asking(to: str = "", first: int = 401) -> Iterator[tuple[str, list[str]]]:
+    """A server that asks for a password, and then, or before that, leads on. What it was shown is listed."""
+    shown: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.append(self.headers.get("Authorization", ""))
+            leads = to and (first == 302 or shown[-1])
+            self.send_response(302 if leads else 401)
+            self.send_header("Location", to + self.path) if leads else None
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            """Not on the tests' standard error."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", shown
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 async def test_cancelling_ends_git_and_all_it_started(repository: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import structlog
 
-from hutch.app import changes
+from hutch.app import changes, forges
 from hutch.app.baseline import tests_on_the_base
 from hutch.domain.errors import HutchError
 from hutch.domain.events import DeliveryEnded, Entry, RunEnded, StepReached
@@ -93,6 +93,7 @@ class Delivering:
             address=self.session.repository,
             user=self.session.owner,
             guarded=True,
+            account=await forges.may_use_account(self.live.grounds.rows, self.session.owner),
             on_step=self._steps(entries),
         )
         if change is None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hutch.app.models import secrets_of
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, NotFound
 from hutch.forge.gh import GITHUB, Gh, Patience, TokenOf
 from hutch.forge.github import USER, GitHub
 from hutch.forge.reach import Reach
@@ -13,11 +13,22 @@ from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import Forge
 from hutch.jail.egress.addresses import refusal
 from hutch.settings import Loaded, user_environment
+from hutch.store.rows import Rows
+from hutch.store.users import Users
 
 if TYPE_CHECKING:
     from hutch.forge.github_app import GitHubApp
 
-__all__ = ["Forge", "RepoUrl", "forge_of", "need_forge", "parse_repo_url", "reach_of", "reachable"]
+__all__ = [
+    "Forge",
+    "RepoUrl",
+    "forge_of",
+    "may_use_account",
+    "need_forge",
+    "parse_repo_url",
+    "reach_of",
+    "reachable",
+]
 
 OWN = ("127.0.0.1", "::1", "localhost")
 _apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
@@ -30,12 +41,24 @@ def reach_of(loaded: Loaded) -> Reach:
     return Reach(refusal, (*settings.server.allowed_hosts, *names))
 
 
-async def reachable(loaded: Loaded, source: str, *, user: str = "", guarded: bool = True) -> RepoUrl:
+async def may_use_account(rows: Rows, user: str) -> bool:
+    """Whether somebody may reach what the account that runs this server can: owners, as it is theirs."""
+    try:
+        return (await Users(rows).get(user)).role == "owner"
+    except NotFound:
+        return False
+
+
+async def reachable(
+    loaded: Loaded, source: str, *, user: str = "", guarded: bool = True, account: bool = False
+) -> RepoUrl:
     """A repository to fetch from or push to: with the credentials that there are for it and, on behalf of
-    whoever asks over the network, bound to where it may be."""
+    whoever asks over the network, bound to where it may be, and without those of the account unless it is
+    for somebody who may use them."""
     url = parse_repo_url(source)
     if url.path is not None:
         return url
+    url = replace(url, account=account or not guarded)
     token = _token_of(loaded, url, user)
     if token is not None and url.credentials is None:
         url = replace(_over_tls(url), credentials=(USER, await token()))
@@ -136,7 +159,7 @@ def _over_tls(url: RepoUrl) -> RepoUrl:
     if url.transport == "https" or (url.transport == "http" and url.host in OWN) or url.slug is None:
         return url
     safe = parse_repo_url(f"https://{url.host}/{'/'.join(url.slug)}.git")
-    return replace(safe, credentials=url.credentials, pinned=url.pinned)
+    return replace(safe, credentials=url.credentials, pinned=url.pinned, account=url.account)
 
 
 def _app(host: str, app_id: str, key: str, socket: str) -> "GitHubApp":

@@ -39,6 +39,7 @@ from hutch.sessions.rewind import still_told
 from hutch.sessions.seam import Delta
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog
+from hutch.store.rows import Rows
 from hutch.store.runs import Room
 
 __all__ = ["local_host"]
@@ -57,7 +58,7 @@ async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIt
         return open_desk(loaded, workspace_id, network=session.network)
 
     async def prepare(session: Session) -> Prepared:
-        made = await _prepare(loaded, session, hosted[0])
+        made = await _prepare(loaded, session, hosted[0], log)
         ahead.begin(made.workspace_id, desk_of(session, made.workspace_id))
         return made
 
@@ -86,14 +87,15 @@ async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIt
         await ahead.close()
 
 
-async def _prepare(loaded: Loaded, session: Session, host: LocalHost) -> Prepared:
+async def _prepare(loaded: Loaded, session: Session, host: LocalHost, rows: Rows) -> Prepared:
     """A workspace for a session: of its repository, of another session, or with nothing in it."""
     if session.forked_from:
         source, _, number = session.forked_from.partition("@")
         async with host.desk(SessionId(source)) as desk:
             record = await workspaces.fork_workspace(desk.workspace, int(number))
     elif session.repository:
-        remote = await forges.reachable(loaded, session.repository, user=session.owner)
+        account = await forges.may_use_account(rows, session.owner)
+        remote = await forges.reachable(loaded, session.repository, user=session.owner, account=account)
         record = await workspaces.prepare_workspace(loaded, remote, revision=session.revision or None)
     else:
         record = await workspaces.prepare_empty(loaded)

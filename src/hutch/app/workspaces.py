@@ -45,7 +45,7 @@ __all__ = [
 
 
 def host_git() -> Git:
-    """The host's git, with the user's own credentials for what goes over the network."""
+    """The host's git; to the network with the account's own credentials, where an address allows that."""
     return Git(user_environment())
 
 
@@ -63,7 +63,10 @@ async def prepare_workspace(
     on_progress: OnProgress | None = None,
     tidies: bool = True,
 ) -> Record:
-    """Make a workspace of a path or an address; then, if it is to tidy up, drop what is too old."""
+    """Make a workspace of a path or an address; then, if it is to tidy up, drop what is too old.
+
+    An address that is a text is of who runs this, and reached with their own credentials.
+    """
     home, settings = home_of(loaded), loaded.settings.workspace
     await asyncio.to_thread(home.make)
     options = Options(
@@ -72,7 +75,7 @@ async def prepare_workspace(
         quota_bytes=settings.quota_bytes,
         quota_files=settings.quota_files,
     )
-    url = parse_repo_url(source) if isinstance(source, str) else source
+    url = replace(parse_repo_url(source), account=True) if isinstance(source, str) else source
     record = await prepare(
         home,
         id or new_name(url.name),

@@ -15,6 +15,18 @@ def _refused(line: str, url: RepoUrl) -> HutchError:
     )
 
 
+def _way_in(url: RepoUrl) -> str:
+    if url.account:
+        return (
+            "Give this machine's user an ssh key or a git credential helper that reaches it (for GitHub: gh "
+            "auth login, then gh auth setup-git)."
+        )
+    return (
+        "What this server's own account may reach is for owners alone: put a token into the address "
+        "(https://TOKEN@…), or for GitHub have one set with hutch config set-secret."
+    )
+
+
 KNOWN: tuple[tuple[str, Maker], ...] = (
     (
         r"No space left on device|Disk quota exceeded",
@@ -39,9 +51,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"Permission denied \(|Authentication failed|could not read (Username|Password)"
         r"|terminal prompts disabled|HTTP 40[13]|returned error: 40[13]|Access denied|[Bb]ad credentials",
         lambda line, url: Denied(
-            f"{url} is private, or these credentials do not reach it: {line}. Give this "
-            "machine's user an ssh key or a git credential helper that does (for GitHub: gh auth login, "
-            "then gh auth setup-git)."
+            f"{url} is private, or these credentials do not reach it: {line}. {_way_in(url)}"
         ),
     ),
     (
@@ -55,7 +65,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"|did you run git update-server-info|not a git repository|requested repository does not exist",
         lambda line, url: NotFound(
             f"There is no repository at {url}, or it is private and hides from these credentials. "
-            "Check the address, or give this machine's user access."
+            f"Check the address. {_way_in(url)}"
         ),
     ),
     (

@@ -1,8 +1,9 @@
 """git on the host, where the credentials are and no hook runs.
 
 Every call has an environment of its own and settings that no repository can
-change. Only what goes over the network gets to see the user's home, for keys and
-credential helpers; all else works as if there were no user. It is given
+change. Only what goes over the network, for somebody who may use them, gets to see
+the account's home, keys and credential helpers; all else works as if there were no
+user. It is given
 repositories that Hutch made itself: one that somebody else can write to holds
 settings that run programs, and belongs into a jail.
 """
@@ -23,15 +24,25 @@ from hutch.forge.leash import FILE_BYTES, leashed
 from hutch.forge.progress import Listener, OnProgress
 from hutch.forge.repo_url import RepoUrl
 
-# What a user may have set for reaching others; never a variable of git's own.
+# What an account may have set for reaching others; never a variable of git's own.
 PASSED_ON = (
-    *("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
-    *("SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GNUPGHOME"),
-    *("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GH_CONFIG_DIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+)
+# And what makes it known there.
+ACCOUNT = (
+    *("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("SSH_AUTH_SOCK", "GNUPGHOME", "KRB5CCNAME"),
+    *("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GH_CONFIG_DIR"),
 )
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 NOBODY = {"HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
+# ssh and Kerberos find what the account has without being told where its home is.
+NO_TICKET = {"KRB5CCNAME": "FILE:/nonexistent/ticket"}
+NO_KEY = (
+    " -F/dev/null -oPubkeyAuthentication=no -oHostbasedAuthentication=no -oGSSAPIAuthentication=no"
+    " -oIdentityAgent=none"
+)
 ALWAYS = {
     "LC_ALL": "C",  # errors are told apart by their words
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -134,8 +145,8 @@ class Git:
     ) -> bytes:
         """Run git and return what it printed. `stdin` is what it reads, or a descriptor to read from.
 
-        With `remote` it may talk to that repository with the user's own credentials, and an error says what
-        to do about it; without, it can reach nothing, and an error is `GitFailed`.
+        With `remote` it may talk to that repository, with the account's own credentials if the address says
+        so, and an error says what to do about it; without, it can reach nothing, and an error is `GitFailed`.
         """
         environment = self.environment(remote)
         if git_dir is not None:
@@ -181,7 +192,11 @@ class Git:
         environment = {**ALWAYS, "PATH": path or DEFAULT_PATH, "GIT_ALLOW_PROTOCOL": ""}
         if remote is None:
             return environment | NOBODY
-        environment |= {name: self.environ[name] for name in PASSED_ON if name in self.environ}
+        passed_on = (*PASSED_ON, *ACCOUNT) if remote.account else PASSED_ON
+        environment |= {name: self.environ[name] for name in passed_on if name in self.environ}
+        if not remote.account:
+            environment |= NOBODY | NO_TICKET
+            environment["GIT_SSH_COMMAND"] += NO_KEY
         # From https, a redirect must not lead to where everybody can read along.
         environment["GIT_ALLOW_PROTOCOL"] = "http:https" if remote.transport == "http" else remote.transport
         if remote.pinned and remote.transport == "ssh":
@@ -193,7 +208,9 @@ class Git:
             user, password = remote.credentials
             environment |= {"HUTCH_GIT_USER": user, "HUTCH_GIT_PASSWORD": password}
             environment |= {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "credential.helper"}
-            environment |= {"GIT_CONFIG_VALUE_0": "", "GIT_CONFIG_KEY_1": "credential.helper"}
+            # Told to the machine that they are for, and to no other, a proxy included.
+            place = "/".join(remote.shown.split("/", 3)[:3])
+            environment |= {"GIT_CONFIG_VALUE_0": "", "GIT_CONFIG_KEY_1": f"credential.{place}.helper"}
             environment["GIT_CONFIG_VALUE_1"] = HELPER
         return environment
 
@@ -209,9 +226,12 @@ def strictness() -> str:
 
 
 def _reach(remote: RepoUrl | None) -> dict[str, str]:
-    """A host that was looked up already is not looked up again, and leads to no other."""
-    if remote is None or not remote.pinned or remote.transport == "ssh":
+    """A host that was looked up already, or that credentials are for, leads to no other; and the first is not
+    looked up again."""
+    if remote is None or remote.transport == "ssh" or not (remote.pinned or remote.credentials):
         return {}
+    if not remote.pinned:
+        return {"http.followRedirects": "false"}
     host = f"[{remote.host}]" if ":" in remote.host else remote.host
     addresses = ",".join(f"[{each}]" if ":" in each else each for each in remote.pinned)
     return {"http.curloptResolve": f"{host}:{remote.port}:{addresses}", "http.followRedirects": "false"}

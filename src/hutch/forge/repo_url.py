@@ -38,6 +38,7 @@ class RepoUrl:
     credentials: tuple[str, str] | None = field(default=None, repr=False)  # that were written into it
     path: Path | None = None  # of a repository on this machine
     pinned: tuple[str, ...] = ()  # addresses that its host stands for, and no others; see `reach`
+    account: bool = False  # whether it may be reached with what the account that runs us has: keys, helpers
 
     @property
     def host(self) -> str:

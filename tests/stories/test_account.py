@@ -1,0 +1,47 @@
+"""What the account that runs a server can reach, and for whom."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.api import Api, serving
+from tests.sessions.hosting import call
+from tests.stories.github import FINISH, FIX, TOKEN, Story, story
+
+pytestmark = pytest.mark.anyio
+
+READ = call("bash", command="cat slug.py")
+
+
+async def asked(api: Api, told: Story) -> tuple[str, str]:
+    answered = await api.post(
+        "/api/code",
+        json={"repoUrl": told.hub.url("acme/project"), "prompt": "Make slugs lower case."},
+        headers={"Accept": "application/json"},
+        timeout=60,
+    )
+    found = answered.json()
+    return found["outcome"], found["message"]
+
+
+async def test_private_repositories_of_the_account_are_for_owners_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's account has a credential helper that reaches a private repository; no token is set."""
+    with story(tmp_path, private=True) as told:
+        home = tmp_path / "account"
+        home.mkdir()
+        (home / ".gitconfig").write_text("[credential]\n\thelper = store\n")
+        credentials = f"http://owner:{TOKEN}@127.0.0.1%3a{told.hub.port}\n"
+        (home / ".git-credentials").write_text(credentials)
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("GH_ENTERPRISE_TOKEN", TOKEN)
+        replies = (READ, FIX, FINISH)
+        server = {"allowed_hosts": ["127.0.0.1"]}
+        async with serving(tmp_path / "server", replies=replies, server=server) as api:
+            outcome, why = await asked(await api.as_user("bob"), told)
+            assert (outcome, told.hub.shown - {""}) == ("failed", set())
+            assert "is private" in why and "for owners alone" in why
+            assert told.hub.repository("acme/project").branches() == ["main"]
+            assert (await asked(api, told))[0] == "done"
+        assert len(told.hub.repository("acme/project").branches()) == 2
