@@ -38,7 +38,7 @@ async def equip(
     """Make a run one that reviews. The whole prompt, which is made when it begins."""
     subject = await _subject(loaded, session, bench.context.workspace.record.commit)
     before = len(ai_review.remarks_in(entries, run.id))
-    ai_review.equip(bench, find_persona(loaded, ai_review.PERSONA), subject, limits, before)
+    await ai_review.equip(bench, find_persona(loaded, ai_review.PERSONA), subject, limits, before)
     return f"{ai_review.prompt(subject)}\n\n{run.prompt}"
 
 

@@ -85,7 +85,7 @@ async def _review(
             loaded, job, on_delta=show.delta, on_event=show.event, on_progress=show.progress
         ) as opened:
             bench = opened.bench
-            ai_review.equip(bench, personas.find_persona(loaded, ai_review.PERSONA), subject, limits)
+            await ai_review.equip(bench, personas.find_persona(loaded, ai_review.PERSONA), subject, limits)
             show.begin(opened)
             worked = await opened.work(prompt)
             if worked.ended.outcome not in ai_review.FINISHED:

@@ -36,11 +36,13 @@ from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import past
 from hutch.flows.sessions import Also, NewSession
 from hutch.flows.site import Site
+from hutch.workspace.workspace import Workspace
 
 PERSONA = "reviewer"
 FINISHED = ("done", "tests_failing")  # outcomes of a run that has given a verdict
 EDITING = frozenset({"write_file", "edit_file", "apply_patch", "ask_user"})
 RULES = tuple(map(parse_rule, ("deny bash git commit", "deny bash git push", "deny bash git remote")))
+MOST_ENTRIES = 10_000  # in which notes are looked for
 MOST_LETTERS = 120_000  # of a patch, in a prompt
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 PULL = re.compile(r"(https?://[^/?#\s@]+/[^/?#\s]+/[^/?#\s]+)/pull/(\d{1,9})(?:[/?#]\S*)?")
@@ -99,11 +101,13 @@ def prompt(subject: Subject) -> str:
     )
 
 
-def equip(bench: Bench, persona: Persona, subject: Subject, asked: RunLimits, made_before: int = 0) -> None:
+async def equip(
+    bench: Bench, persona: Persona, subject: Subject, asked: RunLimits, made_before: int = 0
+) -> None:
     """Give a run what a reviewer has, and take away what it must not have.
 
     `persona` is that of the installation: the repository's own word on it is the author's word here. What
-    the repository tells agents is left out too when the change touches it.
+    the repository tells agents is left out too when the change touches it, or may by a link.
     """
     names = (set(persona.tools) | {"finish"}) - EDITING
     tools = [tool for tool in TOOLS if tool.name in names]
@@ -112,8 +116,17 @@ def equip(bench: Bench, persona: Persona, subject: Subject, asked: RunLimits, ma
     bench.approvals.policy = persona.policy.narrowed(RULES)
     bench.limits = persona.limits_for(asked)
     patch = subject.patch
-    if any(path.rpartition("/")[2] in NOTES for path in patch.files) or any(map(patch.touches, NOTES)):
+    touched = any(path.rpartition("/")[2] in NOTES for path in patch.files) or any(map(patch.touches, NOTES))
+    if touched or await _links(bench.context.workspace):
         bench.notes = ""
+
+
+async def _links(workspace: Workspace) -> bool:
+    """Whether notes for agents are links. What they lead to, and by which way, may be the change's."""
+    top = await workspace.entries(limit=MOST_ENTRIES)
+    below = await workspace.entries(recursive=True, ignores=True, limit=MOST_ENTRIES)
+    links = [entry.path for page in (top, below) for entry in page.entries if entry.kind == "link"]
+    return any(path.rpartition("/")[2] in NOTES for path in links)
 
 
 async def submit(
