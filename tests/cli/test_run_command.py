@@ -118,6 +118,29 @@ def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> N
     assert (as_json.returncode, lines(as_json.stdout)[-1]["type"]) == (exits.UNAVAILABLE, "end")
 
 
+def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
+    command = (
+        "echo begun; while ! [ -e /workspace/go ] && [ $((i=i+1)) -lt 600 ]; do sleep 0.1; done; echo over"
+    )
+    waits = ({"calls": [call("bash", command=command, timeout_s=90)]}, {"text": "That is all."})
+    with subprocess.Popen(
+        [HUTCH, "run", "Wait", "--model", desk.cassette(*waits)],
+        cwd=desk.work,
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "  begun\n":
+                break
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == exits.INTERRUPTED and "begun" not in rest
+
+
 # --- who it is by ---
 
 

@@ -96,6 +96,7 @@ async def _run(job: runs.Job, show: Show, *, resume: runs.Resume | None = None) 
             ask=show.ask if show.interactive else None,
         ) as opened:
             run_id = opened.run_id
+            opened.bench.context.on_output = show.output
             show.begin(opened)
             worked = await opened.work(job.prompt)
             change = None

@@ -1,6 +1,7 @@
 """What a person, or a program, sees of a run as it happens."""
 
 import asyncio
+import codecs
 import json
 import os
 import sys
@@ -9,10 +10,10 @@ from typing import Any, Protocol
 from hutch.app import runs
 from hutch.app.runs import events, llm
 from hutch.app.workspaces import Progress
+from hutch.cli.live import Live
 from hutch.cli.visible import visible
-from hutch.domain.redaction import CleanStream
+from hutch.domain.redaction import CleanStream, Redactor
 
-SHOWN_LINES = 12  # of a tool's result
 SHOWN_LETTERS = 160  # of one line
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
 
@@ -26,6 +27,7 @@ class Show(Protocol):
     def begin(self, opened: runs.Opened) -> None: ...
     def delta(self, delta: llm.Delta) -> None: ...
     def event(self, event: events.Event) -> None: ...
+    def output(self, shell: str, stream: str, data: bytes) -> None: ...
     def patch(self, patch: bytes, cut: bool) -> None: ...
     def end(self, worked: runs.Worked, change: runs.Change | None, opened: runs.Opened) -> None: ...
     def interrupted(self, run_id: str) -> None: ...
@@ -40,6 +42,8 @@ class Screen:
         self.interactive = os.isatty(0) and os.isatty(1)
         self._colour = os.isatty(1)
         self._clean: CleanStream | None = None
+        self._live, self._redactor = Live(), Redactor(())
+        self._printed: dict[str, tuple[codecs.IncrementalDecoder, CleanStream]] = {}  # by stream
         self._in_line = False  # something was written that is not ended by a newline
         self._progress = False
         self._said = ""  # what the model said last
@@ -55,7 +59,8 @@ class Screen:
     def begin(self, opened: runs.Opened) -> None:
         if self._progress:
             sys.stderr.write("\r\x1b[K")
-        self._clean = CleanStream(opened.bench.redactor)
+        self._redactor = opened.bench.redactor
+        self._clean = CleanStream(self._redactor)
         record = opened.workspace.record
         self._line(self._dim(f"session {opened.bench.session_id}, run {opened.run_id}"))
         self._line(self._dim(f"workspace {record.id} ({record.mode_reason})"))
@@ -82,6 +87,8 @@ class Screen:
                     self._is_priced = False
                     self._line(self._dim(f"warning: {runs.unpriced(self._model)}"))
             case events.ToolCalled():
+                self._live.begin()
+                self._printed.clear()
                 self._line(f"{self._bold(event.tool)} {_arguments(event.arguments)}")
             case events.ToolReturned():
                 self._result(event)
@@ -89,6 +96,15 @@ class Screen:
                 self._line(self._bold(f"{event.outcome.replace('_', ' ')}: {event.reason}"))
             case events.ContextCompacted():
                 self._line(self._dim("the conversation was made shorter"))
+
+    def output(self, shell: str, stream: str, data: bytes) -> None:
+        """What a command of the agent prints right now, without secrets."""
+        if stream not in self._printed:
+            utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+            self._printed[stream] = (utf8, CleanStream(self._redactor))
+        decoder, clean = self._printed[stream]
+        for line in self._live.add(stream, clean.add(decoder.decode(data))):
+            self._line(self._dim(f"  {_cut(visible(line))}"))
 
     def patch(self, patch: bytes, cut: bool) -> None:
         self._line("")
@@ -147,13 +163,12 @@ class Screen:
         return await _read_line("> ")
 
     def _result(self, event: events.ToolReturned) -> None:
-        lines = event.text.splitlines()
+        lines, more = self._live.rest(event.text)
         mark = "" if event.ok else "! "
-        for line in map(visible, lines[:SHOWN_LINES]):
-            shown = line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
-            self._line(self._dim(f"  {mark}{shown}"))
-        if len(lines) > SHOWN_LINES:
-            self._line(self._dim(f"  … {len(lines) - SHOWN_LINES} more lines"))
+        for line in map(visible, lines):
+            self._line(self._dim(f"  {mark}{_cut(line)}"))
+        if more:
+            self._line(self._dim(f"  … {more} more lines"))
 
     def _write(self, text: str) -> None:
         if text:
@@ -204,6 +219,9 @@ class JsonLines:
 
     def event(self, event: events.Event) -> None:
         self._print("event", event=json.loads(events.to_json(event)))
+
+    def output(self, shell: str, stream: str, data: bytes) -> None:
+        """All of it comes with the result."""
 
     def patch(self, patch: bytes, cut: bool) -> None:
         self._print("diff", patch=patch.decode(errors="replace"), cut=cut)
@@ -278,6 +296,10 @@ def _way_on(worked: runs.Worked, opened: runs.Opened) -> str:
     return f"Go on with: {command} {FLAGS[name]} {more if isinstance(more, int) else format(more, 'g')}"
 
 
+def _cut(line: str) -> str:
+    return line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
+
+
 def _arguments(text: str) -> str:
     try:
         given = json.loads(text or "{}")
@@ -288,5 +310,4 @@ def _arguments(text: str) -> str:
             f"{name}={value if isinstance(value, str) else json.dumps(value)}"
             for name, value in given.items()
         )
-    line = visible(text.replace("\n", " ⏎ "))
-    return line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
+    return _cut(visible(text.replace("\n", " ⏎ ")))

@@ -5,14 +5,15 @@ was shown of a reply when the line was cut is not shown again with the whole of 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hutch.cli.live import Live
 from hutch.cli.visible import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
-SHOWN_LINES = 12  # of a tool's result
+AGENTS_SHELL = "agent"
 SHOWN_LETTERS = 160  # of one line
 ASKS = "ask_user"
 SCOPES = {"once": "this once", "session": "for this session", "always": "from now on, always"}
@@ -78,6 +79,7 @@ class Transcript:
     _turn: tuple[str, int] | None = None  # whose pieces are being shown
     _shown: str = ""
     _torn: bool = True  # the reply under way may have begun before
+    _live: Live = field(default_factory=Live)
 
     def entry(self, entry: Mapping[str, Any]) -> list[Shown]:
         """What is to be shown of an entry."""
@@ -89,6 +91,10 @@ class Transcript:
             return [Line(f"({kind}: erased)", "dim")]
         if kind == "model.replied":
             shown = list(self._replied(str(event.get("text", ""))))
+        elif kind == "shell.printed":
+            shown = list(self._printed(event))
+        elif kind == "tool.returned" and event.get("tool") != ASKS:
+            shown = list(_result(*self._live.rest(str(event.get("text", ""))), ok=bool(event.get("ok"))))
         else:
             shown = list(_lines(kind, event, self._name(event)))
         if entry["seq"] > self.live_after:
@@ -132,6 +138,12 @@ class Transcript:
         if text.strip():
             yield Piece(text.rstrip("\n"), end=True)
 
+    def _printed(self, event: Mapping[str, Any]) -> Iterator[Shown]:
+        """What the agent's command prints right now; people's own commands are shown to who runs them."""
+        if event.get("shell") == AGENTS_SHELL and not event.get("background_id"):
+            lines = self._live.add(str(event.get("stream")), str(event.get("text", "")))
+            yield from _result(lines, 0, ok=True)
+
     def _note(self, kind: str, event: Mapping[str, Any]) -> None:
         """Who waits for what, and what goes on."""
         call_id = str(event.get("call_id", ""))
@@ -147,6 +159,7 @@ class Transcript:
             case "run.ended" | "run.started" | "session.ended":
                 self.waiting.clear()
         if kind == "tool.called":
+            self._live.begin()
             self.doing = visible(str(event.get("tool", "")))
         elif kind in ("tool.returned", "run.started"):
             self.doing = "thinking"
@@ -171,12 +184,10 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
             yield Line(text("text", lines=True), "you", f"{who}: ")
         case "message.sent":
             yield Line(text("text", lines=True), "plain" if event.get("author") == "agent" else "dim")
-        case "tool.called" | "tool.returned" if event.get("tool") == ASKS:
+        case "tool.called" if event.get("tool") == ASKS:
             return  # the question and its answer are told by themselves
         case "tool.called":
             yield Line(arguments(str(event.get("arguments", ""))), "plain", f"{text('tool')} ")
-        case "tool.returned":
-            yield from _result(str(event.get("text", "")), ok=bool(event.get("ok")))
         case "approval.asked":
             yield Line(f"{text('tool')}: {text('summary')}  ({text('rule')})", "plain", "may it? ")
         case "approval.given":
@@ -234,14 +245,13 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
     return ""
 
 
-def _result(text: str, *, ok: bool) -> Iterator[Line]:
-    lines = text.splitlines()
+def _result(lines: Sequence[str], more: int, *, ok: bool) -> Iterator[Line]:
     mark = "" if ok else "! "
-    for line in lines[:SHOWN_LINES]:
+    for line in lines:
         cut = line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
         yield Line(f"  {mark}{visible(cut)}", "dim")
-    if len(lines) > SHOWN_LINES:
-        yield Line(f"  … {len(lines) - SHOWN_LINES} more lines", "dim")
+    if more:
+        yield Line(f"  … {more} more lines", "dim")
 
 
 def _ended(event: Mapping[str, Any]) -> Iterator[Line]:
