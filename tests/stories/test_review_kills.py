@@ -48,12 +48,14 @@ async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
             return fault.times == 0
 
         await eventually(reached)
+        landing = asyncio.ensure_future(asyncio.sleep(fault.delay_s + 1))
         await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         again = await start(told, made, pull)
         async with asyncio.timeout(90):
             printed, _ = await again.communicate()
+        await landing  # whatever the killed one had asked for is done
         (review,) = theirs["reviews"]
         assert printed.decode().strip() == review["html_url"]
         assert [each["path"] for each in review["comments"]] == ["README.md"]

@@ -50,12 +50,14 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
             return fault.times == 0
 
         await eventually(reached)
+        landing = asyncio.ensure_future(asyncio.sleep(fault.delay_s + 1))
         await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         again = await start(told)
         async with asyncio.timeout(90):
             printed, _ = await again.communicate()
+        await landing  # whatever the killed one had asked for is done
         assert printed.decode().splitlines() == ["one ended ", "two ended "]
         (pull,) = told.pulls().values()
         assert pull["number"] == PULL and repo.branches() == ["hutch/slugs-are-lower-case", "main"]
