@@ -26,6 +26,20 @@ def test_version_2_when_it_is_delegated(tmp_path: Path) -> None:
     assert find_home(root) == Home(2, {"memory": place, "pids": place, "cpu": place})
 
 
+def test_what_else_is_mounted_is_not_looked_into(tmp_path: Path) -> None:
+    cannot = (
+        "/sys/kernel/" + "t" * 300
+    )  # a name that no file system takes: looking fails, as where one may not
+    root = machine(
+        tmp_path,
+        "0::/x\n",
+        f"30 23 0:12 / {cannot} rw - tracefs none rw\n31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        {"sys/fs/cgroup/x/cgroup.controllers": "cpu memory pids\n", "sys/fs/cgroup/x/cgroup.procs": ""},
+    )
+    found = find_home(root)
+    assert found is not None and found.version == 2
+
+
 def test_version_2_without_its_controllers_is_no_home(tmp_path: Path) -> None:
     root = machine(
         tmp_path,

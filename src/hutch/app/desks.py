@@ -25,5 +25,11 @@ async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str]
         )
         jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
         shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
-        stack.push_async_callback(shells.close)
+        stack.push_async_callback(_close, jail, shells)
         yield Desk(workspace, jail, shells, told)
+
+
+async def _close(jail: jails.Jailed, shells: Shells) -> None:
+    """The jail first: what runs in the background ends with it, and nobody waits for that."""
+    await jail.close()
+    await shells.close()

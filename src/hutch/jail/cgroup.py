@@ -78,6 +78,8 @@ def find_home(root: Path = Path("/")) -> Home | None:
         before, _, after = line.partition(" - ")
         top, mount = before.split()[3:5]
         kind, _, options = after.split()[:3]
+        if kind not in ("cgroup", "cgroup2"):  # others may be closed to us
+            continue
         for number, controllers, path in own:
             inside = os.path.relpath(path, top)
             place = root / mount.lstrip("/") / inside
