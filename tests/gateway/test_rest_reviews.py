@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from hutch.domain.ids import new_review_id
+from hutch.domain.review import AGENT, Review
+from hutch.store.comments import Reviews
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api import V1, Api, cassette, eventually, serving
 from tests.sessions.hosting import call
@@ -107,6 +110,31 @@ async def test_what_a_reviewer_finds_is_kept_with_the_change(
     assert (await api.get(f"{url}/comments")).json()["items"] == []
     [review] = (await api.get(f"{url}/reviews")).json()["items"]
     assert review["title"] == "Fine now."
+
+
+async def test_what_the_agent_asked_for_is_answered_by_its_next_review(
+    api: Api, repository: Path, tmp_path: Path
+) -> None:
+    change = await proposed(api, repository)
+    before = Review(
+        id=new_review_id(),
+        change_id=change["id"],
+        author=AGENT,
+        verdict="changes_requested",
+        title="It loses letters.",
+        body="",
+        commit=change["base_commit"],
+        created_ms=1,
+    )
+    await Reviews(api.server.rows).add(before, [])
+    url = f"{V1}/changes/{change['id']}"
+    refused = await api.post(f"{url}/merge", json={})
+    assert refused.status_code == 409 and "the agent's review asked for changes" in refused.text
+    clean = cassette(tmp_path / "c.json", call("finish", title="Fine now.", summary=""))
+    [given] = by_type(await reviewed(api, change, clean), "review.given")
+    assert given["verdict"] == "commented"
+    merged = await api.post(f"{url}/merge", json={})
+    assert (merged.status_code, merged.json().get("overridden")) == (200, []), merged.text
 
 
 async def test_a_reviewer_that_falls_for_it_can_still_do_nothing(

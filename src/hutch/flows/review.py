@@ -60,12 +60,13 @@ async def diff(change: Change, open_jail: OpenJail) -> bytes:
 async def objections(rows: Rows, change: Change) -> list[str]:
     """What speaks against merging a change: its tests, and who asked for changes and has not approved since.
 
-    A later commit does not answer a request by itself: who asked for changes says whether it does.
+    A later commit does not answer a request by itself: who asked for changes says whether it does. The agent,
+    which never approves, does so by a later review that finds no blocker.
     """
     found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
     last: dict[str, Review] = {}
     for given in await Reviews(rows).of_change(change.id):
-        if given.verdict != "commented":
+        if given.verdict != "commented" or given.author == AGENT:
             last[given.author] = given
     asked = [given for given in last.values() if given.verdict == "changes_requested"]
     names = {str(user.id): user.name for user in await Users(rows).list()} if asked else {}
