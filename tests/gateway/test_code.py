@@ -88,6 +88,21 @@ async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, t
     assert told["message"] == "Nothing was changed."
 
 
+async def test_who_has_seen_more_than_there_was_is_not_kept_waiting(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Is it fine?",
+        "model": cassette(tmp_path / "c.json", [{"text": "It is fine."}]),
+    }
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        location, told = answered.headers["location"], await frames(answered)
+    last = told[-1][0]
+    for seen in (last, last + 1, last + 4, last + 8, 999_999):
+        headers = {"Last-Event-ID": str(seen)}
+        async with asyncio.timeout(30), api.stream("GET", location, headers=headers) as again:
+            assert await frames(again) == []
+
+
 async def test_a_repository_that_cannot_be_had_is_an_error_with_a_reason(api: Api, tmp_path: Path) -> None:
     asked = {"repoUrl": str(tmp_path / "nowhere"), "prompt": "Mend it."}
     refused = await api.post("/api/code", json=asked)

@@ -47,12 +47,12 @@ class CodeStream(Response):
                             continue
                         frames = telling.frames(update)
                         if update.seq <= start_after(last_id):
-                            continue
+                            frames = []
                         if any(frame["type"] == "pull_request" for _, frame in frames):
                             frames = await _with_diff(site, allowed.session.id, frames)
                         for id, frame in unseen(frames, last_id):
                             await stream.put(piece(sse_frame(id, frame)))
-                        if telling.over:
+                        if telling.over:  # also for who says to have seen more than there was
                             return OVER
                 return OVER
 
