@@ -61,9 +61,8 @@ async def prepare_workspace(
     revision: str | None = None,
     uncommitted: bool = False,
     on_progress: OnProgress | None = None,
-    tidies: bool = True,
 ) -> Record:
-    """Make a workspace of a path or an address; then, if it is to tidy up, drop what is too old.
+    """Make a workspace of a path or an address; then drop what is too old.
 
     An address that is a text is of who runs this, and reached with their own credentials.
     """
@@ -86,8 +85,7 @@ async def prepare_workspace(
         options=options,
         on_progress=on_progress,
     )
-    if tidies:
-        await collect_bases(loaded)
+    await collect_bases(loaded)
     return record
 
 
