@@ -5,16 +5,13 @@ written down, and a worker does it when there is room.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from hutch.agent.persona import load_persona
-from hutch.agent.tools.all import NAMES
-from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
+from hutch.domain.errors import Conflict, LimitReached, NotFound
 from hutch.domain.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -46,9 +43,7 @@ from hutch.domain.trace import trace_id
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
-from hutch.forge.repo_url import parse_repo_url
-from hutch.jail.egress import check_reachable
-from hutch.llm.names import parse_model_name
+from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import ListSnapshots, TakeSnapshot
 from hutch.store.inputs import Inputs, add_input, count_untaken
 from hutch.store.records import read_heads
@@ -116,7 +111,8 @@ async def create(
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     who.need("write")
     if not forked_from:
-        new = await _checked(site, who, new)
+        wish = Wish(new.repository, new.persona, new.model, new.network)
+        new = replace(new, repository=await check_wish(site, who, wish))
     now = now_ms()
     clean = site.redactor.clean
     session = Session(
@@ -252,7 +248,7 @@ async def fork(
         repository=session.repository,
         revision=session.revision,
         persona=session.persona,
-        model=session.model if who.is_owner or not _is_script(session.model) else "",
+        model=session.model if who.is_owner or not is_script(session.model) else "",
         network=session.network,
         limits=session.limits,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
@@ -298,53 +294,6 @@ async def deliver_again(site: Site, who: Who, run_id: str) -> QueuedRun:
     await Runs(site.rows).again(run_id)
     await site.host.input(session.id)  # somebody looks at the queue
     return await run(site, who, run_id)
-
-
-def _is_script(model: str) -> bool:
-    return bool(model) and parse_model_name(model).provider == "scripted"
-
-
-async def _checked(site: Site, who: Who, new: NewSession) -> NewSession:
-    """Refuse at once what no worker could do, or what this user may not have."""
-    check_reachable(new.network, site.networks)
-    if new.persona:
-        await asyncio.to_thread(_check_persona, site, new.persona)
-    if _is_script(new.model):
-        await asyncio.to_thread(_check_script, who, new.model)
-    if not new.repository:
-        return new
-    address = parse_repo_url(new.repository)
-    if address.credentials is not None:
-        raise BadRequest(
-            f"The address of {address} has a password in it, and everybody who sees the session would see "
-            "that. Leave it out, or give an address for ssh."
-        )
-    if address.path is None:
-        await site.reach.check(address)
-        return new
-    # What is checked is what is used: links are followed here, once.
-    real = await asyncio.to_thread(address.path.resolve)
-    roots = [await asyncio.to_thread(root.resolve) for root in site.roots]
-    if not who.is_owner and not any(real.is_relative_to(root) for root in roots):
-        raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
-    if not await asyncio.to_thread(os.path.isdir, real):
-        raise BadRequest(f"There is no directory {address} on the server's machine. Name one, or an address.")
-    return new if who.is_owner else replace(new, repository=str(real))
-
-
-def _check_persona(site: Site, name: str) -> None:
-    try:
-        load_persona(name, known_tools=NAMES, folder=site.personas)
-    except NotFound as error:
-        raise BadRequest(str(error)) from None
-
-
-def _check_script(who: Who, model: str) -> None:
-    if not who.is_owner:
-        raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
-    file = parse_model_name(model).model
-    if not os.path.isfile(os.path.expanduser(file)):  # noqa: PTH111, PTH113  these never fail
-        raise BadRequest(f"There is no file {file} on the server's machine that could play the model.")
 
 
 def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
