@@ -326,6 +326,30 @@ async def test_what_is_cancelled_while_it_is_delivered_has_a_last_word(told: Sto
         runs = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
         run = await eventually_ended(api, runs[0]["id"])
         assert run["outcome"] == "cancelled" and told.pulls() == {}
+        again = await api.post(f"{V1}/runs/{run['id']}/deliver")
+        assert again.status_code == 202, again.text
+        assert (await ended(api, session["id"], 2))["outcome"] == "proposed" and len(told.pulls()) == 1
+
+
+async def test_a_pull_request_that_is_being_opened_is_seen_through(told: Story) -> None:
+    told.hub.fault("PullRequestCreate", 0, delay_s=1.0, times=1)
+    async with told.server() as api:
+        url = told.hub.url("acme/project")
+        session = await api.new_session(repository=url, model=told.model(), deliver=True)
+        await api.give(session["id"], type="prompt", text="Make slugs lower case.")
+
+        async def reached() -> bool:
+            return told.hub.count("PullRequestCreate") > 0
+
+        await eventually(reached)
+        await api.give(session["id"], type="cancel")
+        await api.give(session["id"], type="cancel")
+        last = await ended(api, session["id"], 1)
+        [pull], [change] = told.pulls().values(), (await api.get(f"{V1}/changes")).json()["items"]
+        assert (last["outcome"], last["change_id"]) == ("proposed", change["id"])
+        assert (change["number"], change["branch"]) == (pull["number"], pull["branch"])
+        runs = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
+        assert (await eventually_ended(api, runs[0]["id"]))["outcome"] == "done"
 
 
 async def test_an_app_works_in_the_place_of_a_token(told: Story) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -37,6 +37,7 @@ class Delivering:
     session: Session
     run: QueuedRun
     ended: RunEnded
+    opening: asyncio.Event = field(default_factory=asyncio.Event)  # others come to see it
 
     async def go(self) -> None:
         """Hand it over; whatever comes of it is the last word on the run. What failed can be done again."""
@@ -47,7 +48,7 @@ class Delivering:
             return
         clean = self.live.grounds.redactor.clean
         try:
-            ended = await self._delivered(entries)
+            ended = await self._seen_through(entries)
         except asyncio.CancelledError:
             if not self.live.leaves_open:  # nobody takes it up again
                 reason = "It was cancelled before it was delivered."
@@ -61,6 +62,22 @@ class Delivering:
             logger.exception("delivery.failed", session_id=self.live.id, run_id=self.run.id)
             ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=FAULT)
         await self._tell(ended)
+
+    async def _seen_through(self, entries: Sequence[Entry]) -> DeliveryEnded:
+        """Deliver it. Once it is being opened nobody stops that, but who will take it up again: what others
+        can see must be known here, too."""
+        work = asyncio.ensure_future(self._delivered(entries))
+        while True:
+            try:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
+                if not self.opening.is_set() or self.live.leaves_open:
+                    work.cancel()
+                    await asyncio.gather(work, return_exceptions=True)
+                    raise
+                task = asyncio.current_task()
+                assert task is not None
+                task.uncancel()
 
     async def _tell(self, ended: DeliveryEnded) -> None:
         await self.live.append([ended])
@@ -106,6 +123,8 @@ class Delivering:
         clean = self.live.grounds.redactor.clean
 
         async def on_step(step: Step, message: str) -> None:
+            if step == "opening":
+                self.opening.set()
             if step not in reached:  # once, also when it is done again after a crash
                 await self.live.append([StepReached(step=step, message=clean(message), run_id=self.run.id)])
 

@@ -42,6 +42,7 @@ from hutch.domain.session import (
 from hutch.domain.trace import trace_id
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
+from hutch.flows.runs import outcome_of
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import ListSnapshots, TakeSnapshot
@@ -54,7 +55,7 @@ from hutch.store.shares import Shares
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 SETTLE_TRIES, SETTLE_S = 20, 0.05
-DELIVERED = ("done", "tests_failing")  # outcomes of runs after which something is delivered
+DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
 RECENT = 5000  # events in which a question is looked for
 MOST_UNTAKEN = 500  # inputs of a session
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
@@ -289,7 +290,8 @@ async def deliver_again(site: Site, who: Who, run_id: str) -> QueuedRun:
         raise Conflict(f"What the session {session.id} does is not to be delivered.")
     if found.state != "ended":
         raise Conflict(f"The run {run_id} is {found.state}. It is delivered when it is done.")
-    if found.outcome not in DELIVERED:
+    # What was cancelled may only have been the delivery, after the agent was done.
+    if not {found.outcome, await outcome_of(site.log, found)} & DELIVERED:
         raise Conflict(f"The run {run_id} ended as {found.outcome}, so there is nothing to deliver.")
     await Runs(site.rows).again(run_id)
     await site.host.input(session.id)  # somebody looks at the queue
