@@ -2,13 +2,15 @@
 
 # ruff: noqa: ASYNC240 (files of a test block nobody)
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.gh import Gh
+from hutch.forge.gh import Gh, GitHubFailed, Patience
+from tests.forge.github_server import HOST, github
 
 pytestmark = pytest.mark.anyio
 
@@ -35,9 +37,37 @@ async def test_where_it_runs_and_what_it_says(tmp_path: Path) -> None:
     assert (code, printed, said) == (3, b"", "the token is …\n")
     home, mode, *config = (tmp_path / "seen").read_text().splitlines()
     assert (mode, Path(home).exists()) == (f"{stat.S_IRWXU:o}", False)
-    assert 'http_unix_socket: "/run/api.sock"' in config
+    assert "http_unix_socket: api.sock" in config  # of a relay, in the directory that it runs in
     assert "tok_0123456789" not in (tmp_path / "seen").read_text()
     assert "SECRET" not in (tmp_path / "environment").read_text()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, method: str) -> None:
+    with github(tmp_path) as hub:
+        hub.state.tokens[await token_of()] = "ada"
+        patience = Patience(longest_wait_s=2.5, first_pause_s=0.01)
+        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), patience)
+        hub.fault(".", 429, headers={"Retry-After": "1"}, times=1)
+        with pytest.raises(GitHubFailed) as failed:
+            await gh.api(method, "repos/no/such", {} if method == "POST" else None)
+        assert (failed.value.status, len(hub.asked)) == (404, 2)
+        hub.asked.clear()
+        hub.fault(".", 429, headers={"Retry-After": "1"})
+        with pytest.raises(GitHubFailed, match="is used up until"):
+            await gh.api(method, "repos/no/such", {} if method == "POST" else None)
+        assert len(hub.asked) == 3  # the waits of one request are bounded together
+
+
+async def test_what_may_have_been_done_is_not_asked_again(tmp_path: Path) -> None:
+    with github(tmp_path) as hub:
+        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), Patience(first_pause_s=0.01))
+        hub.fault(".", 502)
+        for method, times in (("POST", 1), ("GET", 4)):
+            hub.asked.clear()
+            with pytest.raises(GitHubFailed, match="Try again later"):
+                await gh.api(method, "repos/a/b")
+            assert len(hub.asked) == times
 
 
 async def test_it_may_not_be_installed(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hutch.forge.github_failure import explain, limited_until, plain
         (None, "error connecting to github.example.com", Unavailable),
         (None, "GraphQL: Could not resolve to a Repository with the name 'a/b'. (repository)", NotFound),
         (None, "pull request create failed: GraphQL: A pull request already exists for a:b.", Conflict),
+        (421, "it leads to 'example.com'", Unavailable),
         (None, "HTTP 403: Resource not accessible by personal access token", Denied),
     ],
 )
@@ -35,6 +36,8 @@ def test_who_must_act(status: int | None, said: str, family: type[HutchError]) -
         (403, {"retry-after": "30"}, 1030.0),
         (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1500"}, 1500.0),
         (403, {"x-ratelimit-remaining": "9", "x-ratelimit-reset": "1500"}, None),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "990"}, 1000.0),  # by another clock
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "0"}, 1060.0),  # by none
         (429, {"retry-after": "soon"}, 1060.0),
         (500, {"retry-after": "30"}, None),
     ],

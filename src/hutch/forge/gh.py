@@ -1,7 +1,8 @@
 """The real `gh`, with an environment that holds nothing but what one call needs.
 
 The token travels in the environment, which only this user can read; never in an
-argument, a file or an address. What GitHub says about its limits is heeded.
+argument, a file or an address. All that gh asks goes by a `Relay`, to the one host.
+What GitHub says about its limits is heeded.
 """
 
 import asyncio
@@ -22,16 +23,14 @@ from typing import Any
 from hutch.domain.errors import Unavailable
 from hutch.forge.github_failure import GitHubFailed, explain, limited_until
 from hutch.forge.leash import leashed
+from hutch.forge.relay import Relay
 
 GITHUB = "github.com"
-PASSED_ON = (
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"),
-    *("no_proxy", "NO_PROXY"),
-)
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 TIMEOUT_S = 60.0
 MOST_BYTES = 64 * 1024 * 1024
 ATTEMPTS = 4
+SOCKET = "api.sock"  # in the directory that gh is given
 STATUS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\n]*\r?\n")
 
 TokenOf = Callable[[], Awaitable[str]]
@@ -41,7 +40,7 @@ TokenOf = Callable[[], Awaitable[str]]
 class Patience:
     """How long GitHub is waited for."""
 
-    longest_wait_s: float = 60.0  # for a limit to pass
+    longest_wait_s: float = 60.0  # for limits to pass, all in all
     first_pause_s: float = 1.0  # after a failure that may pass; doubled each time
 
 
@@ -79,14 +78,15 @@ class Gh:
         accept: str = "application/vnd.github+json",
         again: bool | None = None,
     ) -> Answer:
-        """Ask the REST API. `again` says that asking twice does no harm; else as the method promises."""
+        """Ask the REST API. `again` says that asking twice does no harm; else as the method promises. What a
+        limit kept from being done is asked again in any case."""
         again = method in ("GET", "PATCH", "PUT") if again is None else again
         words = ["api", "--include", "--method", method, "-H", f"Accept: {accept}", path]
         if body is not None:
             words += ["--input", "-"]
         stdin = None if body is None else json.dumps(body).encode()
-        pause_s, failed = self.patience.first_pause_s, None
-        for _ in range(ATTEMPTS if again else 1):
+        pause_s, waited_s, failed = self.patience.first_pause_s, 0.0, None
+        for left in range(ATTEMPTS - 1, -1, -1):
             code, printed, said = await self.run(*words, stdin=stdin)
             answer = _answer(printed)
             if answer is not None and answer.status < 400 and code == 0:
@@ -96,9 +96,12 @@ class Gh:
             until = limited_until(failed, time.time())
             if until is not None:
                 pause_s = max(until - time.time(), 0.0)
-                if pause_s > self.patience.longest_wait_s:
+                waited_s += pause_s
+                if waited_s > self.patience.longest_wait_s:
                     break
-            elif not failed.may_pass:
+            elif not (again and failed.may_pass):
+                break
+            if not left:
                 break
             await asyncio.sleep(pause_s)
             pause_s = max(pause_s, 0.1) * 2
@@ -112,7 +115,7 @@ class Gh:
     async def run(self, *words: str, stdin: bytes | None = None) -> tuple[int, bytes, str]:
         """Run it: the exit code, what it printed, and what it said, without the token."""
         token = await self.token()
-        async with self._home() as home:
+        async with self._home() as home, Relay(self.host, self.environ, self.socket).serve(home / SOCKET):
             environment = self.environment(home, token)
             program = shutil.which("gh", path=environment["PATH"])
             if program is None:
@@ -129,7 +132,7 @@ class Gh:
             )
             try:
                 async with asyncio.timeout(TIMEOUT_S):
-                    printed, said = await process.communicate(stdin)
+                    printed, said = await self._converse(process, stdin)
             except TimeoutError:
                 raise Unavailable(
                     f"{self.host} did not answer within {TIMEOUT_S:g} s. Try again later."
@@ -139,15 +142,37 @@ class Gh:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
                     await asyncio.shield(asyncio.ensure_future(process.wait()))
-        if len(printed) > MOST_BYTES:
-            raise Unavailable(f"{self.host} answered with more than {MOST_BYTES} bytes.")
         return process.returncode or 0, printed, said.decode(errors="replace").replace(token, "…")
+
+    async def _converse(
+        self, process: asyncio.subprocess.Process, stdin: bytes | None
+    ) -> tuple[bytes, bytes]:
+        """All that it prints and says, as long as that is bounded."""
+
+        async def read(stream: asyncio.StreamReader | None) -> bytes:
+            parts, total = [], 0
+            while stream is not None and (data := await stream.read(65536)):
+                total += len(data)
+                if total > MOST_BYTES:
+                    raise Unavailable(f"{self.host} answered with more than {MOST_BYTES} bytes.")
+                parts.append(data)
+            return b"".join(parts)
+
+        async def feed() -> None:
+            if process.stdin is not None:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it says why
+                    process.stdin.write(stdin or b"")
+                    await process.stdin.drain()
+                process.stdin.close()
+
+        printed, said, _ = await asyncio.gather(read(process.stdout), read(process.stderr), feed())
+        await process.wait()
+        return printed, said
 
     def environment(self, home: Path, token: str) -> dict[str, str]:
         """All that gh finds in its environment. It sends GH_TOKEN to github.com only, the other elsewhere."""
         path = ":".join(part for part in self.environ.get("PATH", "").split(":") if part.startswith("/"))
         return {
-            **{name: self.environ[name] for name in PASSED_ON if name in self.environ},
             "PATH": path or DEFAULT_PATH,
             "HOME": str(home),
             "GH_CONFIG_DIR": str(home),
@@ -166,8 +191,7 @@ class Gh:
         home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="hutch-gh-"))
         try:
             lines = ["prompt: disabled", "git_protocol: https"]
-            if self.socket:
-                lines.append(f"http_unix_socket: {json.dumps(self.socket)}")
+            lines.append(f"http_unix_socket: {SOCKET}")
             (home / "config.yml").write_text("\n".join(lines) + "\n")
             yield home
         finally:

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.forge.relay import ELSEWHERE
 
 LONGEST = 300
 SOON_S = 60.0  # after which a limit that names no time is tried again
@@ -43,6 +44,8 @@ def explain(status: int | None, said: str, host: str) -> GitHubFailed:
             f"There is no such repository on {host}, or this token may not see it: {line}. Check the "
             "address, and that the token reaches it."
         )
+    elif status == ELSEWHERE:
+        error = Unavailable(f"{host} sends us elsewhere: {line}.")
     elif status in (400, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", said):
         error = Conflict(f"{host} refuses it: {line}.")
     elif status is not None and status < 500:
@@ -62,8 +65,8 @@ def limited_until(failed: GitHubFailed, now: float) -> float | None:
         return None
     if after.isdecimal():
         until = now + int(after[:9])
-    elif reset.isdecimal():
-        until = float(reset[:12])
+    elif reset.isdecimal() and float(reset[:12]) > now - SOON_S:  # clocks differ, but not by so much
+        until = max(float(reset[:12]), now)
     else:
         until = now + SOON_S
     at = datetime.fromtimestamp(min(until, now + 31_536_000), UTC).strftime("%Y-%m-%d %H:%M UTC")

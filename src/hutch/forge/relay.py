@@ -1,0 +1,183 @@
+"""The only way out for gh: a socket that leads to the API of one host, and nowhere else.
+
+gh follows redirects, and shows its token to whatever they lead to. So it is told that
+the API is behind a Unix socket, in a directory that only we can read. Whoever is asked
+for there is reached over TLS if it is the host that the token is for, and refused if not.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+# Where systems keep whom they trust, for a Python that was built elsewhere.
+TRUSTED = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+MOST_HEAD_BYTES = 64 * 1024
+MOST_BYTES = 80 * 1024 * 1024  # of an answer, as it comes: gh may unpack it
+CONNECT_S = 30.0
+ELSEWHERE = 421  # Misdirected Request
+
+Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """The way to one host; `socket` is one that leads to the API instead of the network."""
+
+    host: str  # with its port, unless that is 443
+    environ: Mapping[str, str]
+    socket: str = ""
+
+    @asynccontextmanager
+    async def serve(self, path: Path) -> AsyncIterator[None]:
+        """Listen on a socket at `path`, for as long as the block lasts."""
+        tasks: set[asyncio.Task[None]] = set()
+
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(self._serve((reader, writer)))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        # By a short name: that of a socket cannot be as long as a path.
+        directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+        try:
+            short = f"/proc/self/fd/{directory}/{path.name}"
+            server = await asyncio.start_unix_server(accepted, short, limit=MOST_HEAD_BYTES)
+        finally:
+            os.close(directory)
+        try:
+            yield
+        finally:
+            server.close()
+            for task in list(tasks):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, client: Side) -> None:
+        async with _closing(client[1]):
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                head = await client[0].readuntil(b"\r\n\r\n")
+                named = _named(head)
+                if named not in (self.host, f"api.{self.host}"):
+                    _refuse(client[1], ELSEWHERE, f"it leads to {named[:200]!r}, which is shown no token")
+                    return
+                try:
+                    async with asyncio.timeout(CONNECT_S):
+                        upstream = await self._connect(named)
+                except (OSError, ValueError, EOFError, TimeoutError) as error:
+                    _refuse(client[1], 504, f"no connection to {named}: {error or 'it took too long'}")
+                    return
+                upstream[1].write(_last_of_its_connection(head))
+                asking = asyncio.ensure_future(_pass_on(client[0], upstream[1]))
+                try:
+                    await _pass_on(upstream[0], client[1], most=MOST_BYTES)
+                finally:
+                    asking.cancel()
+                    upstream[1].transport.abort()
+                    await asyncio.gather(asking, return_exceptions=True)
+
+    async def _connect(self, named: str) -> Side:
+        if self.socket:
+            return await asyncio.open_unix_connection(self.socket)
+        parts = urlsplit(f"https://{named}")
+        name, port = parts.hostname or "", parts.port or 443
+        files = (self.environ.get("SSL_CERT_FILE", ""), self.environ.get("SSL_CERT_DIR", ""))
+        trust = await asyncio.to_thread(_trust, *files)
+        proxy = self._proxy(name)
+        if not proxy:
+            return await asyncio.open_connection(name, port, ssl=trust)
+        reader, writer = await _through(proxy, f"[{name}]:{port}" if ":" in name else f"{name}:{port}")
+        await writer.start_tls(trust, server_hostname=name)
+        return reader, writer
+
+    def _proxy(self, name: str) -> str:
+        proxy = self.environ.get("https_proxy") or self.environ.get("HTTPS_PROXY") or ""
+        spared = self.environ.get("no_proxy") or self.environ.get("NO_PROXY") or ""
+        return "" if _is_spared(name, spared) else proxy
+
+
+def _is_spared(name: str, spared: str) -> bool:
+    """Whether a host is reached without the proxy: it, or what it is below of, is listed."""
+    listed = (
+        each.strip().lower().lstrip("*.").partition(":")[0] for each in spared.split(",") if each.strip()
+    )
+    return any(not each or name == each or name.endswith(f".{each}") for each in listed)
+
+
+@cache
+def _trust(file: str, directory: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=file or None, capath=directory or None)
+    if not (file or directory or context.cert_store_stats()["x509_ca"]):
+        for path in filter(lambda each: Path(each).exists(), TRUSTED):
+            context.load_verify_locations(path)
+    return context
+
+
+async def _through(proxy: str, place: str) -> Side:
+    """A connection by way of a proxy."""
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError("HTTPS_PROXY should be http://HOST:PORT")
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+    if parts.username:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        lines.append(f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}")
+    try:
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        told = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode(errors="replace")
+        if told.split(" ")[1:2] != ["200"]:
+            raise ValueError(f"the proxy says {told[:100]!r}")
+    except BaseException:
+        writer.close()
+        raise
+    return reader, writer
+
+
+def _named(head: bytes) -> str:
+    """Who is asked for; nobody, when that is not said once."""
+    found = [line.partition(b":")[2] for line in head.split(b"\r\n")[1:] if _is(line, b"host")]
+    return found[0].strip().decode(errors="replace").lower() if len(found) == 1 else ""
+
+
+def _last_of_its_connection(head: bytes) -> bytes:
+    lines = [line for line in head.removesuffix(b"\r\n\r\n").split(b"\r\n") if not _is(line, b"connection")]
+    return b"\r\n".join([*lines, b"Connection: close", b"", b""])
+
+
+def _is(line: bytes, name: bytes) -> bool:
+    return line.partition(b":")[0].strip().lower() == name
+
+
+def _refuse(writer: asyncio.StreamWriter, status: int, why: str) -> None:
+    content = json.dumps({"message": why}).encode()
+    head = f"HTTP/1.1 {status} Not Passed On\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content)
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, most: int = 0) -> None:
+    total = 0
+    while data := await reader.read(65536):
+        total += len(data)
+        if most and total > most:
+            return  # cut off, which gh tells
+        writer.write(data)
+        await writer.drain()
+
+
+@asynccontextmanager
+async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # whoever asked is gone
+            writer.close()  # once all is written
+            await writer.wait_closed()
