@@ -1,5 +1,6 @@
 """From a prompt to one pull request: real gh, real git, real jails, and a GitHub that checks who asks."""
 
+import asyncio
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,18 @@ async def test_a_prompt_becomes_a_pull_request(told: Story) -> None:
     repo = told.hub.repository("acme/project")
     assert git(repo.path, "show", f"{pull['branch']}:slug.py").endswith("text.lower()")
     assert len(changes) == 1 and changes[0]["branch"] == pull["branch"]
+
+
+async def test_tasks_of_one_title_at_once_are_all_delivered(told: Story) -> None:
+    finish = call("finish", title="Tidy up", summary="")
+    writes = [call("write_file", path="slug.py", content=f"# {number}\n") for number in range(4)]
+    models = [told.model(write, finish, name=f"{number}.json") for number, write in enumerate(writes)]
+    async with told.server() as api:
+        results = await asyncio.gather(*(code(api, told, model=each) for each in models))
+    assert [each["outcome"] for each in results] == ["done"] * 4, [each["message"] for each in results]
+    assert {each["branch"] for each in told.pulls().values()} == {
+        *("hutch/tidy-up", "hutch/tidy-up-2", "hutch/tidy-up-3", "hutch/tidy-up-4"),
+    }
 
 
 async def test_the_token_is_found_nowhere(told: Story) -> None:

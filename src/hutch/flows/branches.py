@@ -93,7 +93,12 @@ class _Elsewhere:
         ref = f"refs/heads/{branch}"
         lease = f"--force-with-lease={ref}:{old or ''}"  # only if it is new, or where we left it
         words = ("push", lease, "--", self.remote.shown, f"{commit}:{ref}")
-        await self.git.run(*words, git_dir=self.git_dir, remote=self.remote, timeout_s=PUSH_TIMEOUT_S)
+        try:
+            await self.git.run(*words, git_dir=self.git_dir, remote=self.remote, timeout_s=PUSH_TIMEOUT_S)
+        except Conflict:
+            if (await self.heads()).get(branch) == old:
+                raise  # it is refused for another reason
+            return False
         return True
 
 
