@@ -34,7 +34,7 @@ def is_script(model: str) -> bool:
 async def check_wish(site: Site, who: Who, wish: Wish) -> str:
     """Refuse what cannot be had; the repository as it is to be used."""
     check_reachable(wish.network, site.networks)
-    if wish.persona:
+    if wish.persona and not wish.repository:  # which may have one of its own
         await asyncio.to_thread(_check_persona, site, wish.persona)
     if is_script(wish.model):
         await asyncio.to_thread(_check_script, who, wish.model)
