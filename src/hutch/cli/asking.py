@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -65,11 +66,16 @@ async def find_session(client: Client, name: str) -> dict[str, Any]:
     return fitting[0]
 
 
-async def every_session(client: Client, **which: Any) -> AsyncIterator[dict[str, Any]]:
+def every_session(client: Client, **which: Any) -> AsyncIterator[dict[str, Any]]:
     """All that the user may see, the newest first."""
+    return _every(client, "/sessions", **which)
+
+
+async def _every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[str, Any]]:
+    """What a list holds, page by page."""
     cursor = ""
     for _ in range(MOST_PAGES):
-        page = await client.get("/sessions", limit=PAGE, cursor=cursor, **which)
+        page = await client.get(path, limit=PAGE, cursor=cursor, **which)
         for each in page["items"]:
             yield each
         cursor = page["next"]
@@ -87,12 +93,9 @@ async def names_of_users(
 ) -> tuple[str, dict[str, str]]:
     """The id of who asks, and the names of all whom they may know; the owner of a session is one of them."""
     me = (await client.get("/me"))["user"]
-    try:
-        users = await client.get("/users", limit=PAGE)
-    except Denied:
-        users = []
-    listed = users if isinstance(users, list) else users.get("items", [])
-    names = {me["id"]: me["name"], **{each["id"]: each["name"] for each in listed}}
+    names = {me["id"]: me["name"]}
+    with suppress(Denied):  # only an owner is told of all
+        names |= {each["id"]: each["name"] async for each in _every(client, "/users")}
     if session and session.get("owner_name"):
         names.setdefault(session["owner"], session["owner_name"])
     return str(me["id"]), names
