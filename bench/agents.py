@@ -126,8 +126,12 @@ class Office:
 
     def _environment(self) -> dict[str, str]:
         """Nothing but this: bytecode is written, as on any machine."""
-        home = {"HOME": str(self.place), "HUTCH_HOME": str(self.place / "home")}
-        return {"PATH": os.environ["PATH"], **home}
+        home = {
+            "HOME": str(self.place),
+            "HUTCH_HOME": str(self.place / "home"),
+            "HUTCH_SERVER__PORT": "18588",
+        }
+        return {"PATH": os.environ["PATH"], "HUTCH_SERVER__PORT": "18588", **home}
 
 
 def asking(dialect: Dialect, url: str) -> dict[str, str]:

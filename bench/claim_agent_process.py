@@ -45,6 +45,22 @@ async def first_reply_s(office: Office) -> float:
     return took
 
 
+async def served_s(office: Office, dialect: Dialect) -> float:
+    """The same with a server up, which does the work; the first run, for which it loads much, is left out."""
+    async with provider([dialect.reply("That is all.", ())] * (ROUNDS + 1)) as plays:
+        await ended(await office.hutch("up", "--detach", dialect=dialect, url=plays.url))
+        try:
+            took = []
+            for _ in range(ROUNDS + 1):
+                began = time.perf_counter()
+                words = ("run", "--server", "Look.", "--repo", str(office.work), *model(dialect))
+                await ended(await office.hutch(*words))
+                took.append(plays.asked_at[-1] - began)
+        finally:
+            await ended(await office.hutch("down"))
+    return min(took[1:])
+
+
 def model(dialect: Dialect) -> tuple[str, str]:
     return "--model", f"{dialect.provider}:{dialect.model}"
 
@@ -140,6 +156,8 @@ def measure() -> Iterator[Row]:
             yield Row(f"hutch run, {dialect}: to the first request", each_s, None, "s", 1.0)
         yield Row("hutch run, scripted: to the first reply in the log", reply_s, None, "s", 1.0)
         yield Row("hutch resume, 500 events: to the next request", resume_s, None, "s", 1.0)
+        served = asyncio.run(served_s(office, CHAT))
+        yield Row("hutch run --server: to the first request", served, None, "s", 0.3)
         for dialect in (ANTHROPIC, CHAT):
             most = asyncio.run(most_memory(office, dialect))
             yield Row(f"hutch run, {dialect}: memory with the jail", most, None, "MB", 180)
