@@ -1,5 +1,7 @@
 """What a pull request says, and what it does not do by saying it."""
 
+import re
+
 import pytest
 
 from hutch.domain import events
@@ -43,6 +45,14 @@ def test_little_that_is_known_is_said() -> None:
         "Fixes #7",
         "closes acme/other#8",
         "Resolved: https://github.com/a/b/issues/1",
+        "`@octocat",
+        "`@octocat`",
+        "/@octocat",
+        "_@octocat_",
+        "fixes GH-9",
+        "*Fixes* **#7**",
+        "Closes: [#7]",
+        "Closes\n#7",
     ],
 )
 def test_a_models_words_call_nobody_and_close_nothing(text: str) -> None:
@@ -50,9 +60,19 @@ def test_a_models_words_call_nobody_and_close_nothing(text: str) -> None:
     assert said != text and said.replace("\u2060", "") == text
 
 
-@pytest.mark.parametrize("text", ["a@example.com", "`@decorator`", "It fixes the bug.", "See #7."])
+@pytest.mark.parametrize("text", ["a@example.com", "It fixes the bug.", "See #7.", "&lt;b&gt; &#65;"])
 def test_other_words_stay_as_they_are(text: str) -> None:
     assert harmless(text) == text
+
+
+@pytest.mark.parametrize("text", ["&#64;octocat", "&commat;octocat", "Fixes &#x23;7", "Fixes &num;7"])
+def test_letters_that_are_spelled_out_do_nothing_either(text: str) -> None:
+    assert not re.search(r"@octocat|Fixes #7|&", harmless(text))
+
+
+def test_what_is_harmless_stays_as_it_is() -> None:
+    said = harmless("Fixes #7, says @ada <!-- &#64;x")
+    assert harmless(said) == said
 
 
 def test_a_comment_cannot_hide_what_follows() -> None:

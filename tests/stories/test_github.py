@@ -68,6 +68,30 @@ async def test_a_prompt_becomes_a_pull_request(told: Story) -> None:
     assert len(changes) == 1 and changes[0]["branch"] == pull["branch"]
 
 
+async def test_a_models_words_do_nothing_in_titles_and_commits_but_the_users_may(told: Story) -> None:
+    finish = call("finish", title="Fixes #7 for @octocat", summary="Closes GH-8, `@octocat.")
+    async with told.server() as api:
+        await code(api, told, model=told.model(FIX, finish))
+        await code(api, told, model=told.model(MORE, finish, name="d.json"), title="Fixes #9")
+    first, second = told.pulls().values()
+    path = told.hub.repository("acme/project").path
+    texts = [git(path, "log", "-1", "--format=%B", each["branch"]) for each in (first, second)]
+    for text in (first["title"], first["body"], second["body"], *texts):
+        assert "@octocat" not in text and "Fixes #7" not in text and "Closes GH-8" not in text
+    assert first["title"].replace("\u2060", "") == "Fixes #7 for @octocat"
+    assert second["title"] == "Fixes #9" and texts[1].startswith("Fixes #9\n")
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+async def test_a_branch_that_is_spelled_out_is_the_branch(
+    told: Story, tmp_path: Path, elsewhere: bool
+) -> None:
+    source = told.hub.url("acme/project") if elsewhere else str(repository(tmp_path / "local"))
+    async with told.server() as api:
+        result = await code(api, told, repoUrl=source, branch="refs/heads/main")
+    assert (result["outcome"], result["pullRequest"] and result["pullRequest"]["base"]) == ("done", "main")
+
+
 async def test_tasks_of_one_title_at_once_are_all_delivered(told: Story) -> None:
     finish = call("finish", title="Tidy up", summary="")
     writes = [call("write_file", path="slug.py", content=f"# {number}\n") for number in range(4)]
@@ -372,7 +396,7 @@ async def test_an_app_works_in_the_place_of_a_token(told: Story) -> None:
     told.hub.repository("acme/project").private = True
     told.hub.repository("acme/project").permissions = {"hutch[bot]": "write"}
     told.keep("github_app_key", key.as_pem(private=True).decode())
-    app = {**told.flags["github"], "app_id": "4711", "app_host": HOST}
+    app = {**told.flags["github"], "app_id": "4711", "app_host": f"{HOST}:{told.hub.port}"}
     async with told.server(github=app) as api:
         result = await code(api, told)
         seen = dumped(await api.events(result["session"])) + dumped(result)

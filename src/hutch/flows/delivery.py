@@ -16,6 +16,7 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_change_id
 from hutch.flows.branches import Branches, branches_of
 from hutch.flows.commit_text import message, one_line, parse_author, plain, slug
+from hutch.flows.pull_text import harmless
 from hutch.flows.repository_git import OpenJail
 from hutch.forge.git import GitFailed
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
@@ -47,8 +48,8 @@ class Proposal:
     summary: str
     tests: str
     author: str  # Name <address>
+    own_title: bool = False  # the user's, and no model's: it may call people and close issues
     branch: str | None = None
-    base: str = ""  # that it is for; empty: where the workspace began
     draft: bool = False
     labels: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
@@ -83,7 +84,7 @@ async def propose(
     known = await _tree(workspace, before.commit) if before else None
     if last.tree == known or (known is None and last.tree in (came_with, start and start.tree)):
         return None
-    proposal = replace(proposal, title=one_line(proposal.title), summary=plain(proposal.summary))
+    proposal = _worded(proposal, stays=remote.path is not None)
     going_on = before if known else None
     wanted = going_on.branch if going_on else proposal.branch or BRANCHES + slug(proposal.title)
     await on_step("branching", f"{'Going on with' if going_on else 'Creating'} branch {wanted}...")
@@ -99,6 +100,14 @@ async def propose(
     await on_step("opening", f"Opening {branch} for review...")
     change = _change(record, proposal, on, branch, commit, "local" if remote.path is not None else "git")
     return change if forge is None else await _opened(forge, change, proposal, target)
+
+
+def _worded(proposal: Proposal, *, stays: bool) -> Proposal:
+    """What is said, as commits can say it; a model's words do nothing by themselves elsewhere."""
+    title, summary = one_line(proposal.title), plain(proposal.summary)
+    if not stays:
+        title, summary = title if proposal.own_title else harmless(title), harmless(summary)
+    return replace(proposal, title=title, summary=summary)
 
 
 async def _pushed(
@@ -127,7 +136,7 @@ def _change(
         run_id=proposal.run_id,
         repository=record.source,
         branch=branch,
-        base=on.base if on else proposal.base or record.branch or "HEAD",
+        base=on.base if on else record.branch or "HEAD",
         base_commit=record.commit,
         commit=commit,
         title=on.title if on else proposal.title,

@@ -1,17 +1,21 @@
 """What a pull request says: what was done, what the tests say, what it took, and where to look."""
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
 
-# A model's text shall call nobody, and close no issue.
-MENTION = re.compile(r"(?<![\w/`])@(?=[A-Za-z0-9])")
+# A model's text shall call nobody, and close no issue. What Markdown makes of it counts: emphasis may stand
+# in between, and an entity for a letter.
+MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
 CLOSING = re.compile(
-    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing))(:?\s+)(?=(?:[\w.-]+/[\w.-]+)?#\d|https?://)",
+    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing))((?:[^\w\u2060]|_){1,20}?)"
+    r"(?=(?:[\w.-]+/[\w.-]+)?#\d|GH-\d|https?://)",
     re.IGNORECASE,
 )
+ENTITY = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|commat|num);")
 NOTHING = "\u2060"  # takes no room, and is no letter of a name
 
 
@@ -47,8 +51,14 @@ def pull_text(summary: str, about: About) -> str:
 
 def harmless(text: str) -> str:
     """A text that names nobody in a way that calls them, and nothing in a way that closes it."""
-    text = text.replace("<!--", "<!\u2060--")
+    text = ENTITY.sub(_plain, text).replace("<!--", f"<!{NOTHING}--")
     return CLOSING.sub(rf"\1{NOTHING}\2{NOTHING}", MENTION.sub(f"@{NOTHING}", text))
+
+
+def _plain(entity: re.Match[str]) -> str:
+    """The letter that an entity stands for, where it is one that does something."""
+    letter = html.unescape(entity[0])
+    return letter if letter in ("@", "#") else entity[0]
 
 
 def ran_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:
