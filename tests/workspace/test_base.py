@@ -1,6 +1,7 @@
 """A base: a commit checked out once, whole or not at all."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hutch.workspace.prepare.base import (
 )
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home
+from hutch.workspace.prepare.removal import discard
 from tests.forge.repositories import commit_tree, git, make_repository
 from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 
@@ -69,6 +71,21 @@ async def test_files_carry_the_commits_time_and_history_is_shared(home: Home, mi
     assert {(tree / name).stat().st_mtime_ns for name in FILES} == {1_700_000_000 * 10**9}
     packs = sorted((tree / ".git/objects/pack").glob("*.pack"))
     assert packs and all((mirror / "objects/pack" / pack.name).samefile(pack) for pack in packs)
+
+
+async def test_directories_deeper_than_python_goes(home: Home, tmp_path: Path) -> None:
+    deep, levels = tmp_path / "deep", sys.getrecursionlimit() + 100
+    make_repository(deep, {"a": "one\n"})
+    tree = git(deep, "rev-parse", "HEAD^{tree}")
+    for _ in range(levels):
+        tree = git(deep, "mktree", stdin=f"040000 tree {tree}\td\n".encode())
+    commit_tree(deep, tree)
+    git(tmp_path, "clone", "--quiet", "--bare", "deep", "mirror.git")
+    git(tmp_path / "mirror.git", "gc", "--quiet")
+    base = await make_base(home, HOST, tmp_path / "mirror.git", "key", wanted(tmp_path / "mirror.git"))
+    assert base.files > levels
+    discard(home.bases)
+    assert not home.bases.exists()
 
 
 async def test_a_detached_head(home: Home, mirror: Path) -> None:

@@ -233,17 +233,22 @@ def _settle(tree: Path, seconds: int) -> tuple[int, int, list[str]]:
     # Never of this very moment: a change within the same second could not be told by its time.
     when = min(max(seconds, 1), int(time.time()) - 10) * 1_000_000_000
     total, files, pointers = 0, 0, []
-    for directory, names, leaves in os.walk(tree):
-        own = Path(directory) != tree / ".git" and tree / ".git" not in Path(directory).parents
-        files += len(names) + len(leaves)
-        for name in leaves:
-            path = os.path.join(directory, name)  # noqa: PTH118 (there may be very many)
-            found = os.lstat(path)
-            total += found.st_blocks * 512
-            if own:
-                if found.st_size in LFS_POINTER_BYTES and stat.S_ISREG(found.st_mode) and _is_pointer(path):
-                    pointers.append(os.path.relpath(path, tree))
-                os.utime(path, ns=(when, when), follow_symlinks=False)
+    git_dir, waiting = os.fspath(tree / ".git"), [(os.fspath(tree), True)]
+    while waiting:  # not by calling itself: directories can be deeper than Python goes
+        directory, own = waiting.pop()
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                files += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, own and entry.path != git_dir))
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                total += found.st_blocks * 512
+                if own:
+                    size, is_file = found.st_size, stat.S_ISREG(found.st_mode)
+                    if size in LFS_POINTER_BYTES and is_file and _is_pointer(entry.path):
+                        pointers.append(os.path.relpath(entry.path, tree))
+                    os.utime(entry.path, ns=(when, when), follow_symlinks=False)
     return total, files, pointers
 
 
