@@ -82,9 +82,11 @@ async def test_directories_deeper_than_python_goes(home: Home, tmp_path: Path) -
     commit_tree(deep, tree)
     git(tmp_path, "clone", "--quiet", "--bare", "deep", "mirror.git")
     git(tmp_path / "mirror.git", "gc", "--quiet")
-    base = await make_base(home, HOST, tmp_path / "mirror.git", "key", wanted(tmp_path / "mirror.git"))
-    assert base.files > levels
-    discard(home.bases)
+    try:
+        base = await make_base(home, HOST, tmp_path / "mirror.git", "key", wanted(tmp_path / "mirror.git"))
+        assert base.files > levels
+    finally:
+        discard(home.bases)  # pytest cannot
     assert not home.bases.exists()
 
 
