@@ -80,6 +80,16 @@ async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_an
     assert await token(usual, "https://ghe.example.com/acme/project") == "for-enterprise"
 
 
+async def test_on_this_machine_too_a_token_goes_to_the_port_that_is_listed(tmp_path: Path) -> None:
+    secrets = {"github_token": "for-github-com", "github_enterprise_token": "for-enterprise"}
+    made = loaded(tmp_path, secrets, hosts=["127.0.0.1:8080"])
+    assert await token(made, "http://127.0.0.1:8080/acme/project") == "for-enterprise"
+    for other in ("http://127.0.0.1:8081/acme/project", "http://127.0.0.1/acme/project"):
+        assert await token(made, other) is None
+        assert (await reachable(made, other, guarded=False)).credentials is None
+    assert await token(made, "http://github.com:8080/acme/project") is None
+
+
 @pytest.mark.parametrize(
     "host", ["ghe.example.com:0", "ghe.example.com:99999", "https://ghe.example.com", "*.a:1"]
 )

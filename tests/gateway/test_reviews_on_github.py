@@ -44,7 +44,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         git(made, "push", "-q", str(hub.repository("acme/project").path), "HEAD:feature")
         repo = hub.repository("acme/project")
         hub.state.new_pull(repo, "eve", head="feature", base="main", title=EVIL, body=EVIL, draft=False)
-        settings = {"hosts": (HOST,), "unix_socket": str(hub.socket)}
+        settings = {"hosts": (f"{HOST}:{hub.port}",), "unix_socket": str(hub.socket)}
         async with serving(tmp_path / "server", github=settings) as api:
             paths = api.server.loaded.paths
             Vault(paths.vault, paths.vault_keys).set("github_enterprise_token", TOKEN)

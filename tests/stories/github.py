@@ -32,7 +32,11 @@ class Story:
 
     @property
     def flags(self) -> dict[str, Any]:
-        github = {"hosts": [HOST], "unix_socket": str(self.hub.socket), "longest_wait_s": 2}
+        github = {
+            "hosts": [f"{HOST}:{self.hub.port}"],
+            "unix_socket": str(self.hub.socket),
+            "longest_wait_s": 2,
+        }
         return {"github": github, "server": {"public_url": "https://hutch.example.com"}}
 
     def keep(self, name: str = "github_enterprise_token", value: str = TOKEN) -> None:

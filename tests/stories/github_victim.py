@@ -7,6 +7,7 @@ itself the work; every time it waits until all of it is delivered, and says so.
 import asyncio
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.domain.inputs import Prompt
@@ -15,12 +16,11 @@ from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Runs
-from tests.forge.github_server import HOST
 from tests.sessions.hosting import owner, serving
 
 
 async def main(home: Path, socket: str, url: str, model: str, prompts: int) -> None:
-    async with serving(home, github__hosts=HOST, github__unix_socket=socket) as server:
+    async with serving(home, github__hosts=urlsplit(url).netloc, github__unix_socket=socket) as server:
         who = await owner(server)
         known = await sessions.page(server.site, who)
         if known:

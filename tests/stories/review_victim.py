@@ -7,18 +7,18 @@ itself the work; every time it waits until that is over, and says how.
 import asyncio
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.flows import ai_review, sessions
 from hutch.store.comments import Reviews
 from hutch.store.runs import Runs
-from tests.forge.github_server import HOST
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving
 
 
 async def main(home: Path, socket: str, url: str, commit: str, pull: str, model: str) -> None:
-    async with serving(home, github__hosts=HOST, github__unix_socket=socket) as server:
+    async with serving(home, github__hosts=urlsplit(url).netloc, github__unix_socket=socket) as server:
         who = await owner(server)
         known = await sessions.page(server.site, who)
         if known:

@@ -7,13 +7,13 @@ things, as GitHub may do; it waits until both are over, and says so.
 import asyncio
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.app.server import Server
 from hutch.domain.wish import Told, Wish
 from hutch.flows.triggers import Manners
 from hutch.store.deliveries import Deliveries
-from tests.forge.github_server import HOST
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving
 
@@ -21,7 +21,7 @@ ISSUE, PULL, LINE = 1, 2, 77
 
 
 async def main(home: Path, socket: str, url: str, model: str) -> None:
-    settings = {"github__hosts": HOST, "github__unix_socket": socket, "model": model}
+    settings = {"github__hosts": urlsplit(url).netloc, "github__unix_socket": socket, "model": model}
     async with serving(home, **settings) as server:
         await owner(server)
         server.triggers.manners = Manners(look_s=0.02, edit_s=0.0, settle_s=8.0)

@@ -98,11 +98,8 @@ def need_forge(loaded: Loaded, source: str, *, user: str = "") -> Forge:
 
 
 def is_forge(loaded: Loaded, url: RepoUrl) -> bool:
-    """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other; but on
-    this machine, where no TLS is needed, to any."""
-    hosts = (GITHUB, *loaded.settings.github.hosts)
-    plain = url.transport == "http" and url.host in OWN and url.host in hosts
-    return url.slug is not None and (plain or url.authority in hosts)
+    """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other."""
+    return url.slug is not None and url.authority in (GITHUB, *loaded.settings.github.hosts)
 
 
 def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:

@@ -159,8 +159,12 @@ def _repository(told: Mapping[str, Any], hosts: tuple[str, ...]) -> str | None:
         url = parse_repo_url(address)
     except HutchError:
         return None
-    known = url.authority in hosts or (url.transport == "http" and url.host in hosts)
-    if url.slug is None or not known or url.transport not in ("https", "http") or url.credentials:
+    if (
+        url.slug is None
+        or url.authority not in hosts
+        or url.transport not in ("https", "http")
+        or url.credentials
+    ):
         return None
     return address if "/".join(url.slug).lower() == _text(told, "repository", "full_name").lower() else None
 

@@ -52,8 +52,9 @@ class RepoUrl:
 
     @property
     def authority(self) -> str:
-        """The machine, with the port that is asked on over TLS where that is not the usual one."""
-        return f"{self.host}:{self.port}" if self.transport == "https" and self.port != 443 else self.host
+        """The machine, with the port that is asked on over HTTP where that is not the usual one."""
+        usual = {"https": 443, "http": 80}.get(self.transport, self.port)
+        return self.host if self.port == usual else f"{self.host}:{self.port}"
 
     @property
     def slug(self) -> tuple[str, str] | None:
