@@ -65,6 +65,9 @@ def test_what_is_wanted() -> None:
     ("event", "told"),
     [
         ("issues", changed(LABELED, "label.name", "bug")),
+        ("issues", changed(LABELED, "issue.number", "7")),
+        ("issues", changed(LABELED, "issue.number", True)),
+        ("issue_comment", changed(COMMENT, "issue.number", -1)),
         ("issues", changed(LABELED, "action", "unlabeled")),
         ("issues", changed(LABELED, "issue.state", "closed")),
         ("issues", {**LABELED, "action": "assigned", "assignee": {"login": "bob"}}),

@@ -34,6 +34,7 @@ class Fault:
     status: int = 500
     headers: Mapping[str, str] = field(default_factory=dict)
     message: str = "Something went wrong"
+    content: bytes = b""  # all that is said, instead of a message
     times: int = 1_000_000
     delay_s: float = 0.0  # with a status of 0, only this
     after: bool = False  # done all the same, but the answer is lost
@@ -127,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Whether a fault was all of the answer."""
         time.sleep(fault.delay_s)
         if fault.status:
-            content = json.dumps({"message": fault.message}).encode()
+            content = fault.content or json.dumps({"message": fault.message}).encode()
             self.reply(fault.status, content, {"Content-Type": "application/json", **fault.headers})
         return bool(fault.status)
 

@@ -176,6 +176,52 @@ async def test_github_that_is_down(world: World) -> None:
         await gone.target()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            b"[]",
+            b"7",
+            b"null",
+            b"[[]]",
+            b"{}",
+            b"<html>",
+            b"[" * 100_000,
+            b'{"id": "7"}',
+            b'{"number": "7"}',
+        ),
+        b'{"number": 7, "state": "open", "html_url": "x", "title": "x", "head": null, "base": []}',
+    ],
+)
+async def test_an_answer_of_another_kind_is_as_good_as_none(world: World, said: bytes) -> None:
+    forge = world.forge()
+    world.hub.fault("/pulls/1$", 200, content=said)
+    world.hub.fault("/comments$", 201, content=said)
+    for asking in (forge.pull(1), forge.update(1, body="x"), forge.comment(1, "x")):
+        with pytest.raises(Unavailable, match="GitHub's answer"):
+            await asking
+
+
+async def test_what_must_be_a_list_or_an_object_is_one(world: World) -> None:
+    forge = world.forge()
+    for pattern in ("project$", "permission$", "/user$"):
+        world.hub.fault(pattern, 200, content=b"[]")
+    for pattern in ("comments$", "/pulls$"):
+        world.hub.fault(pattern, 200, content=b'{"body": "x"}')
+    for asking in (
+        *(forge.target(), forge.permission("ada"), forge.me(), forge.find(1, "x")),
+        forge.open(WANTED),
+    ):
+        with pytest.raises(Unavailable, match="GitHub's answer"):
+            await asking
+
+
+async def test_what_need_not_be_said_may_be_null(world: World) -> None:
+    world.hub.fault("project$", 200, content=b'{"permissions": null, "owner": null, "default_branch": null}')
+    target = await world.forge().target()
+    assert (target.owner, target.default, target.forked) == ("acme", "main", False)
+
+
 def arguments() -> set[bytes]:
     """Of every process there is."""
     found = set()

@@ -52,5 +52,13 @@ async def test_refusals_of_an_app(hub: Hub, key: RSAKey) -> None:
         await app(hub, key).token("acme/project")
 
 
+@pytest.mark.parametrize("said", [b"[]", b'{"id": null}', b'{"id": 1, "token": "t", "expires_at": "soon"}'])
+async def test_an_answer_of_another_kind(hub: Hub, key: RSAKey, said: bytes) -> None:
+    for pattern in ("installation$", "access_tokens$"):
+        hub.fault(pattern, 200, content=said)
+    with pytest.raises(Unavailable, match="as it should"):
+        await app(hub, key).token("acme/project")
+
+
 def test_the_key_is_not_shown(key: RSAKey) -> None:
     assert "PRIVATE" not in repr(GitHubApp(HOST, "1", key.as_pem(private=True).decode()))

@@ -68,6 +68,15 @@ def wish_of(event: str, told: Any, *, mention: str, hosts: tuple[str, ...]) -> W
     """What is wanted, or why nothing is."""
     if not isinstance(told, dict):
         return "It is no event."
+    found = _wanted(event, told, mention, hosts)
+    if isinstance(found, Wish) and (
+        not found.number or (found.kind == "line_comment" and not found.comment_id)
+    ):
+        return "It does not say by number what it is about."
+    return found
+
+
+def _wanted(event: str, told: Mapping[str, Any], mention: str, hosts: tuple[str, ...]) -> Wish | str:
     action, sender = _text(told, "action"), _text(told, "sender", "login")
     if not sender or _text(told, "sender", "type") == "Bot":
         return "It is by a program."

@@ -55,8 +55,22 @@ class Answer:
     def json(self) -> Any:
         try:
             return json.loads(self.content)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Unavailable("GitHub's answer is no JSON. Try again later.") from None
+
+    def told(self) -> dict[str, Any]:
+        """Of one thing, by names."""
+        found = self.json()
+        if not isinstance(found, dict):
+            raise Unavailable("GitHub's answer is not what was asked for. Try again later.")
+        return found
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Of many things, each by names."""
+        found = self.json()
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            raise Unavailable("GitHub's answer is no list of what was asked for. Try again later.")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +227,7 @@ def _message(answer: Answer | None, said: str) -> str:
     """What GitHub says, or else what gh does."""
     try:
         told = json.loads(answer.content) if answer else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         told = {}
     if not isinstance(told, dict) or not told.get("message"):
         return said

@@ -50,11 +50,12 @@ class GitHub:
 
     async def target(self) -> Target:
         async with _plainly():
-            about = (await self._ask("GET", "")).json()
+            about = (await self._ask("GET", "")).told()
             if about.get("archived") or about.get("disabled"):
                 raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
-            if about.get("permissions", {}).get("push", True):
-                return Target(await self._remote(self.full_name), _owner(about), _default(about))
+            if _at(about, "permissions", "push") is not False:
+                owner = _text(about, "owner", "login") or self.full_name.partition("/")[0]
+                return Target(await self._remote(self.full_name), owner, _default(about))
             if about.get("allow_forking") is False:
                 raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
             return await self._fork(_default(about))
@@ -89,11 +90,11 @@ class GitHub:
         async with _plainly():
             answer = await self._ask("PATCH" if said else "GET", f"/pulls/{number}", said or None)
             notes = await self._adorn(number, labels, reviewers)
-            return replace(_pull(answer.json()), notes=notes)
+            return replace(_pull(answer.told()), notes=notes)
 
     async def pull(self, number: int) -> PullRequest:
         async with _plainly():
-            return _pull((await self._ask("GET", f"/pulls/{number}")).json())
+            return _pull((await self._ask("GET", f"/pulls/{number}")).told())
 
     async def diff(self, number: int) -> bytes:
         async with _plainly():
@@ -114,11 +115,10 @@ class GitHub:
         what = f"{thread}/reviews" if among == "reviews" else f"{thread}/comments"
         async with _plainly():
             for page in range(1, MOST_PAGES + 1):
-                answer = await self._ask("GET", f"{what}?per_page=100&page={page}")
-                listed = answer.json()
+                listed = (await self._ask("GET", f"{what}?per_page=100&page={page}")).listed()
                 for each in listed:
-                    if marker in str(each.get("body") or ""):
-                        return Posted(int(each["id"]), str(each.get("html_url", "")))
+                    if marker in _text(each, "body"):
+                        return Posted(_number(each, "id"), _text(each, "html_url"))
                 if len(listed) < 100:
                     break
         return None
@@ -147,7 +147,7 @@ class GitHub:
             return "none"
         async with _plainly():
             try:
-                told = (await self._ask("GET", f"/collaborators/{quote(user, safe='')}/permission")).json()
+                told = (await self._ask("GET", f"/collaborators/{quote(user, safe='')}/permission")).told()
             except GitHubFailed as failed:
                 if failed.status == 404:
                     return "none"
@@ -159,7 +159,7 @@ class GitHub:
 
     async def me(self) -> str:
         async with _plainly():
-            return str((await self.gh.api("GET", "user")).json().get("login", ""))
+            return _text((await self.gh.api("GET", "user")).told(), "login")
 
     # --- inside ---
 
@@ -177,8 +177,8 @@ class GitHub:
         return replace(remote, shown="/".join([*start, f"{full_name}.git"]), credentials=(USER, token))
 
     async def _fork(self, default: str) -> Target:
-        made = (await self._ask("POST", "/forks", {}, again=True)).json()
-        full_name = str(made.get("full_name", ""))
+        made = (await self._ask("POST", "/forks", {}, again=True)).told()
+        full_name = _text(made, "full_name")
         if not FULL_NAME.fullmatch(full_name):
             raise Unavailable(f"{self.gh.host} did not say where the fork of {self.full_name} is.")
         for _ in range(FORK_TRIES):  # it is made while we wait
@@ -195,7 +195,7 @@ class GitHub:
     async def _find(self, wanted: PullRequestWanted) -> PullRequest | None:
         """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
         head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
-        listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).json()
+        listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).listed()
         found = [_pull(each) for each in listed]
         fitting = [each for each in found if each.state == "open" and each.base == wanted.base]
         fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
@@ -250,33 +250,58 @@ async def _plainly() -> AsyncIterator[None]:
         raise failed.error from None
 
 
-def _owner(about: Mapping[str, Any]) -> str:
-    return str(about.get("owner", {}).get("login", ""))
+def _at(told: Any, *names: str) -> Any:
+    """What is told there; None when nothing is."""
+    for name in names:
+        told = told.get(name) if isinstance(told, dict) else None
+    return told
+
+
+def _text(told: Any, *names: str) -> str:
+    found = _at(told, *names)
+    return found if isinstance(found, str) else ""
+
+
+def _need(told: Any, *names: str) -> str:
+    if found := _text(told, *names):
+        return found
+    raise _lacks(names)
+
+
+def _number(told: Any, name: str) -> int:
+    found = _at(told, name)
+    if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+        return found
+    raise _lacks((name,))
+
+
+def _lacks(names: tuple[str, ...]) -> Unavailable:
+    return Unavailable(f"GitHub's answer does not say {'.'.join(names)}. Try again later.")
 
 
 def _default(about: Mapping[str, Any]) -> str:
-    return str(about.get("default_branch") or "main")
+    return _text(about, "default_branch") or "main"
 
 
 def _posted(answer: Answer) -> Posted:
-    told = answer.json()
-    return Posted(int(told["id"]), str(told.get("html_url", "")))
+    told = answer.told()
+    return Posted(_number(told, "id"), _text(told, "html_url"))
 
 
 def _pull(told: Mapping[str, Any]) -> PullRequest:
-    state: PullState = "merged" if told.get("merged_at") else "open" if told["state"] == "open" else "closed"
-    head, base = told["head"], told["base"]
+    is_open = _need(told, "state") == "open"
+    state: PullState = "merged" if told.get("merged_at") else "open" if is_open else "closed"
     return PullRequest(
-        number=int(told["number"]),
-        url=str(told["html_url"]),
-        title=str(told["title"]),
-        body=str(told.get("body") or ""),
+        number=_number(told, "number"),
+        url=_need(told, "html_url"),
+        title=_text(told, "title"),
+        body=_text(told, "body"),
         state=state,
-        draft=bool(told.get("draft")),
-        author=str((told.get("user") or {}).get("login", "")),
-        base=str(base["ref"]),
-        base_commit=str(base.get("sha") or ""),
-        branch=str(head["ref"]),
-        head_owner=str((head.get("user") or {}).get("login", "")),
-        commit=str(head.get("sha") or ""),
+        draft=told.get("draft") is True,
+        author=_text(told, "user", "login"),
+        base=_need(told, "base", "ref"),
+        base_commit=_text(told, "base", "sha"),
+        branch=_need(told, "head", "ref"),
+        head_owner=_text(told, "head", "user", "login"),
+        commit=_text(told, "head", "sha"),
     )

@@ -42,9 +42,15 @@ class GitHubApp:
             if until - BEFORE_S > time.time():
                 return token
             found = await self._ask("GET", f"/repos/{full_name}/installation", full_name)
-            made = await self._ask("POST", f"/app/installations/{int(found['id'])}/access_tokens", full_name)
-            token = str(made["token"])
-            self._tokens[full_name] = token, datetime.fromisoformat(made["expires_at"]).timestamp()
+            try:
+                way = f"/app/installations/{int(found['id'])}/access_tokens"
+                made = await self._ask("POST", way, full_name)
+                token, until = str(made["token"]), datetime.fromisoformat(made["expires_at"]).timestamp()
+            except (KeyError, TypeError, ValueError):
+                raise Unavailable(
+                    f"{self.host} does not answer the App as it should. Try again later."
+                ) from None
+            self._tokens[full_name] = token, until
             return token
 
     def signed(self) -> str:
@@ -84,4 +90,4 @@ class GitHubApp:
                 f"{self.host} does not take the word of the GitHub App {self.app_id} "
                 f"({answered.status_code}). Check github.app_id, the secret github_app_key and the clock."
             )
-        return dict(told)
+        return told if isinstance(told, dict) else {}
