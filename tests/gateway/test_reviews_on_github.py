@@ -1,5 +1,6 @@
 """A pull request is read by an agent, and what it finds is one review there: real gh, real git."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,13 +53,27 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield World(hub, api, url, head, made)
 
 
-async def reviewed(world: World, model: str, **how: Any) -> list[dict[str, Any]]:
+def push(world: World, files: dict[str, str]) -> str:
+    """Somebody goes on with the pull request."""
+    made = commit(world.made, files)
+    git(world.made, "push", "-q", str(world.hub.repository("acme/project").path), "HEAD:feature")
+    return made
+
+
+async def begin(world: World, model: str, **how: Any) -> str:
     begun = await world.api.post(f"{V1}/reviews", json={"url": world.url, "model": model, **how})
     assert begun.status_code == 202, begun.text
     assert begun.json()["commit"] == world.head
+    return str(begun.json()["session_id"])
 
+
+async def reviewed(world: World, model: str, **how: Any) -> list[dict[str, Any]]:
+    return await end_of(world, await begin(world, model, **how))
+
+
+async def end_of(world: World, session: str) -> list[dict[str, Any]]:
     async def over() -> list[dict[str, Any]] | None:
-        events = await world.api.events(begun.json()["session_id"])
+        events = await world.api.events(session)
         last = {"review.given", "delivery.ended", "run.ended"}
         done = [each for each in events if each["type"] in last]
         return (
@@ -129,3 +144,61 @@ async def test_the_reviewer_has_no_token_and_no_network(world: World, tmp_path: 
     assert TOKEN not in str(events)
     tips = git(world.hub.repository("acme/project").path, "for-each-ref", "--format=%(refname)")
     assert tips.split() == ["refs/heads/feature", "refs/heads/main"]
+
+
+async def test_what_was_pushed_before_it_was_read_is_not_reviewed_as_the_commit_before(
+    world: World, tmp_path: Path
+) -> None:
+    world.hub.fault(r"info/refs", 0, delay_s=2.0, times=1)
+    session = await begin(world, model(tmp_path / "c.json"))
+    now = push(world, {"a.py": "harmless = 1\n"})
+    events = await end_of(world, session)
+    assert (events[-1]["type"], events[-1]["outcome"]) == ("run.ended", "failed")
+    assert f"it is at {now[:12]} now" in events[-1]["reason"]
+    assert world.pull["reviews"] == []
+    again = await world.api.post(
+        f"{V1}/reviews", json={"url": world.url, "model": model(tmp_path / "d.json")}
+    )
+    assert (again.status_code, again.json().get("commit")) == (202, now)
+
+
+async def test_what_is_pushed_while_it_is_read_is_not_what_its_comments_are_on(
+    world: World, tmp_path: Path
+) -> None:
+    session = await begin(world, model(tmp_path / "c.json", call("bash", command="sleep 2")))
+
+    async def started() -> bool:
+        return any(each["type"] == "run.started" for each in await world.api.events(session))
+
+    await eventually(started)
+    push(world, {"a.py": "harmless = 1\n" * 60})
+    [given] = [each for each in await end_of(world, session) if each["type"] == "review.given"]
+    [posted] = world.pull["reviews"]
+    assert given["commit"] == posted["commit_id"] == world.head
+    assert posted["comments"] == [] and "`a.py:41` **blocker**" in posted["body"]
+
+
+async def test_a_files_name_calls_nobody_and_hides_nothing(world: World, tmp_path: Path) -> None:
+    name = "a\n\n@octocat `@octocat` <!<!---- x"
+    world.head = push(world, {name: "1\n"})
+    finds = call("comment", path=name, line=1, severity="could", body="Why?")
+    await reviewed(world, cassette(tmp_path / "c.json", finds, call("finish", title="Odd.", summary="")))
+    [posted] = world.pull["reviews"]
+    [line] = [each for each in posted["body"].splitlines() if "**could**: Why?" in each]
+    assert line.startswith("`a ") and line.count("`") == 2
+    assert "@octocat" not in posted["body"] and "<!--" not in line
+
+
+async def test_a_commit_is_reviewed_once_however_often_and_by_which_name_that_is_asked_for(
+    world: World, tmp_path: Path
+) -> None:
+    asked = [{"url": world.url, "model": model(tmp_path / f"{number}.json")} for number in range(3)]
+    answers = await asyncio.gather(*(world.api.post(f"{V1}/reviews", json=each) for each in asked))
+    assert sorted(each.status_code for each in answers) == [202, 409, 409]
+    [begun] = [each.json()["session_id"] for each in answers if each.status_code == 202]
+    assert all(begun in each.json()["detail"] for each in answers if each.status_code == 409)
+    await end_of(world, begun)
+    for url in (world.url.replace("acme/project", "Acme/Project"), f"{world.url}/files"):
+        again = await world.api.post(f"{V1}/reviews", json={"url": url})
+        assert again.status_code == 409 and "was reviewed already" in again.json()["detail"]
+    assert len(world.pull["reviews"]) == 1

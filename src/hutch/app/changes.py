@@ -34,6 +34,7 @@ __all__ = [
     "changes_of",
     "count_tests",
     "deliver",
+    "one_at_a_time",
     "propose",
     "repository_jail",
     "settling",
@@ -65,6 +66,15 @@ async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
 
 
 @asynccontextmanager
+async def one_at_a_time(loaded: Loaded, name: str) -> AsyncIterator[None]:
+    """Nobody else of this installation does what has this name meanwhile."""
+    locks = loaded.paths.data / "locks"
+    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with locked(locks / f"{name}.lock"):
+        yield
+
+
+@asynccontextmanager
 async def settling(loaded: Loaded, change: Change) -> AsyncIterator[Change]:
     """An open change as it is now, while nobody else merges or closes anything of its repository.
 
@@ -73,9 +83,7 @@ async def settling(loaded: Loaded, change: Change) -> AsyncIterator[Change]:
     path = parse_repo_url(change.repository).path
     place = await asyncio.to_thread(path.resolve) if path else change.repository
     name = hashlib.sha256(str(place).encode(errors="surrogateescape")).hexdigest()[:24]
-    locks = loaded.paths.data / "locks"
-    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with locked(locks / f"{name}.lock"):
+    async with one_at_a_time(loaded, name):
         now = await changes_of(loaded).find(change.id)
         if now.state != "open":
             raise Conflict(f"The change {now.id} is {now.state} already.")

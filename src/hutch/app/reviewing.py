@@ -3,15 +3,14 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import structlog
 
 from hutch.agent.limits import RunLimits
 from hutch.app import reviews
 from hutch.app.personas import find_persona
-from hutch.domain.errors import HutchError
-from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, StepReached
+from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import ai_review
 from hutch.flows.ai_review import Subject
@@ -37,6 +36,12 @@ async def equip(
 ) -> str:
     """Make a run one that reviews. The whole prompt, which is made when it begins."""
     subject = await _subject(loaded, session, bench.context.workspace.record.commit)
+    begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
+    if subject.moved_to and not begun:
+        raise Conflict(
+            f"{subject.pull_url} was pushed to before anybody had read {subject.commit[:12]}: it is at "
+            f"{subject.moved_to[:12]} now. Have that reviewed."
+        )
     before = len(ai_review.remarks_in(entries, run.id))
     await ai_review.equip(bench, find_persona(loaded, ai_review.PERSONA), subject, limits, before)
     return f"{ai_review.prompt(subject)}\n\n{run.prompt}"
@@ -79,5 +84,5 @@ async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
 
 async def _subject(loaded: Loaded, session: Session, commit: str | None) -> Subject:
     """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
-    _, subject = await reviews.subject_of(loaded, session.delivery.review, user=session.owner)
-    return replace(subject, commit=commit or subject.commit)
+    target, user = session.delivery.review, session.owner
+    return (await reviews.subject_of(loaded, target, user=user, commit=commit or ""))[1]

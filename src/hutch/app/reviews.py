@@ -5,17 +5,19 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from hutch.app import forges
-from hutch.app.changes import changes_of, repository_jail
-from hutch.domain.errors import BadRequest, NotFound, Unavailable
+from hutch.app.changes import changes_of, one_at_a_time, repository_jail
+from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
 from hutch.domain.patch import Patch
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
 from hutch.flows import ai_review, comments, review
 from hutch.flows.ai_review import Subject, parse_pull_url
+from hutch.flows.commit_text import one_line
 from hutch.flows.forge_text import OWN, quiet
 from hutch.flows.repository_git import OpenJail
 from hutch.flows.runs import read_log
 from hutch.forge import seam as forge
+from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded
 from hutch.store.comments import Comments, Reviews
 from hutch.store.log import open_log
@@ -32,6 +34,7 @@ __all__ = [
     "Verdict",
     "ai_review",
     "comments",
+    "first_of",
     "given",
     "jail_opener",
     "keep",
@@ -40,6 +43,8 @@ __all__ = [
     "read_log",
     "subject_of",
 ]
+
+TRIES = 3
 
 
 @asynccontextmanager
@@ -55,14 +60,18 @@ def jail_opener(loaded: Loaded) -> OpenJail:
     return lambda path: repository_jail(loaded, path)
 
 
-async def subject_of(loaded: Loaded, target: str, *, user: str = "") -> tuple[str, Subject]:
-    """What is to be reviewed, by a change's name or a pull request's address, and its repository."""
+async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str = "") -> tuple[str, Subject]:
+    """What is to be reviewed, by a change's name or a pull request's address, and its repository.
+
+    With `commit`, as it was then. Of a pull request that is elsewhere by now, that alone can be told.
+    """
     if "://" in target:
-        return await _of_pull(loaded, target, user)
+        return await _of_pull(loaded, target, user, commit)
     change = await changes_of(loaded).find(target)
     if change.forge == "github" and change.web_url:
-        repository, subject = await _of_pull(loaded, change.web_url, user)
+        repository, subject = await _of_pull(loaded, change.web_url, user, commit)
         return repository, replace(subject, change_id=change.id)
+    change = replace(change, commit=commit or change.commit)
     subject = Subject(
         change_id=change.id,
         title=change.title,
@@ -75,20 +84,46 @@ async def subject_of(loaded: Loaded, target: str, *, user: str = "") -> tuple[st
     return change.repository, subject
 
 
-async def _of_pull(loaded: Loaded, url: str, user: str) -> tuple[str, Subject]:
+async def _of_pull(loaded: Loaded, url: str, user: str, commit: str) -> tuple[str, Subject]:
     repository, number = parse_pull_url(url)
+    repository = parse_repo_url(repository).shown.removesuffix(".git").lower()  # one spelling of many
     there = forges.need_forge(loaded, repository, user=user)
-    pull = await there.pull(number)
+    pull, diff = await there.pull(number), b""
+    for _ in range(TRIES):
+        if commit not in ("", pull.commit):
+            break
+        diff, before = await there.diff(number), pull
+        pull = await there.pull(number)
+        if pull.commit == before.commit:
+            break
+    else:
+        raise Conflict(f"{repository}/pull/{number} is pushed to all the time. Try again later.")
+    moved = commit not in ("", pull.commit)
     subject = Subject(
         pull_url=f"{repository}/pull/{number}",
         title=pull.title,
         body=pull.body,
         base=pull.base,
         base_commit=pull.base_commit,
-        commit=pull.commit,
-        diff=await there.diff(number),
+        commit=commit or pull.commit,
+        diff=b"" if moved else diff,
+        moved_to=pull.commit if moved else "",
     )
     return repository, subject
+
+
+@asynccontextmanager
+async def first_of(loaded: Loaded, rows: Rows, subject: Subject, *, again: bool) -> AsyncIterator[None]:
+    """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile."""
+    async with one_at_a_time(loaded, "reviews"):
+        reviews, at = Reviews(rows), f"{subject.pull_url} at {subject.commit[:12]}"
+        if not again and (before := await reviews.of_pull(subject.pull_url, subject.commit)):
+            raise Conflict(f"{at} was reviewed already: {before.url}. Say `again` to have it read once more.")
+        if not again and (session_id := await reviews.under_way(subject.pull_url, subject.commit)):
+            raise Conflict(
+                f"{at} is being reviewed, in the session {session_id}. Say `again` to have it read once more."
+            )
+        yield
 
 
 async def keep(
@@ -151,8 +186,7 @@ def _worded(
     rest = [remark for remark in remarks if remark not in on_lines]
     parts = [f"**{quiet(review.title)}**", quiet(review.body)]
     parts += [
-        f"`{remark.path.replace('`', '')}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}"
-        for remark in rest
+        f"`{_name(remark.path)}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}" for remark in rest
     ]
     parts.append(f"{OWN}<!-- hutch-review {review.run_id} -->")
     lines = tuple(
@@ -163,3 +197,8 @@ def _worded(
     )
     # A remark, whatever was found: an agent neither approves nor blocks what people decide about.
     return forge.Review(commit=review.commit, body="\n\n".join(filter(None, parts)), comments=lines)
+
+
+def _name(path: str) -> str:
+    """A file's name, which may hold anything, inside of a code span."""
+    return quiet(one_line(path.replace("`", "")))

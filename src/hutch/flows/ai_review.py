@@ -60,6 +60,7 @@ class Subject:
     base_commit: str
     commit: str
     diff: bytes
+    moved_to: str = ""  # by pushes since: the diff at `commit` cannot be had any more
 
     @property
     def patch(self) -> Patch:

@@ -7,13 +7,14 @@ from hutch.flows.commit_text import plain
 OWN = "<!-- hutch -->"  # in every comment of ours, which is never taken for a wish
 LONGEST = 60_000  # of what a forge takes
 _CALLS = re.compile(r"@(?=[\w-])")
-_HIDDEN = re.compile(r"<!--|-->")
+_HIDDEN = re.compile(r"(?<=<!)(?=--)|(?<=--)(?=>)")
+_NOTHING = "\N{ZERO WIDTH SPACE}"
 
 
 def quiet(text: str) -> str:
     """A text of a model or a stranger that calls nobody and hides nothing."""
-    text = _HIDDEN.sub("", plain(text))
-    return _CALLS.sub("@\N{ZERO WIDTH SPACE}", text)[:LONGEST]
+    text = _HIDDEN.sub(_NOTHING, plain(text))
+    return _CALLS.sub(f"@{_NOTHING}", text)[:LONGEST]
 
 
 def is_own(body: str) -> bool:

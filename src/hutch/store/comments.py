@@ -1,5 +1,6 @@
 """What is said about changes, as rows: comments on lines, and reviews."""
 
+import json
 import time
 from dataclasses import asdict
 
@@ -8,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.rows import Rows
-from hutch.store.schema import comments, reviews
+from hutch.store.schema import comments, reviews, runs, sessions
 
 
 class Comments:
@@ -86,6 +87,17 @@ class Reviews:
         wanted = wanted.order_by(reviews.c.id.desc()).limit(1)
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         return Review(**row) if row else None
+
+    async def under_way(self, pull_url: str, commit: str) -> str | None:
+        """The session in which an agent reads a pull request at a commit right now."""
+        told = f'"review": {json.dumps(pull_url)}'
+        wanted = (
+            select(sessions.c.id)
+            .join(runs, runs.c.session_id == sessions.c.id)
+            .where(runs.c.state != "ended", sessions.c.revision == commit)
+            .where(sessions.c.delivery.contains(told, autoescape=True))
+        )
+        return await self._rows.fetch(lambda connection: connection.scalars(wanted.limit(1)).first())
 
 
 def add_comment(connection: Connection, comment: Comment) -> None:

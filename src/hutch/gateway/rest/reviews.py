@@ -6,7 +6,6 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.app import reviews
-from hutch.domain.errors import Conflict
 from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
@@ -125,13 +124,8 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
     server = server_of(request)
     reviews.parse_pull_url(how.url)  # an address, and no change's name: those are asked for otherwise
     repository, subject = await reviews.subject_of(server.loaded, how.url, user=who.user.id)
-    before = await Reviews(server.rows).of_pull(subject.pull_url, subject.commit)
-    if before is not None and not how.again:
-        raise Conflict(
-            f"{subject.pull_url} was reviewed at {subject.commit[:12]} already: {before.url}. "
-            "Say `again` to have it read once more."
-        )
-    return await _begin(request, who, once, repository, subject.commit, subject.pull_url, how)
+    async with reviews.first_of(server.loaded, server.rows, subject, again=how.again):
+        return await _begin(request, who, once, repository, subject.commit, subject.pull_url, how)
 
 
 async def _begin(
