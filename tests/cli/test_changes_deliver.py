@@ -24,7 +24,7 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
         "PATH": os.environ["PATH"],
         "HOME": str(told.place / "home"),
         "HUTCH_HOME": str(told.place / "home"),
-        "HUTCH_GITHUB__HOSTS": HOST,
+        "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
         "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
     }
     return subprocess.run(

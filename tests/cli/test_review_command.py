@@ -83,7 +83,7 @@ def test_a_pull_request_is_reviewed_once_for_each_commit(desk: Desk, tmp_path: P
         git(place, "push", "-q", str(repo.path), "HEAD:more")
         hub.state.new_pull(repo, "ada", head="more", base="main", title="Turn", body="", draft=False)
         env = {
-            "HUTCH_GITHUB__HOSTS": HOST,
+            "HUTCH_GITHUB__HOSTS": f"{HOST}:{hub.port}",
             "HUTCH_GITHUB__UNIX_SOCKET": str(hub.socket),
             "GH_ENTERPRISE_TOKEN": "tok_ada_0123456789",
         }
