@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.gateway.api import V1, Api
+from hutch.app.models import OFFLINE
+from tests.gateway.api import V1, Api, serving
 from tests.sessions.hosting import call, cassette, repository
 
 pytestmark = pytest.mark.anyio
@@ -56,17 +57,20 @@ async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -
     assert "+    return text.lower()" in by_type["diff"]["diff"]
     assert by_type["usage"]["turns"] == 3
     assert by_type["pull_request"]["branch"] == "hutch/slugs-are-lower-case"
+    waited = (await api.get(location, headers={"Accept": "application/json"})).json()
     assert by_type["done"] == {
         "type": "done",
         "outcome": "done",
         "url": by_type["pull_request"]["url"],
-        "message": "",
+        "message": "As they should be.",
+        "run": location.rpartition("/")[2],
+        "session": waited["session"],
     }
     for last_id in (0, ids[3], ids[-2], ids[-1]):
         async with api.stream("GET", location, headers={"Last-Event-ID": str(last_id)}) as again:
             assert await frames(again) == [(id, frame) for id, frame in told if id > last_id]
-    waited = (await api.get(location, headers={"Accept": "application/json"})).json()
-    assert waited["outcome"] == "done" and waited["pullRequest"]["url"] == by_type["done"]["url"]
+    assert (waited["outcome"], waited["message"]) == ("done", "As they should be.")
+    assert waited["pullRequest"]["url"] == by_type["done"]["url"]
     shown = await asyncio.to_thread(
         subprocess.run,
         ["git", "-C", str(repo), "show", "hutch/slugs-are-lower-case:slug.py"],
@@ -86,6 +90,115 @@ async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, t
     told = answered.json()
     assert (answered.status_code, told["outcome"], told["pullRequest"]) == (200, "nothing", None)
     assert told["message"] == "Nothing was changed."
+
+
+@pytest.mark.parametrize(
+    ("replies", "message"),
+    [
+        (
+            [{"text": "I look first.", **READ}, FIX, {"text": "All are lower case now."}],
+            "All are lower case now.",
+        ),
+        ([{"text": "I look first.", **READ}, FIX, {"text": "So.", **FINISH}], "As they should be."),
+        ([FIX, call("finish", title="Slugs are lower case")], "Slugs are lower case"),
+        ([READ, FINISH], "As they should be."),
+    ],
+)
+async def test_the_message_is_what_the_agent_says_of_it_all(
+    api: Api, tmp_path: Path, replies: list[dict[str, Any]], message: str
+) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Make slugs lower case.",
+        "model": cassette(tmp_path / "c.json", replies),
+    }
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        location, told = answered.headers["location"], await frames(answered)
+    waited = (await api.get(location, headers={"Accept": "application/json"})).json()
+    assert (waited["message"], told[-1][1]["message"]) == (message, message)
+    assert waited["outcome"] == ("done" if FIX in replies else "nothing")
+
+
+async def test_work_whose_tests_fail_is_shown(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Make slugs lower case.",
+        "model": cassette(tmp_path / "c.json", [FIX, FINISH, FINISH, FINISH, FINISH]),
+        "tests": "! grep -q lower slug.py",
+    }
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        location, told = answered.headers["location"], await frames(answered)
+    assert [frame["type"] for _, frame in told[-3:]] == ["diff", "error", "done"]
+    assert told[-1][1]["outcome"] == "tests_failing"
+    assert "+    return text.lower()" in told[-3][1]["diff"]
+    waited = (await api.get(location, headers={"Accept": "application/json"})).json()
+    assert waited["diff"] == told[-3][1]["diff"] and waited["message"] == told[-1][1]["message"]
+    for last_id, _ in told[-4:]:
+        async with api.stream("GET", location, headers={"Last-Event-ID": str(last_id)}) as again:
+            assert await frames(again) == [(id, frame) for id, frame in told if id > last_id]
+
+
+async def test_a_limit_leaves_what_was_done_and_no_diff_where_nothing_was(api: Api, tmp_path: Path) -> None:
+    for name, first in (("changed", FIX), ("same", READ)):
+        asked = {
+            "repoUrl": str(repository(tmp_path / name)),
+            "prompt": "Make slugs lower case.",
+            "model": cassette(tmp_path / f"{name}.json", [first, SLEEP]),
+            "timeoutSeconds": 3,
+        }
+        async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+            told = [frame for _, frame in await frames(answered)]
+        assert told[-1]["outcome"] == "limit_reached" and told[-1]["message"]
+        assert any(frame["type"] == "diff" for frame in told) == (name == "changed")
+
+
+async def test_without_a_model_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Make slugs lower case."}
+    async with serving(tmp_path / "server", model=f"scripted:{OFFLINE}") as api:
+        async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+            location, told = answered.headers["location"], [frame for _, frame in await frames(answered)]
+        waited = (await api.get(location, headers={"Accept": "application/json"})).json()
+    assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
+    assert (told[-1]["outcome"], waited["outcome"]) == ("failed", "failed")
+    assert "hutch config set-secret" in told[-1]["message"] == waited["message"]
+    assert "offline.json" not in json.dumps([told, waited])
+
+
+async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        location = answered.headers["location"]
+        api.server.closing = True
+        lines = [line async for line in answered.aiter_lines()]
+    api.server.closing = False
+    last = json.loads([line for line in lines if line][-1].removeprefix("data: "))
+    assert last == {"type": "closing", "message": "the server ends; come back in a moment"}
+    assert not any(line.startswith("event:") for line in lines)
+    assert (await api.delete(location)).status_code == 204
+    async with asyncio.timeout(60), api.stream("GET", location) as again:
+        assert (await frames(again))[-1][1]["outcome"] == "cancelled"
+
+
+async def test_the_session_takes_another_prompt(api: Api, tmp_path: Path) -> None:
+    more = call("write_file", path="more.py", content="x = 1\n")
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Make slugs lower case.",
+        "model": cassette(tmp_path / "c.json", [FIX, FINISH, more, FINISH]),
+    }
+    wait = {"Accept": "application/json"}
+    first = (await api.post("/api/code", json=asked, headers=wait, timeout=60)).json()
+    given = await api.give(first["session"], type="prompt", text="Add more.")
+    runs = (await api.get(f"{V1}/sessions/{first['session']}/runs")).json()["items"]
+    assert [run["input"] for run in runs] == [given["seq"], 0]
+    second = (await api.get(f"/api/code/{runs[0]['id']}", headers=wait, timeout=60)).json()
+    assert second["session"] == first["session"] and second["outcome"] == "done"
+    assert second["pullRequest"]["branch"] == first["pullRequest"]["branch"]
+    assert "more.py" in second["diff"]
 
 
 async def test_who_has_seen_more_than_there_was_is_not_kept_waiting(api: Api, tmp_path: Path) -> None:

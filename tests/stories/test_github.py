@@ -49,7 +49,7 @@ async def ended(api: Api, session_id: str, times: int) -> dict[str, Any]:
 async def test_a_prompt_becomes_a_pull_request(told: Story) -> None:
     async with told.server() as api:
         result = await code(api, told, labels=["hutch"], reviewers=["ada"], draft=True)
-        assert (result["outcome"], result["message"]) == ("done", "")
+        assert (result["outcome"], result["message"]) == ("done", "As they should be, says @ada. Fixes #7.")
         events = await api.events(result["session"])
         changes = (await api.get(f"{V1}/changes")).json()["items"]
     steps = [each["step"] for each in events if each["type"] == "step.reached"]
@@ -328,6 +328,7 @@ async def test_tests_that_failed_before_do_not_stand_in_the_way(tmp_path: Path, 
             assert not [each for each in workspaces if each.name.startswith(("before-", "after-"))]
         if worse:
             assert result["outcome"] == "tests_failing" and "test_lower" in result["message"]
+            assert "+    return None" in result["diff"] and result["pullRequest"] is None
             assert told.pulls() == {}
             return
         assert result["outcome"] == "done", result

@@ -10,8 +10,16 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain.errors import HutchError
 from hutch.domain.events import DeliveryEnded, Entry
 from hutch.flows.site import Site
-from hutch.gateway.stream.code_frames import PER_ENTRY, Telling, sse_frame, start_after, unseen
-from hutch.gateway.stream.frames import BEAT, opening, place, sse_word
+from hutch.gateway.stream.code_frames import (
+    PER_ENTRY,
+    WITH_DIFF,
+    Telling,
+    sse_closing,
+    sse_frame,
+    start_after,
+    unseen,
+)
+from hutch.gateway.stream.frames import BEAT, opening, place
 from hutch.gateway.stream.permit import permit
 from hutch.gateway.stream.sse import HEADERS, gone, piece
 from hutch.gateway.stream.streams import LEFT, OVER, SLOW, Ending, streams_of
@@ -48,7 +56,7 @@ class CodeStream(Response):
                         frames = telling.frames(update)
                         if update.seq <= start_after(last_id):
                             frames = []
-                        if any(frame["type"] == "pull_request" for _, frame in frames):
+                        if frames and telling.result.get("outcome") in WITH_DIFF:
                             frames = await _with_diff(site, allowed.session.id, frames)
                         for id, frame in unseen(frames, last_id):
                             await stream.put(piece(sse_frame(id, frame)))
@@ -66,7 +74,7 @@ class CodeStream(Response):
             elif ending is OVER:
                 await stream.put(piece(b"", more=False))
             else:
-                await stream.put(piece(sse_word(ending.name, reason=ending.reason), more=False))
+                await stream.put(piece(sse_closing(ending.reason), more=False))
 
 
 async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
@@ -78,14 +86,16 @@ async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
                 continue
             for _, frame in telling.frames(update):
                 if frame["type"] == "pull_request":
-                    pull, diff = frame, await _diff(site, session_id)
+                    pull = frame
             if telling.over:
+                if telling.result["outcome"] in WITH_DIFF:
+                    diff = await _diff(site, session_id) or None
                 break
     return {
         "run": run_id,
         "session": session_id,
         "outcome": telling.result.get("outcome", "failed"),
-        "message": telling.result.get("message") or telling.message,
+        "message": telling.result.get("message", ""),
         "pullRequest": _plain(pull),
         "diff": diff,
         "tests": _plain(telling.tests),
@@ -106,10 +116,11 @@ async def _tries(site: Site, session_id: Any, run_id: str) -> int:
 async def _with_diff(
     site: Site, session_id: Any, frames: list[tuple[int, dict[str, Any]]]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The diff comes before the pull request that holds it."""
+    """The diff comes before what is told of it; its number is kept free when there is none."""
     first = frames[0][0] - frames[0][0] % PER_ENTRY
-    told = [{"type": "diff", "diff": await _diff(site, session_id)}, *(frame for _, frame in frames)]
-    return [(first + number, frame) for number, frame in enumerate(told)]
+    told = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
+    diff = await _diff(site, session_id)
+    return [(first, {"type": "diff", "diff": diff}), *told] if diff else told
 
 
 async def _diff(site: Site, session_id: Any) -> str:

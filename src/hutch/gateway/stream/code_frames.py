@@ -10,10 +10,16 @@ from typing import Any
 
 import orjson
 
+from hutch.app.models import OFFLINE
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, Entry
 
 PER_ENTRY = 4
+WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there
+NO_MODEL = (
+    "No model is connected to this server, so nothing was done. Whoever runs it sets a key there with "
+    "`hutch config set-secret anthropic_api_key`, or starts an Ollama; or name a `model` it has a key for."
+)
 Frame = dict[str, Any]
 
 
@@ -27,7 +33,11 @@ class Telling:
     begun: bool = False
     outcome: str = ""  # of the run
     change: events.ChangeProposed | None = None
-    message: str = ""  # what the agent said last
+    session_id: str = ""
+    stand_in: bool = False  # no model works, but the script that says so
+    finishing: str = ""  # what the agent wants to finish with
+    summary: str = ""  # what it finished with, else what it said last
+    finished: bool = False
     tests: Frame | None = None
     usage: Frame | None = None
     result: Frame = field(default_factory=dict)  # of the last frame
@@ -37,6 +47,7 @@ class Telling:
         if self.over:
             return []
         event = entry.event
+        self.session_id = entry.session_id
         if getattr(event, "run_id", None) == self.run_id:
             self.begun = True
         told = self._told(event) if self.begun or event.type == "session.ended" else []
@@ -47,13 +58,21 @@ class Telling:
             case events.StepReached(message=message, step=step):
                 return [{"type": "status", "message": message, "step": step}]
             case events.RunStarted() if event.run_id == self.run_id:
-                return [{"type": "status", "message": f"Working with {event.model}...", "step": "working"}]
+                self.stand_in = _is_stand_in(event.model)
+                words = "No model is connected." if self.stand_in else f"Working with {event.model}..."
+                return [{"type": "status", "message": words, "step": "working"}]
             case events.ModelReplied() if event.run_id == self.run_id:
-                self.message = event.text or self.message
+                if event.text and not self.finished:
+                    self.summary = event.text
                 return [{"type": "message", "text": event.text}] if event.text else []
             case events.ToolCalled() if event.run_id == self.run_id:
-                return [{"type": "tool_call", "tool": event.tool, "input": _input(event.arguments)}]
+                given = _input(event.arguments)
+                if event.tool == "finish":
+                    self.finishing = _summary(given)
+                return [{"type": "tool_call", "tool": event.tool, "input": given}]
             case events.ToolReturned() if event.run_id == self.run_id:
+                if event.tool == "finish" and event.ok and self.finishing:
+                    self.summary, self.finished = self.finishing, True
                 return [{"type": "tool_result", "tool": event.tool, "result": event.text, "ok": event.ok}]
             case events.RanTests() if event.run_id == self.run_id:
                 names = ("command", "ok", "passed", "failed", "skipped")
@@ -81,6 +100,8 @@ class Telling:
             "durationSeconds": event.duration_s,
         }
         self.outcome = event.outcome
+        if self.stand_in and event.outcome == "done":
+            return [self.usage, _error(NO_MODEL), self._done("failed", NO_MODEL)]
         if event.outcome in ("done", "tests_failing"):
             return [self.usage]  # what was done is delivered next, or why it is not is told
         reason = event.reason or f"It ended: {event.outcome}."
@@ -91,20 +112,30 @@ class Telling:
         if self.tries > 0:  # it was tried again
             return [_error(event.reason)] if event.outcome == "failed" else []
         if event.outcome == "failed" and self.outcome == "tests_failing":
-            return [_error(event.reason), self._done(self.outcome, event.reason)]
+            return [_error(event.reason), self._done(self.outcome, self._and_summary(event.reason))]
         if event.outcome == "failed":
             reason = f"It is done, but not delivered: {event.reason}"
-            return [_error(reason), self._done("not_delivered", reason)]
+            return [_error(reason), self._done("not_delivered", self._and_summary(reason))]
         if event.outcome == "nothing":
-            return [self._done("nothing", event.reason)]
+            return [self._done("nothing", self.summary if self.finished else event.reason)]
         pull: Frame = {"type": "pull_request", "url": event.url, "changeId": event.change_id}
         if self.change is not None:
             pull |= {"branch": self.change.branch, "base": self.change.base, "title": self.change.title}
-        return [pull, self._done("done", url=event.url)]
+        return [pull, self._done("done", self.summary, url=event.url)]
 
-    def _done(self, outcome: str, reason: str = "", url: str = "") -> Frame:
+    def _and_summary(self, reason: str) -> str:
+        return f"{reason}\n\n{self.summary}" if self.finished else reason
+
+    def _done(self, outcome: str, message: str, url: str = "") -> Frame:
         self.over = True
-        self.result = {"type": "done", "outcome": outcome, "url": url or None, "message": reason}
+        self.result = {
+            "type": "done",
+            "outcome": outcome,
+            "url": url or None,
+            "message": message,
+            "run": self.run_id,
+            "session": self.session_id,
+        }
         return self.result
 
 
@@ -117,6 +148,11 @@ def sse_frame(id: int, frame: Frame) -> bytes:
     return b"id: %d\ndata: %b\n\n" % (id, orjson.dumps(frame))
 
 
+def sse_closing(message: str) -> bytes:
+    """The stream ends, and the run does not; without a number, for it is no part of the run."""
+    return b"data: %b\n\n" % orjson.dumps({"type": "closing", "message": message})
+
+
 def unseen(frames: Sequence[tuple[int, Frame]], last_id: int) -> list[tuple[int, Frame]]:
     return [(id, frame) for id, frame in frames if id > last_id]
 
@@ -126,6 +162,17 @@ def _input(arguments: str) -> Any:
         return orjson.loads(arguments)
     except ValueError:
         return arguments
+
+
+def _summary(given: Any) -> str:
+    """What finish was given, as a model wrote it: of any shape."""
+    words = [given.get(name) for name in ("summary", "title")] if isinstance(given, dict) else []
+    return next((word.strip() for word in words if isinstance(word, str) and word.strip()), "")
+
+
+def _is_stand_in(model: str) -> bool:
+    """Whether it is the script that speaks where no model is connected, wherever a worker has it."""
+    return model.startswith("scripted:") and model.endswith("/" + "/".join(OFFLINE.parts[-3:]))
 
 
 def _error(message: str) -> Frame:
