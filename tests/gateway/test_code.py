@@ -183,6 +183,22 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
         assert (await frames(again))[-1][1]["outcome"] == "cancelled"
 
 
+async def test_who_waits_is_told_that_the_server_ends(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    wait = {"Accept": "application/json"}
+    api.server.closing = True
+    told = await api.post("/api/code", json=asked, headers=wait, timeout=60)
+    api.server.closing = False
+    assert told.status_code == 503 and "GET /api/code/run_" in told.json()["detail"]
+    location = told.json()["detail"].split()[-4]
+    assert (await api.delete(location)).status_code == 204
+    assert (await api.get(location, headers=wait, timeout=60)).json()["outcome"] == "cancelled"
+
+
 async def test_the_session_takes_another_prompt(api: Api, tmp_path: Path) -> None:
     more = call("write_file", path="more.py", content="x = 1\n")
     asked = {

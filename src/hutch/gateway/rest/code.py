@@ -1,10 +1,13 @@
 """`POST /api/code`: a repository and a prompt in, a stream to watch, a pull request at the end."""
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import ConfigDict, Field
 
+from hutch.app.server import Server
+from hutch.domain.errors import Unavailable
 from hutch.domain.session import Bounds, Delivery, QueuedRun
 from hutch.flows import code as flow
 from hutch.flows.code import NewCode
@@ -19,6 +22,7 @@ routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, respons
 
 Short = Annotated[str, Field(max_length=2048)]
 Accept = Annotated[str, Header(description="`text/event-stream`, or `application/json` to wait for the end.")]
+LOOK_S = 0.5  # whether the server is about to end
 STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
@@ -164,6 +168,19 @@ def _waits(accept: str) -> bool:
 
 async def _answer(request: Request, session_id: str, run_id: str, accept: str) -> Response:
     if _waits(accept):
-        told = await result(server_of(request).site, session_id, run_id)
+        told = await _result(server_of(request), session_id, run_id)
         return answer(told, 200, {"Location": f"/api/code/{run_id}"})
     return CodeStream(session_id, run_id)
+
+
+async def _result(server: Server, session_id: str, run_id: str) -> dict[str, Any]:
+    """What came of a run; a server that ends does not leave who waits without a word."""
+    waiting = asyncio.ensure_future(result(server.site, session_id, run_id))
+    try:
+        while not (await asyncio.wait([waiting], timeout=LOOK_S))[0]:
+            if server.closing:
+                raise Unavailable(f"The server ends, the run does not. GET /api/code/{run_id} in a moment.")
+        return waiting.result()
+    finally:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
