@@ -27,7 +27,7 @@ import httpx
 from bench.row import Row, percentile
 
 SESSIONS, BUSY, FOLLOWERS = 200, 50, 400
-LOAD_S = float(os.environ.get("HUTCH_BENCH_LOAD_S", "20"))
+LOAD_S = float(os.environ.get("HUTCH_BENCH_LOAD_S", "60"))
 DELIVERIES = int(os.environ.get("HUTCH_BENCH_DELIVERIES", "0"))
 READS_APART_S = 0.02
 PRINT_APART_S = float(os.environ.get("HUTCH_BENCH_PRINT_APART_S", "0.1"))

@@ -21,7 +21,7 @@ from hutch.jail.seam import Exit, Jail, Process, Size
 PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wait
 RESUME_BYTES = 50_000  # early enough that the program goes on before the reader has nothing left to show
 BATCH_S = 0.005
-BATCH_BYTES = 32 * 1024  # as much is handed on at once, without waiting for more
+BATCH_BYTES = 64 * 1024  # as much is handed on at once, without waiting for more
 UNWATCHED_S = 0.02  # between two batches that nobody sees: a flood shall not keep the host busy
 LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go on printing for ever
 CLOSE_S = 1.0
