@@ -55,6 +55,18 @@ async def test_what_nobody_comes_for_is_closed() -> None:
     assert made.done == ["open early", "close early"]
 
 
+async def test_what_was_given_up_is_closed_before_the_end() -> None:
+    made, ahead = Carpenter(), Ahead(patience_s=0)
+    ahead.begin("a", made.desk("early"))
+    await asyncio.sleep(0.02)  # nobody came, and it is not yet open
+    closing = asyncio.ensure_future(ahead.close())
+    await asyncio.sleep(0.02)
+    assert not closing.done()
+    made.may_go_on.set()
+    await closing
+    assert made.done == ["open early", "close early"]
+
+
 async def test_who_is_cancelled_while_it_opens_leaves_nothing_open() -> None:
     made, ahead = Carpenter(), Ahead()
     ahead.begin("a", made.desk("early"))

@@ -26,13 +26,15 @@ Opening = AbstractAsyncContextManager[Desk]
 class Ahead:
     """What was begun, by workspace; whoever asks first gets it."""
 
+    patience_s: float = PATIENCE_S
     _begun: dict[str, tuple[Opening, "asyncio.Task[Desk]"]] = field(default_factory=dict)
+    _closing: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def begin(self, workspace_id: str, opening: Opening) -> None:
         """Open a desk, for who comes soon; else it is closed again."""
         task = asyncio.ensure_future(opening.__aenter__())
         self._begun[workspace_id] = (opening, task)
-        asyncio.get_running_loop().call_later(PATIENCE_S, self._give_up, workspace_id, task)
+        asyncio.get_running_loop().call_later(self.patience_s, self._give_up, workspace_id, task)
 
     @asynccontextmanager
     async def desk(self, workspace_id: str, otherwise: Callable[[], Opening]) -> AsyncIterator[Desk]:
@@ -56,12 +58,14 @@ class Ahead:
     async def close(self) -> None:
         """Close what nobody came for."""
         begun, self._begun = list(self._begun.values()), {}
-        await asyncio.gather(*(_closed(opening, task) for opening, task in begun))
+        await asyncio.gather(*self._closing, *(_closed(opening, task) for opening, task in begun))
 
     def _give_up(self, workspace_id: str, task: "asyncio.Task[Desk]") -> None:
         if self._begun.get(workspace_id, (None, None))[1] is task:
             opening, _ = self._begun.pop(workspace_id)
-            asyncio.ensure_future(_closed(opening, task))  # noqa: RUF006 (the loop ends with the process)
+            closing = asyncio.ensure_future(_closed(opening, task))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
 
 async def _closed(opening: Opening, task: "asyncio.Task[Desk]") -> None:
