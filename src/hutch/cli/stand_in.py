@@ -1,12 +1,10 @@
 """Where no model is connected, a script of Hutch's own speaks and says so: that is no success."""
 
+from hutch.domain.stand_in import is_stand_in
+
+__all__ = ["NO_MODEL", "is_stand_in"]
+
 NO_MODEL = (
     "No model is connected, so nothing was done. Set a key with `hutch config set-secret anthropic_api_key`, "
     "start an Ollama, or name a model with --model."
 )
-SCRIPT = "/hutch/llm/offline.json"
-
-
-def is_stand_in(model: str) -> bool:
-    """Whether a model, by its whole name, is that script."""
-    return model.startswith("scripted:") and model.endswith(SCRIPT)

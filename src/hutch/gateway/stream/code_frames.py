@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from hutch.app.models import OFFLINE
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, Entry
+from hutch.domain.stand_in import is_stand_in
 
 PER_ENTRY = 4
 WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there
@@ -58,7 +58,7 @@ class Telling:
             case events.StepReached(message=message, step=step):
                 return [{"type": "status", "message": message, "step": step}]
             case events.RunStarted() if event.run_id == self.run_id:
-                self.stand_in = _is_stand_in(event.model)
+                self.stand_in = is_stand_in(event.model)
                 words = "No model is connected." if self.stand_in else f"Working with {event.model}..."
                 return [{"type": "status", "message": words, "step": "working"}]
             case events.ModelReplied() if event.run_id == self.run_id:
@@ -168,11 +168,6 @@ def _summary(given: Any) -> str:
     """What finish was given, as a model wrote it: of any shape."""
     words = [given.get(name) for name in ("summary", "title")] if isinstance(given, dict) else []
     return next((word.strip() for word in words if isinstance(word, str) and word.strip()), "")
-
-
-def _is_stand_in(model: str) -> bool:
-    """Whether it is the script that speaks where no model is connected, wherever a worker has it."""
-    return model.startswith("scripted:") and model.endswith("/" + "/".join(OFFLINE.parts[-3:]))
 
 
 def _error(message: str) -> Frame:
