@@ -21,7 +21,8 @@ from hutch.jail.seam import Exit, Jail, Process, Size
 PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wait
 RESUME_BYTES = 50_000  # early enough that the program goes on before the reader has nothing left to show
 BATCH_S = 0.005
-BATCH_BYTES = 64 * 1024  # as much is handed on at once, without waiting for more
+BATCH_BYTES = 64 * 1024  # as much is read, and handed on, at once
+ENOUGH_BYTES = 16 * 1024  # handed on without waiting for more: whoever sends it works while more is printed
 UNWATCHED_S = 0.02  # between two batches that nobody sees: a flood shall not keep the host busy
 LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go on printing for ever
 CLOSE_S = 1.0
@@ -254,7 +255,7 @@ class Terminal:
 
     def _publish_soon(self) -> None:
         """At once after a quiet moment, so that a key's echo does not wait; in a flood, batch by batch."""
-        if self.seq - self._published >= BATCH_BYTES or self._loop.time() - self._published_at >= BATCH_S:
+        if self.seq - self._published >= ENOUGH_BYTES or self._loop.time() - self._published_at >= BATCH_S:
             self._publish()
         elif self._publishing is None and self.seq > self._published:
             self._publishing = self._loop.call_at(self._published_at + BATCH_S, self._publish)
