@@ -190,4 +190,4 @@ def test_a_run_through_the_server_ends_with_its_change(house: House, tmp_path: P
 def test_a_server_without_a_model_is_no_success_either(house: House) -> None:
     ran = house.hutch("sessions", "new", "--prompt", "Do it", "--wait")
     assert ran.returncode == exits.UNAVAILABLE
-    assert "hutch: No model is connected, so nothing was done." in ran.stderr
+    assert "hutch: No model is connected to the server, so nothing was done." in ran.stderr

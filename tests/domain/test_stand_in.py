@@ -1,9 +1,9 @@
-"""The stand-in is known by its name."""
+"""The stand-in is known by its name, and everybody is told of it in their own words."""
 
 import pytest
 
 from hutch.app.models import OFFLINE
-from hutch.domain.stand_in import is_stand_in
+from hutch.domain.stand_in import BY_FIELD, BY_OPTION, is_stand_in, no_model_here, no_model_there
 
 
 def test_the_script_that_is_used_where_no_model_is_connected() -> None:
@@ -15,3 +15,15 @@ def test_the_script_that_is_used_where_no_model_is_connected() -> None:
 )
 def test_others(model: str) -> None:
     assert not is_stand_in(model)
+
+
+def test_the_script_names_no_option_since_it_does_not_know_who_reads_it() -> None:
+    said = OFFLINE.read_text()
+    assert "hutch config set-secret" in said and "--model" not in said
+
+
+def test_who_asked_a_server_is_not_told_to_set_a_key_on_their_own_machine() -> None:
+    assert "--model" in no_model_here() and "server" not in no_model_here()
+    for by, other in ((BY_FIELD, "--model"), (BY_OPTION, "`model`")):
+        told = no_model_there(by)
+        assert by in told and other not in told and "sets a key there" in told

@@ -28,7 +28,7 @@ async def test_what_may_work_the_next_time_is_tried_again() -> None:
 
 
 async def test_patience_ends_with_what_to_do() -> None:
-    with pytest.raises(Unavailable, match=r"the cassette says 529.*Tried 3 times.*--model"):
+    with pytest.raises(Unavailable, match=r"the cassette says 529.*Tried 3 times.*another model"):
         await pieces(PatientModel(scripted("- fault: {status: 529}\n  times: 9"), QUICK))
     with pytest.raises(Unavailable, match=r"asks to wait 900 s.*Tried once"):
         await pieces(PatientModel(scripted("- fault: {status: 429, retry_after_s: 900}"), QUICK))

@@ -63,7 +63,7 @@ async def test_a_wait_that_is_too_long_is_told_instead(dialect: Dialect) -> None
     assert str(raised.value) == (
         f"{dialect.provider}:{dialect.model} takes no more requests for now: Slow down. "
         "It asks to wait 900 s. Tried once. "
-        "Wait, raise the quota with the provider, or choose another model with --model."
+        "Wait, raise the quota with the provider, or choose another model."
     )
 
 

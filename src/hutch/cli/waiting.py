@@ -14,7 +14,7 @@ from hutch.cli.client import Client
 from hutch.cli.following import follow
 from hutch.cli.paper import Paper, coloured, plain
 from hutch.cli.signals import stop_when_unread
-from hutch.cli.stand_in import NO_MODEL, is_stand_in
+from hutch.cli.stand_in import NO_MODEL_THERE, is_stand_in
 from hutch.cli.transcript import Transcript
 from hutch.domain.errors import Unavailable
 
@@ -109,7 +109,7 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
                 )
             if outcome := wanted.ended(event):
                 if nobody:
-                    raise Unavailable(NO_MODEL)
+                    raise Unavailable(NO_MODEL_THERE)
                 return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
     return exits.INTERRUPTED
 

@@ -15,7 +15,7 @@ MOST_EVENT_BYTES = 16 * 1024 * 1024  # until an empty line
 MOST_REPLY_LETTERS = 16 * 1024 * 1024  # of text, thoughts and arguments together
 CALL_LETTERS = 100  # what a call takes beside its arguments
 ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-REPORTED = f"more than {MOST_REPLY_LETTERS // 1024**2} MiB. Ask again, or choose another model with --model."
+REPORTED = f"more than {MOST_REPLY_LETTERS // 1024**2} MiB. Ask again, or choose another model."
 
 
 class Bound:

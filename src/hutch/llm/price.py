@@ -78,7 +78,7 @@ def unpriced(model: str) -> str:
     """What to say where money cannot be limited, and what to do."""
     return (
         f"The price of {model} is not known, so money cannot be a limit. Give its price in models.prices, or "
-        f"limit it otherwise: --max-tokens, --max-turns."
+        f"limit tokens, turns or time instead."
     )
 
 

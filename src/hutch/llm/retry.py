@@ -95,9 +95,9 @@ class PatientModel:
             asked = f" It asks to wait {fault.retry_after_s:g} s." if fault.retry_after_s else ""
             return (
                 f"{self.name} takes no more requests for now: {reason}.{asked} Tried {tries}. "
-                f"Wait, raise the quota with the provider, or choose another model with --model."
+                f"Wait, raise the quota with the provider, or choose another model."
             )
         return (
             f"{self.name} did not answer: {reason}. Tried {tries}. "
-            f"Look at your network and the provider's status page, or choose another model with --model."
+            f"Look at your network and the provider's status page, or choose another model."
         )

@@ -118,8 +118,7 @@ def explained(account: Account, told: Told) -> Exception:
     who, text = account.provider, told.text
     if told.status == 402 or QUOTA.search(told.words):
         return LimitReached(
-            f"The account with {who} has no credit left: {text} Top it up there, or choose another model "
-            f"with --model.",
+            f"The account with {who} has no credit left: {text} Top it up there, or choose another model.",
             limit=f"{who} quota",
         )
     if told.status == 413 or (told.status in (400, 422, 500, None) and TOO_LONG.search(told.words)):
@@ -161,13 +160,13 @@ async def _near(account: Account, kind: type[Exception], names: Names) -> str:
     found = near_names(account.model, known)
     if account.provider == "ollama":
         have = f"It has {', '.join(found)}. " if found else ""
-        return f"{have}Fetch it with `ollama pull {account.model}`, or name another with --model."
+        return f"{have}Fetch it with `ollama pull {account.model}`, or name another."
     if found:
         return f"Did you mean {' or '.join(f'{account.provider}:{name}' for name in found)}?"
     if not known:
         where = setting_of_address(account.provider)
         return f"No list of models is there either: look at {where}, which is {account.base_url}."
-    return "Name another with --model."
+    return "Name another."
 
 
 def _broken(account: Account, error: Exception) -> Exception:

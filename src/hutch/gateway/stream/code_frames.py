@@ -12,14 +12,12 @@ import orjson
 
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, Entry
-from hutch.domain.stand_in import is_stand_in
+from hutch.domain.stand_in import BY_FIELD, is_stand_in, no_model_there
 
 PER_ENTRY = 4
 WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there
-NO_MODEL = (
-    "No model is connected to this server, so nothing was done. Whoever runs it sets a key there with "
-    "`hutch config set-secret anthropic_api_key`, or starts an Ollama; or name a `model` it has a key for."
-)
+UNFINISHED = "unfinished"  # the outcome in an answer that ends before its run does
+NO_MODEL = no_model_there(BY_FIELD)
 Frame = dict[str, Any]
 
 
