@@ -3,6 +3,8 @@
 import asyncio
 import json
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,11 @@ import httpx
 import pytest
 
 from hutch.app.models import OFFLINE
-from tests.gateway.api import V1, Api, serving
+from hutch.flows.users import LOCAL, Accounts
+from hutch.gateway.rest.code import CodeOut
+from hutch.gateway.stream.streams import Streams
+from hutch.gateway.stream.tickets import tickets_of
+from tests.gateway.api import V1, Api, eventually, serving
 from tests.sessions.hosting import call, cassette, repository
 
 pytestmark = pytest.mark.anyio
@@ -19,6 +25,7 @@ READ = call("read_file", path="slug.py")
 FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
 FINISH = call("finish", title="Slugs are lower case", summary="As they should be.")
 SLEEP = call("bash", command="sleep 600", timeout_s=600)
+CHUNK_OF_ONE = b"1\r\n\n\r\n"
 
 
 async def frames(answered: httpx.Response) -> list[tuple[int, dict[str, Any]]]:
@@ -30,6 +37,33 @@ async def frames(answered: httpx.Response) -> list[tuple[int, dict[str, Any]]]:
         elif line.startswith("data: "):
             found.append((id, json.loads(line[6:])))
     return found
+
+
+@asynccontextmanager
+async def waiting(
+    api: Api, method: str, path: str, asked: dict[str, Any]
+) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
+    """A request for the result, over a socket of its own: the head of its answer, and what follows."""
+    url, body = httpx.URL(api.url), json.dumps(asked).encode()
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(
+        f"{method} {path} HTTP/1.1\r\nHost: {url.netloc.decode()}\r\nAuthorization: Bearer {api.token}\r\n"
+        f"Accept: application/json\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+    try:
+        yield (await reader.readuntil(b"\r\n\r\n")).decode(), reader
+    finally:
+        writer.close()
+
+
+async def unchunked(reader: asyncio.StreamReader) -> bytes:
+    """The rest of a body that comes in chunks."""
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    return body
 
 
 async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -> None:
@@ -161,7 +195,8 @@ async def test_without_a_model_it_fails_and_says_what_to_do(tmp_path: Path) -> N
     assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
     assert (told[-1]["outcome"], waited["outcome"]) == ("failed", "failed")
     assert "hutch config set-secret" in told[-1]["message"] == waited["message"]
-    assert "offline.json" not in json.dumps([told, waited])
+    for words_of_others in ("offline.json", "--model"):
+        assert words_of_others not in json.dumps([told, waited])
 
 
 async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api, tmp_path: Path) -> None:
@@ -181,6 +216,99 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
     assert (await api.delete(location)).status_code == 204
     async with asyncio.timeout(60), api.stream("GET", location) as again:
         assert (await frames(again))[-1][1]["outcome"] == "cancelled"
+
+
+async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+        api.app.state.streams = Streams(tick_s=0.05, beat_s=0.1)
+        async with waiting(api, "POST", "/api/code", asked) as (head, reader):
+            assert head.startswith("HTTP/1.1 200 ") and "\r\ncontent-type: application/json\r\n" in head
+            location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
+            run = (await api.get(f"{V1}/runs/{location.rpartition('/')[2]}")).json()
+            assert run["state"] in ("queued", "running")  # it is far from its end
+            beats = await reader.readexactly(len(CHUNK_OF_ONE) * 5)
+            assert beats == CHUNK_OF_ONE * 5
+            assert (await api.delete(location)).status_code == 204
+            told = json.loads(await unchunked(reader))
+        assert (told["outcome"], told["run"]) == ("cancelled", location.rpartition("/")[2])
+
+
+async def test_who_waits_and_goes_away_does_not_stop_it(tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+        async with waiting(api, "POST", "/api/code", asked) as (head, _):
+            location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
+
+        async def let_go() -> bool:
+            return len(tickets_of(api.app)) == 0
+
+        await eventually(let_go)
+        run = (await api.get(f"{V1}/runs/{location.rpartition('/')[2]}")).json()
+        assert run["state"] in ("queued", "running")
+        assert (await api.delete(location)).status_code == 204
+
+
+async def test_who_waits_counts_among_the_streams_of_a_user(tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), serving(tmp_path / "server", server={"streams_per_user": 1}) as api:
+        async with waiting(api, "POST", "/api/code", asked) as (head, _):
+            location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
+            before = (await api.get(f"{V1}/sessions")).json()["items"]
+            for accept in ("application/json", "text/event-stream"):
+                refused = await api.post("/api/code", json=asked, headers={"Accept": accept})
+                assert (refused.status_code, refused.json()["limit"]) == (429, "server.streams_per_user")
+            assert len((await api.get(f"{V1}/sessions")).json()["items"]) == len(before) == 1
+        await api.delete(location)
+
+
+async def test_who_waits_and_may_no_longer_see_it_is_not_told_more(tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+        bob = await api.as_user("bob", "owner")
+        async with waiting(bob, "POST", "/api/code", asked) as (head, reader):
+            users = {user.name: user.id for user in await Accounts(api.server.rows).users.list()}
+            await Accounts(api.server.rows).set_disabled(users["bob"], True, LOCAL)
+            told = json.loads(await unchunked(reader))
+        location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
+        assert told["outcome"] == "unfinished" and "may no longer see" in told["message"]
+        await api.delete(location)
+
+
+async def test_a_server_that_ends_meanwhile_says_so_to_who_waits(api: Api, tmp_path: Path) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Sleep.",
+        "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
+    }
+    async with asyncio.timeout(60), waiting(api, "POST", "/api/code", asked) as (head, reader):
+        location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
+        api.server.closing = True
+        told = json.loads(await unchunked(reader))
+    api.server.closing = False
+    run_id = location.rpartition("/")[2]
+    assert (told["run"], told["outcome"]) == (run_id, "unfinished")
+    assert f"GET {location} " in told["message"] and "the server ends" in told["message"]
+    assert set(told) == set(CodeOut.model_fields)
+    assert (await api.delete(location)).status_code == 204
+    later = await api.get(location, headers={"Accept": "application/json"}, timeout=60)
+    assert later.json()["outcome"] == "cancelled"
 
 
 async def test_who_waits_is_told_that_the_server_ends(api: Api, tmp_path: Path) -> None:

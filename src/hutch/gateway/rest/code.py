@@ -1,28 +1,24 @@
 """`POST /api/code`: a repository and a prompt in, a stream to watch, a pull request at the end."""
 
-import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.app.server import Server
-from hutch.domain.errors import Unavailable
 from hutch.domain.session import Bounds, Delivery, QueuedRun
 from hutch.flows import code as flow
 from hutch.flows.code import NewCode
-from hutch.gateway.answers import In, Out, answer
+from hutch.gateway.answers import In, Out
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import PROBLEMS, Route, server_of
-from hutch.gateway.stream.code import CodeStream, result
+from hutch.gateway.stream.code import CodeResult, CodeStream
 from hutch.gateway.stream.tickets import tickets_of
 
 routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, responses=PROBLEMS)
 
 Short = Annotated[str, Field(max_length=2048)]
 Accept = Annotated[str, Header(description="`text/event-stream`, or `application/json` to wait for the end.")]
-LOOK_S = 0.5  # whether the server is about to end
 STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
@@ -94,7 +90,10 @@ class CodeOut(Out):
 
     run: str
     session: str
-    outcome: str = Field(description="`done`, `nothing`, `not_delivered`, or how the run ended.")
+    outcome: str = Field(
+        description="`done`, `nothing`, `not_delivered`, or how the run ended; `unfinished` when the answer "
+        "ends before the run does: get it again."
+    )
     message: str
     pullRequest: PullRequestOut | None
     diff: str | None
@@ -120,8 +119,7 @@ async def submit(
     request: Request, who: Writer, once: ByKeyWithRow, new: CodeIn, accept: Accept = ""
 ) -> Response:
     """Have an agent change a repository. Going away does not stop it: `Location` names the run."""
-    if not _waits(accept):
-        tickets_of(request.app).check(who)  # before anything comes of it
+    tickets_of(request.app).check(who)  # before anything comes of it
     wanted = NewCode(
         repository=new.repoUrl,
         prompt=new.prompt,
@@ -139,7 +137,7 @@ async def submit(
         ),
     )
     session, run = await flow.submit(server_of(request).site, who, wanted, also=once.keep(elsewhere))
-    return await _answer(request, session.id, run.id, accept)
+    return _answer(session.id, run.id, accept)
 
 
 @routes.get(
@@ -151,7 +149,7 @@ async def submit(
 async def follow(request: Request, who: Reader, run_id: str, accept: Accept = "") -> Response:
     """The same stream again, after the frame that `Last-Event-ID` names."""
     session, run = await flow.find(server_of(request).site, who, run_id)
-    return await _answer(request, session.id, run.id, accept)
+    return _answer(session.id, run.id, accept)
 
 
 @routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
@@ -161,26 +159,7 @@ async def cancel(request: Request, who: Writer, run_id: str) -> Response:
     return Response(status_code=204)
 
 
-def _waits(accept: str) -> bool:
-    """Whether somebody wants the result, and not the stream."""
-    return "application/json" in accept and "text/event-stream" not in accept
-
-
-async def _answer(request: Request, session_id: str, run_id: str, accept: str) -> Response:
-    if _waits(accept):
-        told = await _result(server_of(request), session_id, run_id)
-        return answer(told, 200, {"Location": f"/api/code/{run_id}"})
-    return CodeStream(session_id, run_id)
-
-
-async def _result(server: Server, session_id: str, run_id: str) -> dict[str, Any]:
-    """What came of a run; a server that ends does not leave who waits without a word."""
-    waiting = asyncio.ensure_future(result(server.site, session_id, run_id))
-    try:
-        while not (await asyncio.wait([waiting], timeout=LOOK_S))[0]:
-            if server.closing:
-                raise Unavailable(f"The server ends, the run does not. GET /api/code/{run_id} in a moment.")
-        return waiting.result()
-    finally:
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+def _answer(session_id: str, run_id: str, accept: str) -> Response:
+    """The stream, or the result for who wants JSON and no stream."""
+    waits = "application/json" in accept and "text/event-stream" not in accept
+    return CodeResult(session_id, run_id) if waits else CodeStream(session_id, run_id)

@@ -1,5 +1,6 @@
 """A run of `POST /api/code` as it goes, over SSE, and its result for who would rather wait."""
 
+from collections.abc import Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -7,11 +8,13 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry
 from hutch.flows.site import Site
+from hutch.gateway.answers import to_json
 from hutch.gateway.stream.code_frames import (
     PER_ENTRY,
+    UNFINISHED,
     WITH_DIFF,
     Telling,
     sse_closing,
@@ -22,10 +25,13 @@ from hutch.gateway.stream.code_frames import (
 from hutch.gateway.stream.frames import BEAT, opening, place
 from hutch.gateway.stream.permit import permit
 from hutch.gateway.stream.sse import HEADERS, gone, piece
-from hutch.gateway.stream.streams import LEFT, OVER, SLOW, Ending, streams_of
+from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
 
 DIFF_LETTERS = 1_000_000
+WAIT_BEAT_S = 2.0  # many clients give up after five seconds without a byte
+STILL = b"\n"  # before JSON, white space means nothing
+JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 
 
 class CodeStream(Response):
@@ -67,8 +73,7 @@ class CodeStream(Response):
             await stream.put({"type": "http.response.start", "status": 200, "headers": headers})
             await stream.put(piece(opening()))
             stream.beat = beat
-            ending = await stream.run(run(), gone(receive))
-            stream.beat = None
+            ending = await _end(stream, run(), receive)
             if ending in (SLOW, LEFT):
                 stream.cut()
             elif ending is OVER:
@@ -77,8 +82,65 @@ class CodeStream(Response):
                 await stream.put(piece(sse_closing(ending.reason), more=False))
 
 
+class CodeResult(Response):
+    """The result of one run when it is over; until then white space, so that nobody in between gives up."""
+
+    def __init__(self, session_id: str, run_id: str) -> None:
+        super().__init__()
+        self._session_id = session_id
+        self._run_id = run_id
+        self.location = f"/api/code/{run_id}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        allowed = await permit(scope, self._session_id)
+        if allowed.server.closing:
+            raise Unavailable(f"The server ends, the run does not. GET {self.location} in a moment.")
+        headers = [*JSON_HEADERS, (b"location", self.location.encode())]
+        is_told = False
+        async with streams_of(scope["app"]).open(allowed, send, beat_s=WAIT_BEAT_S) as stream:
+
+            async def beat() -> None:
+                await stream.put(piece(STILL))
+
+            async def run() -> Ending:
+                nonlocal is_told
+                told = await result(allowed.server.site, allowed.session.id, self._run_id)
+                stream.beat, is_told = None, True
+                await stream.put(piece(to_json(told)))
+                return OVER
+
+            await stream.put({"type": "http.response.start", "status": 200, "headers": headers})
+            await stream.put(piece(STILL))
+            stream.beat = beat
+            ending = await _end(stream, run(), receive)
+            if ending is OVER:
+                await stream.put(piece(b"", more=False))
+            elif ending in (SLOW, LEFT) or is_told:
+                stream.cut()
+            else:  # too late for another status: what is told must not look like a result
+                told = self._unfinished(ending.reason)
+                await stream.put(piece(to_json(told), more=False))
+
+    def _unfinished(self, reason: str) -> dict[str, Any]:
+        nothing = dict.fromkeys(("pullRequest", "diff", "tests", "usage"))
+        message = f"This answer ends before the run: {reason}. GET {self.location} for what comes of it."
+        ids = {"run": self._run_id, "session": self._session_id}
+        return {**ids, "outcome": UNFINISHED, "message": message, **nothing}
+
+
+async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receive) -> Ending:
+    """How it ended; too late for an error's own status, which has been sent."""
+    try:
+        return await stream.run(run, gone(receive))
+    except HutchError as error:
+        reason = stream.permit.server.redactor.clean(str(error))
+        return Ending(FAILED.name, FAILED.code, reason.rstrip("."))
+    finally:
+        stream.beat = None
+
+
 async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
-    """All of it at once, when it is over."""
+    """All of it, when it is over."""
     telling, pull, diff = Telling(run_id, await _tries(site, session_id, run_id)), None, None
     async with aclosing(site.host.follow(session_id)) as updates:
         async for update in updates:

@@ -179,9 +179,10 @@ class Streams:
         return len(self._open)
 
     @asynccontextmanager
-    async def open(self, permit: Leave, send: Send) -> AsyncIterator[Stream]:
+    async def open(self, permit: Leave, send: Send, *, beat_s: float = float("inf")) -> AsyncIterator[Stream]:
+        """One more; it beats as often as the others, or more often."""
         patience_s = float(permit.server.loaded.settings.server.slow_client_s)
-        stream = Stream(permit, send, patience_s, self._beat_s)
+        stream = Stream(permit, send, patience_s, min(beat_s, self._beat_s))
         self._open.add(stream)
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
