@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -196,12 +197,39 @@ async def test_a_fault_names_the_field_and_what_is_allowed(api: Api) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "kind", ["text/plain", "application/x-www-form-urlencoded", "", "multipart/form-data"]
-)
-async def test_a_body_of_another_kind_is_refused(api: Api, kind: str) -> None:
-    answered = await api.post(f"{V1}/sessions", content=b'{"purpose": "x"}', headers={"Content-Type": kind})
-    assert answered.status_code in (415, 422)
+KINDS = ["text/plain", "application/x-www-form-urlencoded", "", None, "multipart/form-data", "nonsense", "/"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_body_of_another_kind_is_told_what_to_send(api: Api, kind: str | None) -> None:
+    headers = {} if kind is None else {"Content-Type": kind}
+    document = json.loads((Path(__file__).parents[2] / "docs/openapi.json").read_text())
+    doors = [
+        (method, re.sub(r"{.*?}", "x", path))
+        for path, methods in document["paths"].items()
+        for method, door in methods.items()
+        if "application/json" in door.get("requestBody", {}).get("content", {}) and "webhook" not in path
+    ]
+    assert ("post", "/api/code") in doors and len(doors) > 20
+    for method, path in doors:
+        answered = await api.request(method, path, content=b'{"type": "x"}', headers=headers)
+        told = answered.json()
+        assert (answered.status_code, told["code"]) == (415, "unsupported_media_type"), path
+        assert told["detail"].endswith("send Content-Type: application/json.")
+        assert not kind or kind in told["detail"]
+
+
+async def test_a_body_of_another_kind_from_a_stranger_is_refused_as_a_strangers(api: Api) -> None:
+    nobody = await api.as_nobody()
+    answered = await nobody.post(f"{V1}/sessions", content=b"a=b", headers={"Content-Type": "text/plain"})
+    assert answered.status_code == 401
+
+
+async def test_json_of_a_kind_of_its_own_is_json(api: Api) -> None:
+    for kind in ("application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.x+json"):
+        answered = await api.post(f"{V1}/sessions", content=b'{"x": 1}', headers={"Content-Type": kind})
+        assert (answered.status_code, answered.json()["errors"][0]["at"]) == (422, "body.x")
+    assert (await api.post("/api/code")).status_code == 422  # there is none, whatever it is called
 
 
 async def test_a_body_that_is_too_large_is_refused(api: Api) -> None:

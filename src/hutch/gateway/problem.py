@@ -29,6 +29,7 @@ from hutch.logs import current_trace_id
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 50
 LONGEST_PLACE = 200
+LONGEST_KIND = 100
 
 logger = structlog.get_logger()
 
@@ -125,7 +126,11 @@ def handle_problems(app: FastAPI, redactor: Redactor) -> None:
         return problem(how, _of_router(request, error), headers=error.headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
-        faults = error.errors() if isinstance(error, RequestValidationError) else ()
+        if not isinstance(error, RequestValidationError):
+            return tell_bug(error)
+        faults = error.errors()
+        if isinstance(error.body, bytes) and any(each["loc"][0] == "body" for each in faults):
+            return problem(told_status(415), redactor.clean(_not_json(request)))
         errors = [
             {"at": place(each)[:LONGEST_PLACE], "message": in_words(each)} for each in faults[:MOST_ERRORS]
         ]
@@ -135,6 +140,13 @@ def handle_problems(app: FastAPI, redactor: Redactor) -> None:
     app.add_exception_handler(HutchError, ours)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _not_json(request: Request) -> str:
+    """For a body that was not read, since nothing said that it is JSON; curl -d calls it a form."""
+    kind = request.headers.get("content-type", "")[:LONGEST_KIND]
+    told = f"It says {kind}" if kind else "It does not say what it is"
+    return f"The body was not read. {told}: send Content-Type: application/json."
 
 
 def _of_router(request: Request, error: HTTPException) -> str:
