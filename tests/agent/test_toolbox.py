@@ -4,7 +4,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -88,19 +88,19 @@ def test_the_schemas_are_exact_and_small() -> None:
         ("read_file", "{}", "read_file: `path` is missing. It takes {path, start_line?, end_line?}."),
         ("read_file", '{"file": "x"}', "`path` is missing; `file` is not known"),
         ("read_file", '{"path": "x", "startline": 3}', "(did you mean `start_line`?)"),
-        ("read_file", '{"path": 7}', "`path` is 7: input should be a valid string"),
-        ("read_file", '{"path": "x", "start_line": 0}', "`start_line` is 0: input should be greater than"),
-        ("bash", '{"command": "x", "timeout_s": 601}', "`timeout_s` is 601: input should be less than"),
-        ("bash", '{"command": ["ls"]}', '`command` is ["ls"]: input should be a valid string'),
-        ("edit_file", '{"path": "x", "edits": []}', "`edits` is []: list should have at least 1 item"),
+        ("read_file", '{"path": 7}', "`path` is 7: it must be text."),
+        ("read_file", '{"path": "x", "start_line": 0}', "`start_line` is 0: it must be at least 1."),
+        ("bash", '{"command": "x", "timeout_s": 601}', "`timeout_s` is 601: it must be at most 600"),
+        ("bash", '{"command": ["ls"]}', '`command` is ["ls"]: it must be text.'),
+        ("edit_file", '{"path": "x", "edits": []}', "`edits` is []: it must have at least 1 parts."),
         ("edit_file", '{"path": "x", "edits": [{"old": "a"}]}', "`edits.0.new` is missing"),
-        ("edit_file", '{"path": "x", "edits": "[]"}', '`edits` is "[]": input should be a valid list'),
+        ("edit_file", '{"path": "x", "edits": "[]"}', '`edits` is "[]": it must be a list.'),
         (
             "grep",
             '{"pattern": "x", "output": "all"}',
-            "`output` is \"all\": input should be 'content'",
+            "`output` is \"all\": it must be 'content'",
         ),
-        ("bash_kill", '{"id": "bg_1", "signal": "STOP"}', "`signal` is \"STOP\": input should be 'KILL'"),
+        ("bash_kill", '{"id": "bg_1", "signal": "STOP"}', "`signal` is \"STOP\": it must be 'KILL'"),
         ("bash", "{", "bash: the arguments are not JSON"),
         ("bash", '["ls"]', "bash: the arguments are a list. Send one JSON object."),
         ("bash", "null", "the arguments are a null"),
@@ -116,6 +116,20 @@ def test_what_is_wrong_with_a_call_is_named(tool: str, text: str, words: str) ->
     assert isinstance(result, ToolResult) and not result.ok
     assert words in result.text
     assert len(result.text) < 1000
+
+
+def test_no_tool_speaks_in_the_words_of_a_library() -> None:
+    toolbox, refused = Toolbox(TOOLS), 0
+    for tool in TOOLS:
+        whole: dict[str, Any] = dict.fromkeys(tool.arguments.model_fields, "x")
+        for name in (*whole, "unknown"):
+            for wrong in (None, True, -1, 1.5, "", "x", "x" * 100_000, [], [1], {"a": 1}, [{}], [{"x": 1}]):
+                result = toolbox.parse(tool.name, json.dumps({**whole, name: wrong}))
+                if isinstance(result, ToolResult):
+                    refused += 1
+                    for libraries in ("should", "required", "permitted", "Input", "Value error", "type="):
+                        assert libraries not in result.text, result.text
+    assert refused > 100
 
 
 def test_no_arguments_are_an_empty_object() -> None:

@@ -81,6 +81,19 @@ async def test_a_header_can_name_the_session(tmp_path: Path) -> None:
             assert "`session_id` is missing" in (await refused(mcp, "bash", command="true"))["detail"]
 
 
+async def test_what_is_wrong_with_a_call_is_named_in_words_of_ours(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api, client(api) as mcp:
+        here = {"session_id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh"}
+        for tool, arguments, told in (
+            ("bash", {"command": 7}, "bash: `command` must be text."),
+            ("read_file", {}, "read_file: `path` is missing."),
+            ("read_file", {"path": "a", "start": -1}, "read_file: `start` must be at least 0."),
+            ("grep", {"pattern": "x", "ignore_case": "no"}, "grep: `ignore_case` must be true or false."),
+            ("glob", {"pattern": "x", "colour": 1}, "glob: `colour`: There is no such field."),
+        ):
+            assert (await refused(mcp, tool, **here, **arguments))["detail"] == told
+
+
 async def test_who_may_not_may_not_by_mcp_either(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         session_id = await api.ready_session(purpose="private")

@@ -65,3 +65,11 @@ def in_words(fault: Mapping[str, Any]) -> str:
 def place(fault: Mapping[str, Any]) -> str:
     """Where it is, with dots: `limits.turns`."""
     return ".".join(str(step) for step in fault["loc"])
+
+
+def with_name(fault: Mapping[str, Any], longest: int = 100) -> str:
+    """What is wrong, and with what: "`limits.turns` must be at least 1"."""
+    words, name = in_words(fault), place(fault)[:longest]
+    if not name:
+        return words
+    return f"`{name}` {words.removeprefix('It ')}" if words.startswith("It ") else f"`{name}`: {words}"

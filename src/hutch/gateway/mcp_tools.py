@@ -12,6 +12,7 @@ import orjson
 from pydantic import Field, ValidationError
 
 from hutch.app.server import Server
+from hutch.domain import faults
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
 from hutch.domain.user import Who
@@ -26,6 +27,7 @@ from hutch.sessions.requests import Request
 from hutch.workspace.search import MOST_CONTEXT, Grep
 
 READ_BYTES = 256 * 1024
+MOST_FAULTS = 5
 T = TypeVar("T")
 
 
@@ -235,7 +237,6 @@ async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: s
     try:
         parsed = tool.arguments.model_validate(given)
     except ValidationError as error:
-        faults = error.errors(include_input=False, include_url=False)[:5]
-        told = "; ".join(f"{'.'.join(map(str, each['loc']))[:100]}: {each['msg']}" for each in faults)
-        raise BadRequest(f"{name}: {told}.") from None
+        wrong = error.errors(include_input=False, include_url=False)[:MOST_FAULTS]
+        raise BadRequest(f"{name}: {'; '.join(faults.with_name(each) for each in wrong)}.") from None
     return await tool.use(call, parsed)

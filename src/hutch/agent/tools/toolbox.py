@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from hutch.agent.plain import shortened
 from hutch.agent.tools.paths import HALVES, legible
 from hutch.agent.tools.seam import Arguments, Context, Tool, ToolResult
+from hutch.domain import faults
 from hutch.domain.errors import HutchError
 from hutch.llm.seam import ToolSpec
 
@@ -148,10 +149,10 @@ def _lean(node: Any, shared: dict[str, Any]) -> Any:
 def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError) -> str:
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(".".join(str(step) for step in fault["loc"]), SHOWN_LETTERS)
+        place = shortened(faults.place(fault), SHOWN_LETTERS)
         match fault["type"]:
             case "missing":
-                sentences.append(f"`{place}` is missing")
+                sentences.append(faults.with_name(fault))
             case "extra_forbidden":
                 near = difflib.get_close_matches(place, kind.model_fields, 1)
                 sentences.append(
@@ -159,7 +160,8 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError) -> st
                 )
             case _:
                 shown = shortened(json.dumps(fault["input"], default=str), SHOWN_LETTERS)
-                sentences.append(f"`{place}` is {shown}: {fault['msg'][0].lower()}{fault['msg'][1:]}")
+                words = faults.in_words(fault)
+                sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
     wanted = ", ".join(
         f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()
     )

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
+from hutch.domain import faults
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.inputs import parse_input
 from hutch.flows.sessions import give
@@ -83,8 +84,7 @@ async def _answer(permit: Permit, said: dict[str, Any], name: Any) -> str:
         asked = parse_input.validate_python(said.get("input"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])[:200]
-        raise BadRequest(f"`input` is not as it should be. {where}: {first['msg']}.") from None
+        raise BadRequest(f"`input` is not as it should be. {faults.with_name(first)}.") from None
     given = await give(permit.server.site, permit.who, permit.session.id, asked)
     return word("ack", id=name, seq=given.seq)
 
