@@ -97,6 +97,20 @@ async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -
     assert "head" in shown and "tail" in shown and "K3y" not in shown and "sk-ant" not in shown
 
 
+async def test_the_rest_of_a_secret_is_not_shown_at_the_next_look(tmp_path: Path) -> None:
+    key = "sk-ant-" + "K3y" * 20
+    command = f"printf 'one {key[:7]}'; until test -e go; do sleep 0.05; done; printf '{key[7:]} two\\n'"
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]
+        seen = ""
+        while "one" not in seen:
+            seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
+        await desk.use("write_file", path="go", content="")
+        result = await desk.use("bash_output", id=id_, wait_s=60)
+    assert result.data["output"] == "one [redacted:anthropic_key] two"
+
+
 async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command="echo one; read x < fifo; sleep 600", yield_s=0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.domain.redaction import MOST_HELD, CleanStream, Redactor
+from hutch.domain.redaction import MOST_HELD, CleanStream, Redactor, excerpt
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 BODY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3 + ["Mw=="])
@@ -225,3 +225,57 @@ def test_a_stream_never_holds_back_without_bound() -> None:
     stream = CleanStream(Redactor())
     shown = sum(len(stream.add("x" * 1000)) for _ in range(1000))
     assert shown > 1_000_000 - 2 * MOST_HELD
+
+
+PRINTED = (
+    f"grün sk-ant-{'K3y' * 12} and {PEM}\nAuthorization: Bearer K3yK3yK3y, süß-K3yK3y-süß end\n".encode()
+)
+SPOKEN = Redactor(["süß-K3yK3y-süß"])
+
+
+def told(data: bytes) -> str:
+    return SPOKEN.clean(data.decode(errors="replace"))
+
+
+def test_no_part_of_a_secret_is_in_an_excerpt_wherever_it_begins_and_ends() -> None:
+    assert told(PRINTED).count("[redacted") == 4
+    for start in range(len(PRINTED)):
+        for end in (start + 1, start + 7, start + 60, len(PRINTED)):
+            shown = excerpt(PRINTED, start, end, told)
+            assert not any(part in shown for part in ("K3", "3y", "sk-a", "ant-", "MI", "cKj")), (start, end)
+
+
+@given(st.lists(st.integers(1, len(PRINTED)), max_size=40), st.binary(max_size=60))
+def test_excerpts_one_after_another_leave_nothing_out(cuts: list[int], more: bytes) -> None:
+    for data in (PRINTED, more):
+        places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+        shown = [excerpt(data, start, end, told) for start, end in itertools.pairwise(places)]
+        # Of a key that is cut at the end of a line, that end may be shown as well as the key's.
+        assert "".join(shown).split() == told(data).split()
+
+
+def test_a_line_that_is_told_otherwise_by_now_is_shown_again() -> None:
+    def last_written(data: bytes) -> str:
+        return "\n".join(line.rpartition("\r")[2] for line in told(data).split("\n"))
+
+    data = b"one\n40%\r45%\ntwo\n"
+    assert excerpt(data, 7, len(data), last_written) == "5%\ntwo\n"
+    assert excerpt(data, 7, len(data), last_written, by_line=True) == "45%\ntwo\n"
+    assert excerpt(data, 12, len(data), last_written, by_line=True) == "two\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "held"),
+    [
+        (b"words and more", 0),
+        (b"key sk-ant-K3", 9),
+        (b"a s\xc3\xbc\xc3\x9f-K3", 8),
+        (b"gr\xc3", 1),
+        (b"gr\xff", 0),
+        (b"Authorization: Bearer K3y", 25),
+        (b"-----BEGIN PRIVATE KEY-----\n" + b"x" * 2 * MOST_HELD, 0),
+        (b"", 0),
+    ],
+)
+def test_what_may_become_a_secret_is_held_back(data: bytes, held: int) -> None:
+    assert SPOKEN.held_from(data) == len(data) - held

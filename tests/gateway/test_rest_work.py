@@ -97,6 +97,51 @@ async def test_a_command_goes_on_in_the_background(api: Api, url: str) -> None:
     assert (await api.post(f"{url}/commands/nope/signal", json={"signal": 999})).status_code == 422
 
 
+KEY = "sk-ant-" + "K3y" * 12
+
+
+async def test_no_part_of_a_secret_is_shown_from_whatever_byte_it_is_read(api: Api, url: str) -> None:
+    printed = f"before {KEY} after\n"
+    wanted = {"command": f"printf '{printed}'; sleep 300", "yield_s": 0.2, "shell": "reads"}
+    started = (await api.post(f"{url}/commands", json=wanted)).json()
+
+    async def all_of_it() -> bool:
+        return (await api.get(f"{url}/commands/{started['id']}")).json()["end"] == len(printed)
+
+    await eventually(all_of_it)
+    for offset in range(len(printed)):
+        told = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()
+        assert "K3y" not in told["text"] and "ant-" not in told["text"], offset
+        assert (told["start"], told["end"]) == (offset, len(printed))
+        assert told["text"].endswith(" after\n"[max(0, offset - len(printed) + 7) :]), offset
+    await api.delete(f"{url}/commands/{started['id']}")
+
+
+async def test_half_of_a_secret_waits_for_the_other_half(api: Api, url: str) -> None:
+    command = (
+        f"printf 'one {KEY[:20]}'; until test -e go; do sleep 0.05; done; printf '{KEY[20:]} two'; sleep 300"
+    )
+    started = (
+        await api.post(f"{url}/commands", json={"command": command, "yield_s": 0.2, "shell": "halves"})
+    ).json()
+    read, end = "", 0
+
+    async def read_until(word: str) -> bool:
+        nonlocal read, end
+        told = (await api.get(f"{url}/commands/{started['id']}?offset={end}")).json()
+        read, end = read + told["text"], told["end"]
+        return word in read
+
+    await eventually(lambda: read_until("one "))
+    for _ in range(10):
+        await read_until("")
+    assert (read, end) == ("one ", 4)
+    await api.put(f"{url}/files/go", content=b"")
+    await eventually(lambda: read_until("two"))
+    assert (read, end) == ("one [redacted:anthropic_key] two", len(f"one {KEY} two"))
+    await api.delete(f"{url}/commands/{started['id']}")
+
+
 async def test_terminals_are_opened_listed_and_closed(api: Api, url: str) -> None:
     made = await api.post(f"{url}/terminals", json={"columns": 100, "rows": 30})
     assert (made.status_code, made.json()["columns"], made.json()["rows"]) == (201, 100, 30)

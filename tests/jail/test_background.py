@@ -8,6 +8,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail import open_shell
+from hutch.jail.background import BEFORE_BYTES
 from hutch.jail.seam import PIPE
 from hutch.jail.shell import Shell
 from hutch.jail.shell_result import CommandYielded, Result, ShellEvent
@@ -88,6 +89,18 @@ async def test_only_the_end_of_a_long_tape_is_kept(shell: Shell) -> None:
     await command.wait(5)
     tape = command.read(offset=0)
     assert (tape.start, tape.end, tape.data[-4:]) == (3_000_004 - len(tape.data), 3_000_004, b"end\n")
+    assert len(tape.data) == shell.jail.policy.limits.output_bytes
+    assert len(tape.before) == BEFORE_BYTES
+
+
+async def test_what_stood_before_comes_along(shell: Shell) -> None:
+    ran = await shell.run("printf 0123456789; sleep 60", yield_s=0.3)
+    command = shell.background.get(ran.id or "")
+    for offset in (0, 4, 10, 99):
+        tape = command.read(offset=offset)
+        assert (tape.before, tape.data) == (b"0123456789"[:offset], b"0123456789"[offset:])
+    assert (command.read().before, command.read().before) == (b"", b"0123456789")
+    await command.kill()
 
 
 async def test_its_end_is_announced_and_all_is_gone_with_the_jail(workspace: Path) -> None:

@@ -6,9 +6,10 @@ expression that walks a text once. Every repeat in it is either possessive or
 bounded, so a hostile text costs no more than an honest one of the same length.
 """
 
+import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote
 
 SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
@@ -159,6 +160,43 @@ class Redactor:
             found.start() for found in self._pattern.finditer(text) if found.start() < place < found.end()
         )
         return min(across, default=place)
+
+    def held_from(self, data: bytes) -> int:
+        """Where the end of bytes begins that is not shown before more has come; else their length."""
+        text = data.decode(errors="surrogateescape")
+        begun = self.between(text, self.beginning(text))
+        if begun == len(text) or len(text) - begun > MOST_HELD:
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            decoder.decode(data[-4:])
+            return len(data) - len(decoder.getstate()[0])  # not half a letter either
+        return len(text[:begun].encode(errors="surrogateescape"))
+
+
+def excerpt(data: bytes, start: int, end: int, told: Callable[[bytes], str], *, by_line: bool = False) -> str:
+    """A part of bytes as they are told, with nothing of a secret that begins before it or goes on after it.
+
+    What is around the part is told too, and then left away: so whatever is shown was in a text without
+    secrets. Half a letter at an end belongs to the part that it ends in. `by_line`: where the end of
+    what stands before is told otherwise by now, all of its line is shown again.
+    """
+    whole, before = told(data), told(data[:start])
+    first = _alike(before, whole)
+    if by_line and first < len(before):
+        first = whole.rfind("\n", 0, first) + 1
+    last = len(whole) if end >= len(data) else _alike(told(data[:end]), whole)
+    return whole[first:last]
+
+
+def _alike(one: str, other: str) -> int:
+    """How many letters two texts have in common from their beginning."""
+    alike, differ = 0, min(len(one), len(other)) + 1
+    while differ - alike > 1:
+        middle = (alike + differ) // 2
+        if one[alike:middle] == other[alike:middle]:
+            alike = middle
+        else:
+            differ = middle
+    return alike
 
 
 class CleanStream:

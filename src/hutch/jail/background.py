@@ -24,6 +24,7 @@ from hutch.jail.shell_result import Result
 KEPT_ENDED = 100  # that can still be asked about
 KEPT_WHOLE = 4  # of these, the last to end
 KEPT_BYTES = 16 * 1024  # of the others' output, head and tail
+BEFORE_BYTES = 16 * 1024  # of what stood before, for who looks for secrets: no key is as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Tape:
     start: int  # later than was asked for, if that is no longer kept
     end: int  # where to read on
     running: bool
+    before: bytes = b""  # the last that was printed before `start`: not to be shown, but to understand it
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class BackgroundCommand:
             note=f"Still running, now in the background as {id_}. The shell is free again: same directory "
             "and exported variables; other variables and functions stayed with the command.",
         )
-        self._start = self._read = 0
+        self._start = self._read = 0  # places on the tape: of the first byte that is shown, and read next
         self._ended = asyncio.Event()
         self._also, job.on_output = job.on_output, self._hear
 
@@ -82,11 +84,14 @@ class BackgroundCommand:
 
     def read(self, offset: int | None = None) -> Tape:
         """What is new since the last read without an offset, or all since the offset."""
-        end = self._start + len(self._kept)
+        begin = self._start - min(self._start, BEFORE_BYTES)  # of what is kept
+        end = begin + len(self._kept)
         start = min(max(self._read if offset is None else offset, self._start), end)
         if offset is None:
             self._read = end
-        return Tape(bytes(self._kept[start - self._start :]), start, end, self.running)
+        place = start - begin
+        before = bytes(self._kept[max(0, place - BEFORE_BYTES) : place])
+        return Tape(bytes(self._kept[place:]), start, end, self.running, before)
 
     async def wait(self, timeout_s: float | None = None) -> Result:
         """The result; one with `running` if it has not ended in that time."""
@@ -163,11 +168,10 @@ class BackgroundCommand:
             self._also(name, data)
 
     def _take(self, name: StreamName, data: bytes) -> None:
+        end = self._start - min(self._start, BEFORE_BYTES) + len(self._kept) + len(data)
         self._kept += data
-        over = len(self._kept) - self._most
-        if over > 0:
-            del self._kept[:over]
-            self._start += over
+        self._start = max(self._start, end - self._most)
+        del self._kept[: len(self._kept) - (end - self._start) - min(self._start, BEFORE_BYTES)]
 
     def _writer(self) -> PipeWriter:
         lender = self._job.stdin if self._job is not None else None

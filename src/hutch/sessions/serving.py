@@ -8,7 +8,8 @@ from typing import Any
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Event, FileChanged, ShellPrinted, SnapshotTaken
-from hutch.domain.redaction import Redactor
+from hutch.domain.redaction import Redactor, excerpt
+from hutch.jail.background import BEFORE_BYTES
 from hutch.jail.seam import StreamName
 from hutch.jail.shell_result import Result
 from hutch.sessions import requests
@@ -194,7 +195,12 @@ class Serving:
     def _read(self, id: str, offset: int) -> requests.CommandOutput:
         command = self._desk.shells.background.get(id)
         tape = command.read(offset)
-        data = tape.data[:ANSWER_BYTES]
-        text = self._redactor.clean(data.decode(errors="replace"))
+        data, start = tape.before + tape.data, len(tape.before)
+        around = data[: start + ANSWER_BYTES + BEFORE_BYTES]
+        end = min(start + ANSWER_BYTES, len(data))
+        if tape.running and len(around) == len(data):  # the rest of a secret may be about to come
+            end = max(start, min(end, self._redactor.held_from(around)))
+        text = excerpt(around, start, end, lambda part: self._redactor.clean(part.decode(errors="replace")))
         exit_code = None if command.running else command.result().exit_code
-        return requests.CommandOutput(text, tape.start, tape.start + len(data), tape.running, exit_code)
+        printed = end - start
+        return requests.CommandOutput(text, tape.start, tape.start + printed, tape.running, exit_code)

@@ -7,6 +7,7 @@ from pydantic import Field
 from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.bash import SHOWN_LETTERS
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.domain.redaction import excerpt
 
 
 class BashOutputArguments(Arguments):
@@ -25,8 +26,13 @@ class BashOutput:
         if given.wait_s and command.running:
             await command.wait(given.wait_s)
         tape = command.read()
-        printed = context.clean(plain(tape.data.decode(errors="replace")).rstrip("\n"))
-        text = shortened(printed, SHOWN_LETTERS, head=0.2)
+
+        def told(part: bytes) -> str:
+            return context.clean(plain(part.decode(errors="replace")))
+
+        whole, start = tape.before + tape.data, len(tape.before)
+        printed = excerpt(whole, start, len(whole), told, by_line=True) if tape.data else ""
+        text = shortened(printed.rstrip("\n"), SHOWN_LETTERS, head=0.2)
         result = command.result()
         if command.running:
             state = "still running"
