@@ -9,10 +9,13 @@ LATE = {
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
     ("hutch.cli.candidates", "hutch.cli.distant"): "only who is logged in elsewhere needs a client",
     ("hutch.cli.main", "hutch.cli.screen"): "nor anybody for what draws a full screen",
+    ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
+    ("hutch.app", "hutch.app.redacting"): "as above",
     ("hutch.app.redacting", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
     ("hutch.app.models", "hutch.store.vault"): "as above",
     ("hutch.app.forges", "hutch.forge.github_app"): "only who has an App needs what it signs with",
     ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
+    ("hutch.cli.prune", "hutch.app"): "the other commands of `hutch sessions` only ask a server",
     **dict.fromkeys(
         (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),
         "the protocol's library takes a second, and help and completion need none of it",

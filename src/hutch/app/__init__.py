@@ -8,14 +8,14 @@ waits only for those it uses.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hutch import logs
-from hutch.app.redacting import LearningRedactor
-
 if TYPE_CHECKING:  # whoever only asks a server does not wait for the settings, which are models
     from hutch.settings import Loaded
 
 
 def configure_logs(loaded: "Loaded", *, file: Path | None = None, file_only: bool = False) -> None:
     """Log as the settings say, with every stored secret kept out of the lines; also, or only, to a file."""
+    from hutch import logs
+    from hutch.app.redacting import LearningRedactor
+
     told, redactor = loaded.settings.log, LearningRedactor(loaded.paths)
     logs.configure(told.level, told.format, redactor=redactor, file=file, file_only=file_only)

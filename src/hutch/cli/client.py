@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 import hutch
 from hutch.cli.servers import Address, find_address
@@ -55,7 +55,7 @@ class Client:
     def __init__(self, find: Find = find_address) -> None:
         self._find = find
         self.address = find()
-        self._http: httpx.AsyncClient | None = None
+        self._http: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> "Client":
         return self
@@ -89,7 +89,7 @@ class Client:
         """An input for a session."""
         return dict(await self.post(f"/sessions/{session_id}/inputs", {"type": kind, **fields}))
 
-    async def request(self, method: str, path: str, *, again: bool = True, **options: Any) -> httpx.Response:
+    async def request(self, method: str, path: str, *, again: bool = True, **options: Any) -> httpx2.Response:
         """One request, sent again while that may help; an answer that is an error is raised as one."""
         headers = dict(options.pop("headers", None) or {})
         if method == "POST":
@@ -98,7 +98,7 @@ class Client:
         for wait_s in (*waits, None):
             try:
                 answer = await self._open().request(method, f"{API}{path}", headers=headers, **options)
-            except (httpx.TransportError, OSError) as error:
+            except (httpx2.TransportError, OSError) as error:
                 if wait_s is None:
                     raise self._no_answer(error) from error
             else:
@@ -121,9 +121,9 @@ class Client:
         headers: dict[str, str] | None = None,
         silence_s: float = PATIENCE_S,
         **params: Any,
-    ) -> AsyncIterator[httpx.Response]:
+    ) -> AsyncIterator[httpx2.Response]:
         """An answer as it comes. It is not tried again here: who reads knows how far it got."""
-        patience = httpx.Timeout(PATIENCE_S, connect=CONNECT_S, read=silence_s)
+        patience = httpx2.Timeout(PATIENCE_S, connect=CONNECT_S, read=silence_s)
         async with self._open().stream(
             "GET", f"{API}{path}", headers=headers, params=params, timeout=patience
         ) as answer:
@@ -141,17 +141,17 @@ class Client:
                 await self._http.aclose()
                 self._http = None
 
-    def _open(self) -> httpx.AsyncClient:
+    def _open(self) -> httpx2.AsyncClient:
         if self._http is None:
             address = self.address
             headers = {"User-Agent": f"hutch/{hutch.__version__}", "Accept": "application/json"}
             if address.token:
                 headers["Authorization"] = f"Bearer {address.token}"
-            self._http = httpx.AsyncClient(
+            self._http = httpx2.AsyncClient(
                 base_url=address.url,
                 headers=headers,
                 verify=address.trusted(),
-                timeout=httpx.Timeout(PATIENCE_S, connect=CONNECT_S),
+                timeout=httpx2.Timeout(PATIENCE_S, connect=CONNECT_S),
                 trust_env=not address.is_local,
             )
         return self._http
@@ -162,7 +162,7 @@ class Client:
         )
 
 
-def check(answer: httpx.Response) -> None:
+def check(answer: httpx2.Response) -> None:
     """Raise what the server says went wrong, as an error of the same family."""
     if answer.is_redirect:
         to = answer.headers.get("location", "")
@@ -202,7 +202,7 @@ def error_json(error: HutchError) -> str:
     return json.dumps({"error": told})
 
 
-def _retry_after_s(answer: httpx.Response) -> float | None:
+def _retry_after_s(answer: httpx2.Response) -> float | None:
     """How long to wait, when that is what the server asks for and not long."""
     if answer.status_code != 429:
         return None

@@ -1,6 +1,6 @@
 """Sessions of a server on another machine, for a shell that waits for completions."""
 
-import httpx
+import httpx2
 
 from hutch.cli.client import API
 from hutch.cli.servers import find_address
@@ -13,7 +13,7 @@ def distant_sessions(most: int) -> list[tuple[str, int, str, str]]:
     """Id, time, state and purpose of the newest; none when the server does not answer at once."""
     try:
         address = find_address()
-        answer = httpx.get(
+        answer = httpx2.get(
             f"{address.url}{API}/sessions",
             params={"limit": most},
             headers={"Authorization": f"Bearer {address.token}"},
@@ -25,5 +25,5 @@ def distant_sessions(most: int) -> list[tuple[str, int, str, str]]:
             (str(each["id"]), int(each["created_ms"]), str(each["state"]), str(each["purpose"]))
             for each in answer.json()["items"]
         ]
-    except (HutchError, httpx.HTTPError, OSError, ValueError, KeyError, TypeError):
+    except (HutchError, httpx2.HTTPError, OSError, ValueError, KeyError, TypeError):
         return []

@@ -11,7 +11,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 from hutch.cli.client import Client
 from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated, Unavailable
@@ -59,7 +59,7 @@ async def follow(
                         break
         except _Over:
             return
-        except (httpx.TransportError, OSError, TooManyRequests, Unavailable):
+        except (httpx2.TransportError, OSError, TooManyRequests, Unavailable):
             pass
         except Unauthenticated:  # a server that was started anew has another token for us
             if failures > len(WAITS_S):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import typer
 
 from hutch import settings
@@ -112,7 +112,7 @@ async def _token_by_password(url: str, name: str, password: str) -> str:
     """A token of one's own, made as a browser would."""
     local = Address(url, "", "login").is_local
     origin = {"Origin": "{0.scheme}://{0.netloc}".format(urlsplit(url))}
-    async with httpx.AsyncClient(
+    async with httpx2.AsyncClient(
         base_url=url, headers=origin, timeout=PATIENCE_S, trust_env=not local
     ) as http:
         try:
@@ -125,7 +125,7 @@ async def _token_by_password(url: str, name: str, password: str) -> str:
             made = await http.post(f"{API}/tokens", json=wanted, headers=csrf)
             check(made)
             await http.post(f"{API}/logout", json={}, headers=csrf)
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             raise Unavailable(
                 f"The server at {url} does not answer: {error or type(error).__name__}."
             ) from error

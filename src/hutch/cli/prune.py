@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
-from hutch.app import keeping
 from hutch.cli.visible import visible
 
 
@@ -20,6 +19,8 @@ def prune_command(
     A server does the same when it starts, and every hour. What happened stays in the log: `hutch prune`
     erases that.
     """
+    from hutch.app import keeping
+
     loaded = settings.load()
     app.configure_logs(loaded)
     gone = asyncio.run(keeping.prune_sessions(loaded, dry_run=dry_run))

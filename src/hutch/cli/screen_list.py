@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-import httpx
+import httpx2
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -104,7 +104,7 @@ class ListScreen(Screen[None]):
         try:
             asked = {"limit": MOST, "q": self._query}
             answer = await self.client.request("GET", "/sessions", params=asked, again=False)
-        except (HutchError, httpx.HTTPError) as error:
+        except (HutchError, httpx2.HTTPError) as error:
             title.update(
                 "The server is away; waiting for it" if isinstance(error, Unavailable) else str(error)
             )

@@ -5,7 +5,7 @@ import ssl
 import time
 from typing import Annotated, Any
 
-import httpx
+import httpx2
 import typer
 
 from hutch import settings
@@ -52,7 +52,7 @@ def _ask(running: Running, paths: Paths) -> tuple[dict[str, Any], str]:
         trusted.check_hostname = False
     headers = {"Authorization": f"Bearer {local_token(paths) or ''}"}
     try:
-        answer = httpx.get(
+        answer = httpx2.get(
             f"{running.url}/api/v1/status",
             headers=headers,
             timeout=PATIENCE_S,
@@ -60,7 +60,7 @@ def _ask(running: Running, paths: Paths) -> tuple[dict[str, Any], str]:
             trust_env=False,
         )
         told = answer.json()
-    except (httpx.HTTPError, ValueError, OSError) as error:
+    except (httpx2.HTTPError, ValueError, OSError) as error:
         return {}, f"{error or type(error).__name__}."
     if answer.status_code != 200:
         return {}, str(told.get("detail", answer.status_code))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import httpx
+import httpx2
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
@@ -66,17 +66,17 @@ class GitHubApp:
             ) from None
 
     async def _ask(self, method: str, path: str, full_name: str) -> dict[str, Any]:
-        transport = httpx.AsyncHTTPTransport(uds=self.socket) if self.socket else None
+        transport = httpx2.AsyncHTTPTransport(uds=self.socket) if self.socket else None
         scheme = "http" if self.socket else "https"
         base = f"{scheme}://api.github.com" if self.host == GITHUB else f"{scheme}://{self.host}/api/v3"
         headers = {"Authorization": f"Bearer {self.signed()}", "Accept": "application/vnd.github+json"}
         try:
-            async with httpx.AsyncClient(
+            async with httpx2.AsyncClient(
                 transport=transport, timeout=TIMEOUT_S, follow_redirects=False
             ) as client:
                 answered = await client.request(method, base + path, headers=headers)
                 told = answered.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError) as error:
             raise Unavailable(f"{self.host} does not answer the App: {type(error).__name__}.") from None
         if answered.status_code == 404:
             raise NotFound(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import httpx
+import httpx2
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
@@ -51,7 +51,7 @@ class Provider:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
-        self._http = httpx.AsyncClient(timeout=PATIENCE_S)
+        self._http = httpx2.AsyncClient(timeout=PATIENCE_S)
         self.new_keys_s = NEW_KEYS_S
         self._lock = asyncio.Lock()
         self._metadata: Metadata | None = None
@@ -91,7 +91,7 @@ class Provider:
         }
         auth = None
         if self._secret and metadata.basic:
-            auth = httpx.BasicAuth(quote(self._client_id, safe=""), quote(self._secret, safe=""))
+            auth = httpx2.BasicAuth(quote(self._client_id, safe=""), quote(self._secret, safe=""))
         elif self._secret:
             form |= {"client_id": self._client_id, "client_secret": self._secret}
         else:
@@ -146,7 +146,7 @@ class Provider:
         return await self._ask(request, None)
 
     async def _ask(
-        self, request: httpx.Request, auth: httpx.Auth | None, refused: str | None = None
+        self, request: httpx2.Request, auth: httpx2.Auth | None, refused: str | None = None
     ) -> dict[str, Any]:
         """A JSON object, whatever else may come."""
         place = f"{request.url.scheme}://{request.url.netloc.decode()}"
@@ -160,7 +160,7 @@ class Provider:
                         raise Unavailable(f"The provider at {place} says too much.")
             finally:
                 await answer.aclose()
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise Unavailable(f"The provider at {place} does not answer: {type(error).__name__}.") from None
         if refused and answer.status_code in (400, 401, 403):
             raise Denied(refused)
