@@ -147,3 +147,22 @@ async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_
         log = await entries(bench.log, bench.session_id)
     assert "The key is [redacted:secret]." in model.seen[0].system
     assert "hunter2-hunter2" not in model.seen[0].system + str(log)
+
+
+async def test_why_the_tests_could_not_run_is_told_without_secrets(tmp_path: Path) -> None:
+    def wishes(command: str) -> Wishes:
+        model = thinking(Said(calls=(call("write_file", path="a", content="1\n"),)), Said("Done."))
+        files = {"a": b"0\n", "hunter2-hunter2": f"#!/bin/sh\n{command}\n".encode()}
+        return Wishes(files, "[]", model=model, secrets=["hunter2-hunter2"])
+
+    async with open_bench(tmp_path / "one", wishes("true")) as bench:
+        bench.context.test_command = "no-such-runner hunter2-hunter2 --all"
+        worked = await begin(bench, "run_1", "Go.")
+    assert worked.ended.outcome == "tests_failing"
+    assert "no-such-runner: command not found" in worked.ended.reason
+    assert "tests.command" in worked.ended.reason
+    assert bench.tests is not None and bench.tests.reason == worked.ended.reason
+    async with open_bench(tmp_path / "two", wishes("true")) as bench:
+        bench.context.test_command = "echo cannot open hunter2-hunter2; exit 3"
+        worked = await begin(bench, "run_1", "Go.")
+    assert worked.ended.reason == "The tests failed with exit code 3: cannot open [redacted:secret]."

@@ -174,7 +174,8 @@ class Run:
                 break
             passed = None
         if passed is False:
-            return "tests_failing", "The tests fail."
+            reason = self.verdict.reason if self.verdict else self.using.tests_reason
+            return "tests_failing", reason or "The tests fail."
         if changed:
             named = ", ".join(legible(path) for path in changed[:3]) + (" and more" if changed[3:] else "")
             return "tests_failing", (

@@ -30,6 +30,7 @@ class Using:
     write: Write
     snapshot: int  # the newest
     tests_ok: bool | None = None  # of the last whole run of the tests since anything could have changed
+    tests_reason: str = ""  # why they did not pass, where no count tells
     tested: Snapshot | None = None  # what those tests were run on, and left as it was
     conclusion: ToolResult | None = None  # what the model finished with
     stuck: str = ""  # why it is no use to go on
@@ -113,6 +114,7 @@ class Using:
         if tests := result.data.get("tests"):
             partial = result.data.get("partial", False)
             self.tests_ok = None if partial and tests["ok"] else bool(tests["ok"])
+            self.tests_reason = str(tests["reason"])
             facts.append(RanTests(run_id=self.run_id, **tests))
         return facts
 

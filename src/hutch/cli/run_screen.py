@@ -120,7 +120,9 @@ class Screen:
         if worked.summary and worked.summary.strip() != self._said.strip():
             self._line(visible(worked.summary.strip(), lines=True))
         if worked.tests:
-            self._line(f"tests: {visible(worked.tests.text().splitlines()[0])}")
+            self._line(f"tests: {visible(worked.tests.reason or worked.tests.text().splitlines()[0])}")
+        elif opened.bench.tests and opened.bench.tests.reason:
+            self._line(f"tests: {visible(opened.bench.tests.reason)}")
         if not worked.changed:
             self._line("Nothing was changed, so there is nothing to deliver.")
         elif not change:

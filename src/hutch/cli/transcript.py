@@ -204,6 +204,8 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
             yield Line(f"branch {text('branch')}; look at it: hutch changes diff {text('change_id')}", "dim")
         case "delivery.ended" if event.get("outcome") == "failed":
+        case "tests.run" if event.get("reason"):
+            yield Line(f"{text('reason')}  ({text('command')})", "bad", "tests: ")
             yield Line(text("reason", lines=True), "bad", "not delivered: ")
         case "delivery.ended" if event.get("outcome") == "proposed" and text("url").startswith("http"):
             yield Line(text("url"), "strong", "pull request: ")

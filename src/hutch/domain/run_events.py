@@ -158,6 +158,7 @@ class RanTests(Event):
     failed: int
     skipped: int
     duration_s: float = 0.0
+    reason: str = ""
 
 
 class ContextCompacted(Event):

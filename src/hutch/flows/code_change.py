@@ -5,7 +5,7 @@ interruption: the log tells how far it got, and everything is made from the log.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hutch.agent.approval import Approvals
 from hutch.agent.asking import OnDelta
@@ -14,7 +14,8 @@ from hutch.agent.conversation import Conversation
 from hutch.agent.limits import RunLimits, Spent, spent_before
 from hutch.agent.loop import Heard, Run
 from hutch.agent.persona import Persona
-from hutch.agent.testing.report import Report
+from hutch.agent.testing.report import NOT_THERE, Report
+from hutch.agent.tools.run_tests import find_runner
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.agent.tools.seam import Context
 from hutch.agent.tools.toolbox import Toolbox
@@ -199,8 +200,16 @@ async def _verified(bench: Bench, run_id: str, first: Snapshot) -> Report | None
     if now.tree == first.tree:
         return None
     try:
-        report = await run_tests(bench.context, [])
+        runner = await find_runner(bench.context)
     except NotFound:
         return None  # there are none
     await bench.append([RanTests(run_id=run_id, **report.data())])
     return report
+    try:
+        report = await run_tests(bench.context, [])
+    except NotFound as error:  # nor is there what runs them: nobody can say, and everybody is told
+        reason = bench.redactor.clean(f"{error} {NOT_THERE}")
+        told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}
+        await bench.append([RanTests(run_id=run_id, **told)])
+        return None
+    report = replace(report, output=bench.redactor.clean(report.output))  # a line of it is told

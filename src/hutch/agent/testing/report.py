@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hutch.agent.plain import shortened
+from hutch.agent.testing.error_line import error_line
 
 SHOWN_FAILURES = 5
 SHOWN_LETTERS = 1200  # of one failure
@@ -15,6 +16,12 @@ WITHOUT_PYTEST = (
     "pytest is not installed in the jail. Put it into a .venv of the workspace, or run what there is with "
     "bash; whoever set this up can set tests.command in .hutch/config.toml."
 )
+
+NOT_THERE = (
+    "What runs the tests is not in the jail. Put it into the workspace, or set tests.command in "
+    ".hutch/config.toml."
+)
+NOT_STARTED = (126, 127)  # exit codes of a shell
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,19 @@ class Report:
             "failed": counts.failed,
             "skipped": counts.skipped,
             "duration_s": round(self.duration_s, 3),
+            "reason": self.reason,
         }
+
+    @property
+    def reason(self) -> str:
+        """Why they did not pass where no count tells: the first line of the error, and the way out."""
+        if self.ok or (self.counts and self.counts.failed):
+            return ""
+        line = "" if self.timed_out or self.limit else error_line(self.output)
+        told = f"{self._verdict().rstrip('.')}: {line}." if line else self._verdict()
+        if NOT_INSTALLED in self.output:
+            return f"{told} {WITHOUT_PYTEST}"
+        return f"{told} {NOT_THERE}" if self.exit_code in NOT_STARTED else told
 
     def text(self) -> str:
         """For the model: the verdict first, then the first failures, then where the rest is."""

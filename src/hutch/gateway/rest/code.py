@@ -72,6 +72,7 @@ class TestsOut(Out):
     passed: int
     failed: int
     skipped: int
+    reason: str = Field(description="Why they did not pass, where no count tells.")
 
 
 class UsageOut(Out):

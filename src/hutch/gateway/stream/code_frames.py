@@ -73,7 +73,7 @@ class Telling:
                     self.summary, self.finished = self.finishing, True
                 return [{"type": "tool_result", "tool": event.tool, "result": event.text, "ok": event.ok}]
             case events.RanTests() if event.run_id == self.run_id:
-                names = ("command", "ok", "passed", "failed", "skipped")
+                names = ("command", "ok", "passed", "failed", "skipped", "reason")
                 self.tests = {"type": "test_result", **{name: getattr(event, name) for name in names}}
                 return [self.tests]
             case events.ChangeProposed():

@@ -1,0 +1,46 @@
+"""The one line that says why tests did not run."""
+
+import pytest
+
+from hutch.agent.testing.error_line import LINE_LETTERS, error_line
+from hutch.agent.testing.report import NOT_THERE, WITHOUT_PYTEST, Counts, Failure, Report
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("", ""),
+        ("\n/usr/bin/python3: No module named pytest\n", "/usr/bin/python3: No module named pytest"),
+        (
+            "pytest -q\nmake: pytest: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n",
+            "make: pytest: No such file or directory",
+        ),
+        ("/bin/bash: line 1: jest: command not found\n", "/bin/bash: line 1: jest: command not found"),
+        (
+            'Traceback (most recent call last):\n  File "x.py", line 1\nImportError: no yaml here\n',
+            "ImportError: no yaml here",
+        ),
+        ("one\ntwo.\n\n", "two"),
+        ("x" * 1000, "x" * (LINE_LETTERS - 1) + "…"),
+    ],
+)
+def test_the_line_that_tells(output: str, line: str) -> None:
+    assert error_line(output) == line
+
+
+def report(**given: object) -> Report:
+    return Report(**{"runner": "r", "command": "c", "counts": None, "exit_code": 1, **given})  # type: ignore[arg-type]
+
+
+def test_a_reason_is_told_with_the_way_out_where_no_count_tells() -> None:
+    missing = report(output="/usr/bin/python3: No module named pytest", surely_tells=True)
+    assert missing.reason == (
+        "The tests failed with exit code 1: /usr/bin/python3: No module named pytest. " + WITHOUT_PYTEST
+    )
+    unknown = report(output="/bin/bash: line 1: jest: command not found", exit_code=127)
+    assert unknown.reason.endswith(f"jest: command not found. {NOT_THERE}")
+    assert report().reason == "The tests failed with exit code 1."
+    assert "took too long" in report(timed_out=True, output="error").reason
+    failed = Counts(failed=1, failures=(Failure("test_x", "no"),))
+    assert report(counts=failed, output="error").reason == report(exit_code=0).reason == ""
+    assert missing.data()["reason"] == missing.reason
