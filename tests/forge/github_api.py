@@ -10,10 +10,15 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
+from hutch.domain.patch import parse_patch
 from tests.forge.github_state import RANKS, Repository, State
+from tests.forge.repositories import git
 
 Answer = tuple[int, Any]
 MISSING: Answer = (404, {"message": "Not Found"})
+OWN = {"APPROVE": "approve", "REQUEST_CHANGES": "request changes on"}
+STATES = {"COMMENT": "COMMENTED", "APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
+METHODS = {"merge": "merge_commit", "squash": "squash_merge", "rebase": "rebase_merge"}
 DENIED: Answer = (403, {"message": "Resource not accessible by personal access token"})
 
 
@@ -77,6 +82,12 @@ class Api:
                 return self._pull(method, repo, int(number), data, login, accept)
             case ("POST", "pulls", number, "requested_reviewers"):
                 return self._reviewers(repo, int(number), data, login)
+            case ("PUT", "pulls", number, "merge"):
+                return self._merge(repo, int(number), data, login)
+            case ("POST", "pulls", number, "comments"):
+                return self._remark(repo, int(number), data, login)
+            case ("GET" | "DELETE", "git", "ref" | "refs", "heads", *branch):
+                return self._ref(method, repo, "/".join(branch), login)
             case ("POST", "pulls", number, "reviews"):
                 return self._review(repo, int(number), data, login)
             case ("GET", "pulls", number, "reviews"):
@@ -85,7 +96,7 @@ class Api:
             case ("GET", "issues" | "pulls" as where, number, "comments"):
                 issue = repo.issues.get(int(number))
                 listed = list(issue["comments"].values()) if issue else []
-                said = [each for each in listed if ("in_reply_to" in each) == (where == "pulls")]
+                said = [each for each in listed if _is_on_a_line(each) == (where == "pulls")]
                 return (200, _page(said, query)) if issue else MISSING
             case ("POST", "pulls", number, "comments", comment, "replies"):
                 return self._comment(repo, int(number), data | {"in_reply_to": int(comment)}, login)
@@ -108,6 +119,7 @@ class Api:
             "default_branch": repo.default,
             "fork": repo.fork_of is not None,
             "permissions": allowed,
+            **{f"allow_{name}": name in repo.methods for name in METHODS.values()},
         }
 
     def _pulls(self, repo: Repository, query: Mapping[str, str]) -> list[Any]:
@@ -129,7 +141,9 @@ class Api:
         if method == "PATCH":
             if repo.rank(login) < 3 and pull["user"]["login"] != login:
                 return DENIED
-            pull |= {name: data[name] for name in ("title", "body", "state") if name in data}
+            if data.get("state") == "closed":
+                self.state.close(repo, number)
+            pull |= {name: data[name] for name in ("title", "body") if name in data}
         if "diff" in accept:
             words = ["git", "diff", f"{pull['base']}...{pull['source'].tip(pull['branch'])}"]
             return 200, subprocess.run(words, cwd=repo.path, capture_output=True, check=True).stdout
@@ -156,17 +170,59 @@ class Api:
         pull = repo.pulls.get(number)
         if pull is None:
             return MISSING
-        if data.get("event") == "APPROVE" and pull["user"]["login"] == login:
-            return 422, {"message": "Can not approve your own pull request"}
+        if data.get("event") in OWN and pull["user"]["login"] == login:
+            told = f"Review Can not {OWN[data['event']]} your own pull request"
+            return 422, {"message": "Unprocessable Entity", "errors": [told]}
         words = ["git", "diff", "--unified=3", f"{pull['base']}...{pull['source'].tip(pull['branch'])}"]
         ran = subprocess.run(words, cwd=repo.path, capture_output=True, check=True)
         for comment in data.get("comments", []):
             if f"b/{comment['path']}".encode() not in ran.stdout:
                 return 422, {"message": "Unprocessable Entity", "errors": ["Path could not be resolved"]}
         review = {"id": self.state.next_id(), "user": {"login": login}, **data}
+        review["state"] = STATES[data.get("event", "COMMENT")]
         review["html_url"] = _url(repo, number, f"#review-{review['id']}")
         pull["reviews"].append(review)
         return 200, {"id": review["id"], "html_url": review["html_url"]}
+
+    def _remark(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> Answer:
+        pull = repo.pulls.get(number)
+        if pull is None:
+            return MISSING
+        words = ["git", "diff", f"{pull['base']}...{data['commit_id']}"]
+        ran = subprocess.run(words, cwd=repo.path, capture_output=True, check=True)
+        side = "new" if data["side"] == "RIGHT" else "old"
+        if not parse_patch(ran.stdout).shows(data["path"], side, data["line"]):  # type: ignore[arg-type]
+            return 422, {"message": "Validation Failed", "errors": ["line must be part of the diff"]}
+        return self._comment(repo, number, data, login)
+
+    def _merge(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> Answer:
+        pull = repo.pulls.get(number)
+        if pull is None:
+            return MISSING
+        method = METHODS[data.get("merge_method", "merge")]
+        if repo.rank(login) < 3:
+            return DENIED
+        if pull["state"] != "open" or pull["draft"]:
+            return 405, {"message": "Pull Request is not mergeable"}
+        if method not in repo.methods:
+            return 405, {"message": f"{method.replace('_', ' ').capitalize()}s are not allowed."}
+        if data["sha"] != pull["source"].tip(pull["branch"]):
+            return 409, {"message": "Head branch was modified. Review and try the merge again."}
+        made = self.state.merge(repo, pull, method)
+        if made is None:
+            return 405, {"message": "Pull Request is not mergeable"}
+        return 200, {"sha": made, "merged": True, "message": "Pull Request successfully merged"}
+
+    def _ref(self, method: str, repo: Repository, branch: str, login: str) -> Answer:
+        tip = repo.tip(branch)
+        if tip is None:
+            return MISSING if method == "GET" else (422, {"message": "Reference does not exist"})
+        if method == "GET":
+            return 200, {"ref": f"refs/heads/{branch}", "object": {"sha": tip, "type": "commit"}}
+        if repo.rank(login) < 3:
+            return DENIED
+        git(repo.path, "update-ref", "-d", f"refs/heads/{branch}")
+        return 204, None
 
     def _comment(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> Answer:
         issue = repo.issues.get(number)
@@ -259,6 +315,10 @@ class Api:
         return 200, {"data": {"createPullRequest": {"pullRequest": shown}}}
 
 
+def _is_on_a_line(comment: Mapping[str, Any]) -> bool:
+    return "in_reply_to" in comment or "path" in comment
+
+
 def _page(items: list[Any], query: Mapping[str, str]) -> list[Any]:
     size, number = int(query.get("per_page", "30")), int(query.get("page", "1"))
     return items[size * (number - 1) : size * number]
@@ -292,6 +352,7 @@ def _shown(repo: Repository, pull: Mapping[str, Any]) -> dict[str, Any]:
         "state": pull["state"],
         "draft": pull["draft"],
         "merged_at": "2024-01-01T00:00:00Z" if pull["merged"] else None,
+        "merge_commit_sha": pull.get("merge_commit"),
         "user": pull["user"],
         "labels": [{"name": label} for label in pull["labels"]],
         "base": {"ref": pull["base"], "sha": repo.tip(pull["base"])},
@@ -299,5 +360,6 @@ def _shown(repo: Repository, pull: Mapping[str, Any]) -> dict[str, Any]:
             "ref": pull["branch"],
             "sha": pull.get("sha") or pull["source"].tip(pull["branch"]),
             "user": {"login": pull["source"].owner},
+            "repo": {"full_name": pull["source"].full_name},
         },
     }

@@ -25,6 +25,7 @@ class Repository:
     pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
     issues: dict[int, dict[str, Any]] = field(default_factory=dict)  # pull requests are issues, too
     labels: set[str] = field(default_factory=set)
+    methods: tuple[str, ...] = ("merge_commit", "squash_merge", "rebase_merge")  # that are allowed
     number: int = 0
 
     @property
@@ -141,3 +142,20 @@ class State:
         """Somebody closes it; what is pushed later is no longer part of it."""
         pull = repo.pulls[number]
         pull |= {"state": "closed", "merged": merged, "sha": pull["source"].tip(pull["branch"])}
+
+    def merge(self, repo: Repository, pull: dict[str, Any], method: str) -> str | None:
+        """The commit that the base is at then; None when both have changed the same."""
+        tip, head = repo.tip(pull["base"]), pull["source"].tip(pull["branch"])
+        git(repo.path, "fetch", "-q", str(pull["source"].path), head)
+        ran = subprocess.run(
+            ["git", "merge-tree", "--write-tree", tip, head], cwd=repo.path, capture_output=True, check=False
+        )
+        if ran.returncode:
+            return None
+        tree = ran.stdout.decode().split("\n")[0]
+        parents = ["-p", tip, "-p", head] if method == "merge_commit" else ["-p", tip]
+        made = git(repo.path, "commit-tree", tree, *parents, "-m", f"{pull['title']} ({method})")
+        git(repo.path, "update-ref", f"refs/heads/{pull['base']}", made)
+        self.close(repo, pull["number"], merged=True)
+        pull["merge_commit"] = made
+        return made

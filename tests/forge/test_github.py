@@ -133,6 +133,49 @@ async def test_refusals_are_told_by_who_must_act(
     assert token not in str(caught.value) + repr(caught.value.__cause__)
 
 
+async def test_a_pull_request_is_merged_at_the_commit_that_was_seen(world: World) -> None:
+    forge, seen = world.forge(), world.push()
+    pull = await forge.open(replace(WANTED, commit=seen))
+    moved = world.push(text="3")
+    with pytest.raises(Conflict, match="Head branch was modified"):
+        await forge.merge(pull.number, commit=seen)
+    assert await forge.drop_branch(pull) == "hutch/more stays: somebody has pushed to it since."
+    repo = world.hub.repository("acme/project")
+    repo.methods = ("rebase_merge",)
+    with pytest.raises(Conflict, match="are not allowed"):
+        await forge.merge(pull.number, commit=moved, method="squash")
+    merged = await forge.merge(pull.number, commit=moved)
+    assert merged == repo.tip("main") == await forge.merge(pull.number, commit=moved)
+    done = await forge.pull(pull.number)
+    assert (done.state, done.merged_commit, done.head_repository) == ("merged", merged, "acme/project")
+    assert await forge.drop_branch(done) == "" and repo.branches() == ["main"]
+    assert await forge.drop_branch(done) == ""  # once more, by somebody who does not know
+
+
+async def test_a_pull_request_is_closed_and_who_objects_is_known(world: World) -> None:
+    forge, seen = world.forge(), world.push()
+    pull = await forge.open(replace(WANTED, commit=seen))
+    reviews = world.hub.repository("acme/project").pulls[pull.number]["reviews"]
+    for login, verdict in (("eve", "CHANGES_REQUESTED"), ("bob", "CHANGES_REQUESTED"), ("eve", "COMMENTED")):
+        reviews.append({"user": {"login": login}, "state": verdict})
+    assert await forge.objectors(pull.number) == ("eve", "bob")
+    reviews += [{"user": {"login": "eve"}, "state": "APPROVED"}] * 100
+    assert await forge.objectors(pull.number) == ("bob",)
+    assert (await forge.close(pull.number)).state == "closed"
+    on_line = LineComment(path="b", line=1, body="Why?", start_line=1)
+    posted = await forge.remark(pull.number, on_line, commit=seen)
+    assert await forge.find(pull.number, "Why?", among="lines") is not None and posted.id
+    with pytest.raises(Conflict, match="must be part of the diff"):
+        await forge.remark(pull.number, replace(on_line, line=9), commit=seen)
+
+
+async def test_what_is_missing_is_told_by_its_name(world: World) -> None:
+    with pytest.raises(NotFound, match=r"There is no pull request #7 in acme/project on"):
+        await world.forge().pull(7)
+    with pytest.raises(NotFound, match="There is no such repository"):
+        await world.forge(name="acme/nothing").pull(7)
+
+
 async def test_a_private_repository_is_not_there_for_strangers(world: World) -> None:
     world.hub.repository("acme/project").private = True
     world.hub.repository("acme/project").permissions.pop("bob")

@@ -12,6 +12,7 @@ from hutch.forge.github_failure import explain, limited_until, plain
         (401, "Bad credentials", Denied),
         (403, "Resource not accessible by integration", Denied),
         (404, "Not Found", NotFound),
+        (405, "Pull Request is not mergeable", Conflict),
         (409, "Conflict", Conflict),
         (422, "Validation Failed", Conflict),
         (410, "Gone", BadRequest),

@@ -14,13 +14,15 @@ from urllib.parse import quote
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
 from hutch.forge.gh import Answer, Gh, GitHubFailed
+from hutch.forge.github_told import at, default_branch, need, number_of, posted, pull_of, text
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import (
+    LineComment,
+    MergeMethod,
     Permission,
     Posted,
     PullRequest,
     PullRequestWanted,
-    PullState,
     Review,
     Spoken,
     Target,
@@ -32,6 +34,11 @@ USER = "x-access-token"
 FORK_TRIES = 30
 MOST_PAGES = 30  # of a hundred comments each
 DIFF = "application/vnd.github.diff"
+METHODS: dict[MergeMethod, str] = {
+    "merge": "allow_merge_commit",
+    "squash": "allow_squash_merge",
+    "rebase": "allow_rebase_merge",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +57,15 @@ class GitHub:
 
     async def target(self) -> Target:
         async with _plainly():
-            about = (await self._ask("GET", "")).told()
-            if about.get("archived") or about.get("disabled"):
-                raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
-            if _at(about, "permissions", "push") is not False:
-                owner = _text(about, "owner", "login") or self.full_name.partition("/")[0]
-                return Target(await self._remote(self.full_name), owner, _default(about))
-            if about.get("allow_forking") is False:
-                raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
-            return await self._fork(_default(about))
+            about = await self._pushable()
+            if at(about, "permissions", "push") is not False:
+                owner = text(about, "owner", "login") or self.full_name.partition("/")[0]
+                return Target(await self._remote(self.full_name), owner, default_branch(about))
+            return await self._fork(default_branch(about))
+
+    async def check(self) -> None:
+        async with _plainly():
+            await self._pushable()
 
     async def open(self, wanted: PullRequestWanted) -> PullRequest:
         async with _plainly():
@@ -86,29 +93,61 @@ class GitHub:
         labels: tuple[str, ...] = (),
         reviewers: tuple[str, ...] = (),
     ) -> PullRequest:
-        said = {name: text for name, text in (("title", title), ("body", body)) if text is not None}
-        async with _plainly():
+        said = {name: words for name, words in (("title", title), ("body", body)) if words is not None}
+        async with self._about(number):
             answer = await self._ask("PATCH" if said else "GET", f"/pulls/{number}", said or None)
             notes = await self._adorn(number, labels, reviewers)
-            return replace(_pull(answer.told()), notes=notes)
+            return replace(pull_of(answer.told()), notes=notes)
 
     async def pull(self, number: int) -> PullRequest:
-        async with _plainly():
-            return _pull((await self._ask("GET", f"/pulls/{number}")).told())
+        async with self._about(number):
+            return pull_of((await self._ask("GET", f"/pulls/{number}")).told())
 
     async def diff(self, number: int) -> bytes:
-        async with _plainly():
+        async with self._about(number):
             return (await self._ask("GET", f"/pulls/{number}", accept=DIFF)).content
+
+    async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
+        async with self._about(number):
+            how = {"sha": commit, "merge_method": method or await self._usual_method()}
+            try:
+                return need((await self._ask("PUT", f"/pulls/{number}/merge", how)).told(), "sha")
+            except (
+                Unavailable
+            ):  # it may be done all the same: only the answer was lost, or others were faster
+                found = await self.pull(number)
+                if found.state != "merged":
+                    raise
+                return found.merged_commit
+
+    async def close(self, number: int) -> PullRequest:
+        async with self._about(number):
+            return pull_of((await self._ask("PATCH", f"/pulls/{number}", {"state": "closed"})).told())
+
+    async def drop_branch(self, pull: PullRequest) -> str:
+        if not FULL_NAME.fullmatch(pull.head_repository):
+            return ""  # the copy that it was in is gone, and the branch with it
+        refs = f"repos/{pull.head_repository}/git"
+        branch = quote(pull.branch, safe="/")
+        try:
+            told = (await self.gh.api("GET", f"{refs}/ref/heads/{branch}")).told()
+            if text(told, "object", "sha") != pull.commit:
+                return f"{pull.branch} stays: somebody has pushed to it since."
+            await self.gh.api("DELETE", f"{refs}/refs/heads/{branch}")
+        except GitHubFailed as failed:
+            # Either is how GitHub says that there is none: many repositories delete it by themselves.
+            return "" if failed.status in (404, 422) else f"{pull.branch} stays: {failed.error}"
+        return ""
 
     async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
         async with _plainly():
             if id is not None:
                 try:
-                    return _posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
+                    return posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
                 except GitHubFailed as failed:
                     if failed.status != 404:  # it was deleted: say it anew
                         raise
-            return _posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
+            return posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
 
     async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
         thread = f"/issues/{number}" if among == "comments" else f"/pulls/{number}"
@@ -117,30 +156,41 @@ class GitHub:
             for page in range(1, MOST_PAGES + 1):
                 listed = (await self._ask("GET", f"{what}?per_page=100&page={page}")).listed()
                 for each in listed:
-                    if marker in _text(each, "body"):
-                        return Posted(_number(each, "id"), _text(each, "html_url"))
+                    if marker in text(each, "body"):
+                        return Posted(number_of(each, "id"), text(each, "html_url"))
                 if len(listed) < 100:
                     break
         return None
 
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
         async with _plainly():
-            return _posted(
+            return posted(
                 await self._ask("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
             )
 
+    async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
+        async with self._about(number):
+            about = {"commit_id": commit, **_on_lines(comment)}
+            return posted(await self._ask("POST", f"/pulls/{number}/comments", about))
+
     async def review(self, number: int, review: Review) -> Posted:
-        comments: list[dict[str, Any]] = []
-        for each in review.comments:
-            about: dict[str, Any] = {"path": each.path, "line": each.line, "side": each.side}
-            if each.start_line is not None and each.start_line < each.line:
-                about |= {"start_line": each.start_line, "start_side": each.side}
-            comments.append({**about, "body": each.body})
+        comments = [_on_lines(each) for each in review.comments]
         body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
-        async with _plainly():
-            return _posted(
-                await self._ask("POST", f"/pulls/{number}/reviews", {**body, "comments": comments})
-            )
+        async with self._about(number):
+            return posted(await self._ask("POST", f"/pulls/{number}/reviews", {**body, "comments": comments}))
+
+    async def objectors(self, number: int) -> tuple[str, ...]:
+        last: dict[str, str] = {}
+        async with self._about(number):
+            for page in range(1, MOST_PAGES + 1):
+                way = f"/pulls/{number}/reviews?per_page=100&page={page}"
+                listed = (await self._ask("GET", way)).listed()
+                for each in listed:
+                    if (verdict := text(each, "state")) in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
+                        last[text(each, "user", "login") or "somebody"] = verdict
+                if len(listed) < 100:
+                    break
+        return tuple(login for login, verdict in last.items() if verdict == "CHANGES_REQUESTED")
 
     async def permission(self, user: str) -> Permission:
         if not NAME.fullmatch(user):
@@ -159,12 +209,45 @@ class GitHub:
 
     async def me(self) -> str:
         async with _plainly():
-            return _text((await self.gh.api("GET", "user")).told(), "login")
+            return text((await self.gh.api("GET", "user")).told(), "login")
 
     # --- inside ---
 
+    async def _pushable(self) -> dict[str, Any]:
+        """What GitHub says of the repository; refused where neither it nor a copy of it can be pushed to."""
+        about: dict[str, Any] = (await self._ask("GET", "")).told()
+        if about.get("archived") or about.get("disabled"):
+            raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
+        if at(about, "permissions", "push") is False and about.get("allow_forking") is False:
+            raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
+        return about
+
     async def _ask(self, method: str, rest: str, body: Mapping[str, Any] | None = None, **how: Any) -> Answer:
         return await self.gh.api(method, f"repos/{self.full_name}{rest}", body, **how)
+
+    @asynccontextmanager
+    async def _about(self, number: int) -> AsyncIterator[None]:
+        """Failures as callers know them, where GitHub has one word for a repository and a pull request that
+        are not there."""
+        async with _plainly():
+            try:
+                yield
+            except GitHubFailed as failed:
+                if failed.status != 404:
+                    raise
+                await self._ask("GET", "")  # which tells of a repository that is missing
+                raise NotFound(
+                    f"There is no pull request #{number} in {self.full_name} on {self.gh.host}, or this "
+                    "token may not do that with it."
+                ) from None
+
+    async def _usual_method(self) -> MergeMethod:
+        """How pull requests are merged here: the first way that the repository allows."""
+        about = (await self._ask("GET", "")).told()
+        for method, name in METHODS.items():
+            if about.get(name) is not False:  # it is not told to everybody
+                return method
+        return "merge"
 
     async def _remote(self, full_name: str) -> RepoUrl:
         """Where git is spoken, with the token; on the machine that was named, whatever an answer says."""
@@ -178,7 +261,7 @@ class GitHub:
 
     async def _fork(self, default: str) -> Target:
         made = (await self._ask("POST", "/forks", {}, again=True)).told()
-        full_name = _text(made, "full_name")
+        full_name = text(made, "full_name")
         if not FULL_NAME.fullmatch(full_name):
             raise Unavailable(f"{self.gh.host} did not say where the fork of {self.full_name} is.")
         for _ in range(FORK_TRIES):  # it is made while we wait
@@ -196,7 +279,7 @@ class GitHub:
         """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
         head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
         listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).listed()
-        found = [_pull(each) for each in listed]
+        found = [pull_of(each) for each in listed]
         fitting = [each for each in found if each.state == "open" and each.base == wanted.base]
         fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
         return fitting[0] if fitting else None
@@ -250,58 +333,8 @@ async def _plainly() -> AsyncIterator[None]:
         raise failed.error from None
 
 
-def _at(told: Any, *names: str) -> Any:
-    """What is told there; None when nothing is."""
-    for name in names:
-        told = told.get(name) if isinstance(told, dict) else None
-    return told
-
-
-def _text(told: Any, *names: str) -> str:
-    found = _at(told, *names)
-    return found if isinstance(found, str) else ""
-
-
-def _need(told: Any, *names: str) -> str:
-    if found := _text(told, *names):
-        return found
-    raise _lacks(names)
-
-
-def _number(told: Any, name: str) -> int:
-    found = _at(told, name)
-    if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-        return found
-    raise _lacks((name,))
-
-
-def _lacks(names: tuple[str, ...]) -> Unavailable:
-    return Unavailable(f"GitHub's answer does not say {'.'.join(names)}. Try again later.")
-
-
-def _default(about: Mapping[str, Any]) -> str:
-    return _text(about, "default_branch") or "main"
-
-
-def _posted(answer: Answer) -> Posted:
-    told = answer.told()
-    return Posted(_number(told, "id"), _text(told, "html_url"))
-
-
-def _pull(told: Mapping[str, Any]) -> PullRequest:
-    is_open = _need(told, "state") == "open"
-    state: PullState = "merged" if told.get("merged_at") else "open" if is_open else "closed"
-    return PullRequest(
-        number=_number(told, "number"),
-        url=_need(told, "html_url"),
-        title=_text(told, "title"),
-        body=_text(told, "body"),
-        state=state,
-        draft=told.get("draft") is True,
-        author=_text(told, "user", "login"),
-        base=_need(told, "base", "ref"),
-        base_commit=_text(told, "base", "sha"),
-        branch=_need(told, "head", "ref"),
-        head_owner=_text(told, "head", "user", "login"),
-        commit=_text(told, "head", "sha"),
-    )
+def _on_lines(comment: LineComment) -> dict[str, Any]:
+    about: dict[str, Any] = {"path": comment.path, "line": comment.line, "side": comment.side}
+    if comment.start_line is not None and comment.start_line < comment.line:
+        about |= {"start_line": comment.start_line, "start_side": comment.side}
+    return {**about, "body": comment.body}

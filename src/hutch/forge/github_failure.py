@@ -46,7 +46,7 @@ def explain(status: int | None, said: str, host: str) -> GitHubFailed:
         )
     elif status == ELSEWHERE:
         error = Unavailable(f"{host} sends us elsewhere: {line}.")
-    elif status in (400, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", said):
+    elif status in (400, 405, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", said):
         error = Conflict(f"{host} refuses it: {line}.")
     elif status is not None and status < 500:
         error = BadRequest(f"{host} refuses it ({status}): {line}.")

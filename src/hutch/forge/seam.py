@@ -15,6 +15,7 @@ Spoken = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or
 # What was asked of a forge by somebody who is gone may still be done for so long: GitHub gives up at ten.
 SETTLE_S = 12.0
 Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
+MergeMethod = Literal["merge", "squash", "rebase"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class PullRequest:
     branch: str
     head_owner: str
     commit: str
+    head_repository: str = ""  # whose branch it is, as OWNER/NAME; empty when that copy is gone
+    merged_commit: str = ""  # that came of it; empty until then
     notes: tuple[str, ...] = field(default=())  # what could not be done, such as a label nobody made
 
 
@@ -97,6 +100,10 @@ class Forge(Protocol):
         """Where to push: a copy is made when there is no write access."""
         ...
 
+    async def check(self) -> None:
+        """Refuse what `target` would refuse, and make nothing."""
+        ...
+
     async def open(self, wanted: PullRequestWanted) -> PullRequest:
         """Propose a branch that was pushed. One that proposes it already is updated instead."""
         ...
@@ -119,6 +126,19 @@ class Forge(Protocol):
         """A pull request as a patch."""
         ...
 
+    async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
+        """Bring a pull request into its base, if it is at `commit`: the commit that came of it, empty where
+        that is not told. Without a method, as the repository allows. One that is merged already is fine."""
+        ...
+
+    async def close(self, number: int) -> PullRequest:
+        """Close it; what was proposed is not wanted."""
+        ...
+
+    async def drop_branch(self, pull: PullRequest) -> str:
+        """Delete the branch of a pull request that is over; why it stays, if it does."""
+        ...
+
     async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
         """Say something below an issue or pull request, or replace what comment `id` says."""
         ...
@@ -131,7 +151,15 @@ class Forge(Protocol):
         """Answer a comment on a line."""
         ...
 
+    async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
+        """Say something about a line by itself, as it is at `commit`."""
+        ...
+
     async def review(self, number: int, review: Review) -> Posted: ...
+
+    async def objectors(self, number: int) -> tuple[str, ...]:
+        """Who asked for changes there, and has not approved it since."""
+        ...
 
     async def permission(self, user: str) -> Permission:
         """What a person may do with the repository."""
