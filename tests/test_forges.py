@@ -1,5 +1,8 @@
 """Which forge, whose token, and over which way."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 from hutch.app.forges import forge_of, need_forge, reachable
 from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.github import GitHub
+from hutch.jail.scratch import own_mark
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
 
@@ -73,7 +77,7 @@ async def test_an_enterprise_server_is_spoken_with_on_the_port_that_is_listed_an
     assert (await found._remote("acme/copy")).shown == "https://ghe.example.com:8443/acme/copy.git"
     for other in ("https://ghe.example.com/acme/project", "https://ghe.example.com:9443/acme/project"):
         assert await token(made, other) is None
-        with pytest.raises(Conflict, match=r"list it in github\.hosts"):
+        with pytest.raises(Conflict, match=r"github\.hosts"):
             need_forge(made, other)
     usual = loaded(tmp_path, hosts=["ghe.example.com:443"])
     assert usual.settings.github.hosts == ("ghe.example.com",)
@@ -96,3 +100,16 @@ async def test_on_this_machine_too_a_token_goes_to_the_port_that_is_listed(tmp_p
 def test_what_is_no_host_of_a_forge_is_refused_when_it_is_set(tmp_path: Path, host: str) -> None:
     with pytest.raises(BadRequest, match="with its port unless that is 443"):
         loaded(tmp_path, hosts=[host])
+
+
+def test_what_gh_was_given_is_cleared_by_the_next_process_if_one_is_killed(tmp_path: Path) -> None:
+    found = need_forge(loaded(tmp_path, {"github_token": "t"}), "https://github.com/ada/shop")
+    assert isinstance(found, GitHub)
+    home = found.gh.make_home()
+    assert home.name.startswith(f"hutch-gh-{own_mark()}-") and home.stat().st_mode & 0o777 == 0o700
+    home.rmdir()
+    dead = home.with_name(f"hutch-gh-{os.getpid()}.12-left")  # of a process that had our number before
+    dead.mkdir()
+    script = "from hutch.jail.scratch import make_directory; make_directory('hutch-gh').rmdir()"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert not dead.exists()

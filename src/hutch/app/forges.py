@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hutch.app.models import secrets_of
@@ -12,6 +13,7 @@ from hutch.forge.reach import Reach
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import Forge
 from hutch.jail.egress.addresses import refusal
+from hutch.jail.scratch import make_directory
 from hutch.settings import Loaded, user_environment
 from hutch.store.rows import Rows
 from hutch.store.users import Users
@@ -23,11 +25,13 @@ __all__ = [
     "Forge",
     "RepoUrl",
     "forge_of",
+    "has_own_token",
     "may_use_account",
     "need_forge",
     "parse_repo_url",
     "reach_of",
     "reachable",
+    "web_address",
 ]
 
 OWN = ("127.0.0.1", "::1", "localhost")
@@ -78,6 +82,7 @@ def forge_of(loaded: Loaded, source: str | RepoUrl, *, user: str = "") -> Forge 
         user_environment(),
         github.unix_socket or "",
         Patience(longest_wait_s=github.longest_wait_s),
+        partial(make_directory, "hutch-gh"),  # cleared by the next process, if this one is killed
     )
     return GitHub(gh, _over_tls(url))
 
@@ -88,13 +93,31 @@ def need_forge(loaded: Loaded, source: str, *, user: str = "") -> Forge:
     if found is None:
         url = parse_repo_url(source)
         if url.host and not is_forge(loaded, url):
-            raise Conflict(
-                f"{url} is on no GitHub that is known here, and only there are pull requests. Where "
-                f"{url.authority} is a GitHub Enterprise Server, list it in github.hosts."
+            same = [host for host in loaded.settings.github.hosts if host.rpartition(":")[0] == url.host]
+            way = (
+                f"github.hosts has {same[0]}: give its address with that port."
+                if same
+                else f"Where {url.authority} is a GitHub Enterprise Server, list it in github.hosts."
             )
-        name = _token_name(url)
+            raise Conflict(
+                f"{url} is on no GitHub that is known here, and only there are pull requests. {way}"
+            )
+        name = token_name(url)
         raise Conflict(f"There is no token for {url}. Set one: hutch config set-secret {name}")
     return found
+
+
+def web_address(source: str) -> str:
+    """A repository on a GitHub as people visit it, however it is fetched."""
+    url = parse_repo_url(source)
+    scheme = url.transport if url.transport in ("http", "https") else "https"
+    return f"{scheme}://{url.authority}/{'/'.join(url.slug or ())}"
+
+
+def has_own_token(loaded: Loaded, source: str, user: str) -> bool:
+    """Whether what is done for a user there is done as themselves; on the command line it always is."""
+    own = f"{token_name(parse_repo_url(source))}_{user}"
+    return not user or bool(secrets_of(loaded, {own}).get(own, "").strip())
 
 
 def is_forge(loaded: Loaded, url: RepoUrl) -> bool:
@@ -107,7 +130,7 @@ def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
     github = loaded.settings.github
     if url.slug is None or not is_forge(loaded, url):
         return None
-    name = _token_name(url)
+    name = token_name(url)
     own = f"{name}_{user}"
     wanted = {name, own, "github_app_key"} if user else {name, "github_app_key"}
     kept = {each: value.strip() for each, value in secrets_of(loaded, wanted).items()}
@@ -135,7 +158,8 @@ def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
     return known
 
 
-def _token_name(url: RepoUrl) -> str:
+def token_name(url: RepoUrl) -> str:
+    """The secret that holds the installation's token for a host."""
     return "github_token" if url.host == GITHUB else "github_enterprise_token"
 
 

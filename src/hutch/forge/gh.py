@@ -73,6 +73,10 @@ class Answer:
         return found
 
 
+def _make_home() -> Path:
+    return Path(tempfile.mkdtemp(prefix="hutch-gh-"))
+
+
 @dataclass(frozen=True, slots=True)
 class Gh:
     """`gh` for one host."""
@@ -82,6 +86,7 @@ class Gh:
     environ: Mapping[str, str]
     socket: str = ""  # a Unix socket that leads to the API instead of the network
     patience: Patience = Patience()
+    make_home: Callable[[], Path] = _make_home  # a directory that only we can read
 
     async def api(
         self,
@@ -202,7 +207,7 @@ class Gh:
     @asynccontextmanager
     async def _home(self) -> AsyncIterator[Path]:
         """A directory that only we can read, with settings and nothing else."""
-        home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="hutch-gh-"))
+        home = await asyncio.to_thread(self.make_home)
         try:
             lines = ["prompt: disabled", "git_protocol: https"]
             lines.append(f"http_unix_socket: {SOCKET}")

@@ -24,16 +24,16 @@ def is_left_over(mark: str) -> bool:
     return pid.isdigit() and _started(int(pid)) != started
 
 
-def make_directory() -> Path:
-    """A private directory for what a jail's commands print; removes what dead processes have left."""
-    _sweep()
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{own_mark()}-"))
+def make_directory(prefix: str = PREFIX) -> Path:
+    """A private directory, by default for what a jail's commands print; removes what dead processes left."""
+    _sweep(prefix)
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}-{own_mark()}-"))
 
 
 @functools.cache
-def _sweep() -> None:
-    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}-*.*-*"):
-        mark = directory.name.removeprefix(f"{PREFIX}-").partition("-")[0]
+def _sweep(prefix: str) -> None:
+    for directory in Path(tempfile.gettempdir()).glob(f"{prefix}-*.*-*"):
+        mark = directory.name.removeprefix(f"{prefix}-").partition("-")[0]
         if is_left_over(mark) and directory.lstat().st_uid == os.geteuid():
             shutil.rmtree(directory, ignore_errors=True)
 
