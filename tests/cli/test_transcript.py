@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hutch.cli.delivery_lines import NOTHING
 from hutch.cli.transcript import Asked, Line, Piece, Transcript, arguments
 
 RUN = {"run_id": "run_1"}
@@ -130,3 +131,27 @@ def test_what_is_asked_for_approval_drives_no_terminal() -> None:
     asked = told.transcript.waiting["c1"]
     lines = [line.text for line in shown if isinstance(line, Line)]
     assert all(text.isprintable() for text in (*lines, asked.text, *asked.covers))
+
+
+def test_what_became_of_a_delivery_is_told_with_the_command_that_repeats_it() -> None:
+    told = Told()
+    told.event("run.started", **RUN, deliver=True)
+    assert told.event("delivery.ended", **RUN, outcome="nothing") == [Line(NOTHING)]
+    failed = {**RUN, "outcome": "failed", "reason": "No way."}
+    assert told.event("delivery.ended", **failed) == [
+        Line("No way.", "bad", "not delivered: "),
+        Line("hutch changes deliver run_1", lead="try again: "),
+    ]
+    assert told.event("delivery.ended", **failed, failing=True)[1:] == [
+        Line("hutch changes propose run_1", lead="all the same: ")
+    ]
+    assert told.event("delivery.asked", **RUN, by="usr_2", failing=True) == [
+        Line("bob wants it delivered, though its tests fail", "dim")
+    ]
+    told.event("run.started", **RUN, deliver=False)  # a review: there is nothing to deliver once more
+    assert told.event("delivery.ended", **failed) == [Line("No way.", "bad", "not delivered: ")]
+
+
+def test_why_tests_did_not_run_stands_in_place_of_counts() -> None:
+    ran = {"command": "pytest", "ok": False, "passed": 0, "failed": 0, "reason": "No module named pytest."}
+    assert Told().event("tests.run", **ran) == [Line("No module named pytest.  (pytest)", "bad", "tests: ")]

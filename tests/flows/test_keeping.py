@@ -8,7 +8,7 @@ from hutch.app.keeping import tidy
 from hutch.app.server import Server
 from hutch.domain.errors import NotFound
 from hutch.domain.user import Who
-from hutch.flows import code, sessions
+from hutch.flows import code, handing_over, sessions
 from hutch.flows.code import NewCode
 from hutch.flows.keeping import DAY_MS, HOUR_MS
 from hutch.flows.sessions import NewSession
@@ -89,7 +89,7 @@ async def test_what_could_not_be_delivered_is_kept_as_any_session(tmp_path: Path
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == []
         (repo / "gone").rename(repo / ".git")
-        await sessions.deliver_again(server.site, who, run.id)
+        await handing_over.deliver(server.site, who, run.id)
         await until(server, session.id, "change.proposed")
         await state(server, who, session.id, "parked")
         assert await swept(server, 25 * HOUR_MS) == [session.id]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.ids import new_run_id, new_session_id
-from hutch.domain.session import QueuedRun, Session
+from hutch.domain.session import Delivered, QueuedRun, Session
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room, Runs, add_run
 from hutch.store.sessions import Sessions, add_session, now_ms
@@ -117,3 +117,20 @@ async def test_all_runs_of_a_session_end_at_once(log: SqlLog) -> None:
         ("ended", "cancelled", "enough"),
         ("queued", "", ""),
     ]
+
+
+async def test_how_handing_over_ended_is_noted_and_found_by_session(log: SqlLog) -> None:
+    runs = Runs(log)
+    first = await queue(log)
+    session = await Sessions(log).get(first.session_id)
+    second, other = await queue(log, session=session), await queue(log)
+    failed = Delivered(outcome="failed", reason="GitHub is down.", at_ms=7)
+    await runs.deliver(first.id, failed)
+    assert (await runs.get(first.id)).delivered == failed
+    assert (await runs.get(second.id)).delivered is None
+    asked = [session.id, other.session_id]
+    assert {id: run.id for id, run in (await runs.last_delivered(asked)).items()} == {session.id: first.id}
+    claimed = await runs.claim("a", lease_ms=1000, room=ROOM)
+    assert claimed is not None and claimed.delivered == (await runs.get(first.id)).delivered == failed
+    await runs.deliver(second.id, Delivered(outcome="proposed", change_id="chg_1"))
+    assert (await runs.last_delivered(asked))[session.id].id == second.id

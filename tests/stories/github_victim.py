@@ -1,7 +1,8 @@
 """A server that is killed while it delivers, and started again to go on.
 
-`python -m tests.stories.github_victim HOME SOCKET URL MODEL PROMPTS`: the first time it gives
-itself the work; every time it waits until all of it is delivered, and says so.
+`python -m tests.stories.github_victim HOME SOCKET URL MODEL PROMPTS TESTS`: the first time it gives
+itself the work; every time it waits until all of it is delivered, and says so. Where the tests
+fail, it has the work proposed all the same.
 """
 
 import asyncio
@@ -12,14 +13,14 @@ from urllib.parse import urlsplit
 from hutch import logs
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery
-from hutch.flows import sessions
+from hutch.flows import handing_over, sessions
 from hutch.flows.sessions import NewSession
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Runs
 from tests.sessions.hosting import owner, serving
 
 
-async def main(home: Path, socket: str, url: str, model: str, prompts: int) -> None:
+async def main(home: Path, socket: str, url: str, model: str, prompts: int, tests: str) -> None:
     async with serving(home, github__hosts=urlsplit(url).netloc, github__unix_socket=socket) as server:
         who = await owner(server)
         known = await sessions.page(server.site, who)
@@ -30,13 +31,17 @@ async def main(home: Path, socket: str, url: str, model: str, prompts: int) -> N
                 repository=url,
                 model=model,
                 deliver=True,
-                delivery=Delivery(labels=("hutch",), reviewers=("ada",)),
+                delivery=Delivery(labels=("hutch",), reviewers=("ada",), tests=tests),
                 prompt="Make slugs lower case.",
             )
             session = await sessions.create(server.site, who, wanted)
         while True:
             await asyncio.sleep(0.05)
             if await Runs(server.rows).unfinished(session.id):
+                continue
+            last = (await Runs(server.rows).page(session_ids=[session.id], limit=1))[0]
+            if last.delivered is not None and last.delivered.failing:
+                await handing_over.deliver(server.site, who, last.id, failing=True)
                 continue
             given = len(await Inputs(server.rows).page(session.id))
             if given + 1 >= prompts:
@@ -48,4 +53,5 @@ async def main(home: Path, socket: str, url: str, model: str, prompts: int) -> N
 if __name__ == "__main__":
     logs.configure("error")
     arguments = sys.argv[1:]
-    asyncio.run(main(Path(arguments[0]), arguments[1], arguments[2], arguments[3], int(arguments[4])))
+    home, socket, url, model, prompts, tests = arguments
+    asyncio.run(main(Path(home), socket, url, model, int(prompts), tests))

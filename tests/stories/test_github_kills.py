@@ -6,6 +6,7 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,13 @@ from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
 
 pytestmark = pytest.mark.anyio
 WORKING = "nothing that GitHub is asked"
+FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after that
 SLOW = call("bash", command="sleep 1")
 
 
-async def start(told: Story, prompts: int) -> asyncio.subprocess.Process:
+async def start(told: Story, prompts: int, tests: str = "") -> asyncio.subprocess.Process:
     model = told.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
-    words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts)
+    words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts, tests)
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.stories.github_victim", *map(str, words)),
         stdout=asyncio.subprocess.PIPE,
@@ -36,7 +38,9 @@ async def start(told: Story, prompts: int) -> asyncio.subprocess.Process:
     [
         pytest.param(r"service=git-upload-pack", False, 1, id="while it is cloned"),
         pytest.param(WORKING, False, 1, id="while it is worked on"),
-        pytest.param(r"GET /repos/acme/project$", False, 1, id="before the branch"),
+        pytest.param(
+            r"GET /repos/acme/project$", False, 1, id="while it is looked whether it can be delivered"
+        ),
         pytest.param(r"service=git-receive-pack", False, 1, id="after the commit"),
         pytest.param(r"GET /repos/acme/project/pulls$", False, 1, id="after the push"),
         pytest.param(r"PullRequestCreate", True, 1, id="while it is opened"),
@@ -78,6 +82,45 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         assert counted == {"cloning": 2 if "upload" in pattern else 1, **wanted}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "after"),
+    [
+        pytest.param(r"service=git-receive-pack", False, id="before the push"),
+        pytest.param(r"GET /repos/acme/project/pulls$", False, id="after the push"),
+        pytest.param(r"PullRequestCreate", True, id="while it is opened"),
+        pytest.param(r"requested_reviewers", True, id="before it is written down"),
+    ],
+)
+async def test_killed_while_it_is_proposed_on_somebodys_word(
+    tmp_path: Path, pattern: str, after: bool
+) -> None:
+    with story(tmp_path) as told:
+        fault = told.hub.fault(pattern, 0, delay_s=2.0, after=after, times=1)
+        process = await start(told, 1, FAILS)
+
+        async def reached() -> bool:
+            assert process.returncode is None
+            return fault.times == 0
+
+        await eventually(reached)
+        await asyncio.sleep(0.2)
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        again = await start(told, 1, FAILS)
+        async with asyncio.timeout(90):
+            printed, _ = await again.communicate()
+        assert again.returncode == 0
+        (pull,) = told.pulls().values()
+        assert "This is known" in pull["body"] and pull["reviewers"] == ["ada"]
+        (change,) = await changes_of(loaded(told.place / "home")).list()
+        repo = told.hub.repository("acme/project")
+        assert (change.number, change.commit) == (1, repo.tip("hutch/slugs-are-lower-case"))
+        assert told.hub.count("PullRequestCreate") == 1 and change.tests_fail
+        found = await told_in(told, SessionId(printed.decode().strip()))
+        assert [each.outcome for each in found if each.type == "delivery.ended"] == ["failed", "proposed"]
+        assert [each.type for each in found].count("delivery.asked") == 1
+
+
 async def works(told: Story) -> bool:
     """Whether a tool is under way."""
     paths = loaded(told.place / "home").paths
@@ -88,12 +131,18 @@ async def works(told: Story) -> bool:
     return any(entry.event.type == "tool.called" for entry in entries)
 
 
-async def steps(told: Story, session_id: SessionId, prompts: int) -> list[str]:
+async def told_in(told: Story, session_id: SessionId) -> list[Any]:
+    """All events of a session."""
     async with event_log(loaded(told.place / "home").paths) as log:
         entries, found = await log.read(session_id, after=0), []
         while entries:
             found += [each.event for each in entries]
             entries = await log.read(session_id, after=entries[-1].seq)
+    return found
+
+
+async def steps(told: Story, session_id: SessionId, prompts: int) -> list[str]:
+    found = await told_in(told, session_id)
     ends = [each for each in found if each.type == "delivery.ended"]
     assert [each.outcome for each in ends] == ["proposed"] * prompts
     return [each.step for each in found if each.type == "step.reached"]

@@ -11,7 +11,7 @@ import structlog
 from hutch.app import changes, forges
 from hutch.app.baseline import tests_on_the_base
 from hutch.domain.errors import HutchError
-from hutch.domain.events import DeliveryEnded, Entry, RunEnded, StepReached
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, StepReached
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
@@ -24,6 +24,7 @@ from hutch.settings import Loaded
 
 __all__ = ["Delivering"]
 
+KNOWN = "The tests fail. This is known, and it is proposed all the same."
 logger = structlog.get_logger()
 Step = Literal["branching", "committing", "pushing", "opening"]
 
@@ -42,10 +43,12 @@ class Delivering:
     async def go(self) -> None:
         """Hand it over; whatever comes of it is the last word on the run. What failed can be done again."""
         entries = still_told(await self.live.entries())
-        events = (each.event for each in reversed(entries))
-        told = [each for each in events if isinstance(each, DeliveryEnded) and each.run_id == self.run.id]
-        if told and told[0].outcome != "failed":
-            return
+        for entry in reversed(entries):
+            if isinstance(entry.event, DeliveryEnded) and entry.event.run_id == self.run.id:
+                if entry.event.outcome == "failed":
+                    break
+                await self.live.delivered(entry.event, entry.at_ms)  # who was killed may not have noted it
+                return
         clean = self.live.grounds.redactor.clean
         try:
             ended = await self._seen_through(entries)
@@ -85,7 +88,9 @@ class Delivering:
     async def _delivered(self, entries: Sequence[Entry]) -> DeliveryEnded:
         before, workspace = past(entries, self.run.id), self.live.desk.workspace
         about = self._about(entries, before)
-        if self.ended.outcome == "tests_failing":
+        if self.ended.outcome == "tests_failing" and self._is_known(entries):
+            about = replace(about, tests_note=KNOWN)
+        elif self.ended.outcome == "tests_failing":
             compared = await tests_on_the_base(
                 self.loaded,
                 workspace,
@@ -96,8 +101,9 @@ class Delivering:
                 name=self.run.id[-12:].lower(),
             )
             if compared.new:
-                reason = f"The tests fail: {about.tests}. {compared.told}"
-                return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason)
+                why = before.tests.reason if before.tests else ""
+                reason = f"{why or f'The tests fail: {about.tests}.'} {compared.told}"
+                return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, failing=True)
             about = replace(about, tests_before=compared.before, tests_note=compared.told)
         change = await changes.deliver(
             self.loaded,
@@ -117,16 +123,23 @@ class Delivering:
             return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason="Nothing was changed.")
         return DeliveryEnded(run_id=self.run.id, outcome="proposed", change_id=change.id, url=change.url)
 
+    def _is_known(self, entries: Sequence[Entry]) -> bool:
+        """Whether somebody has said that the tests may fail."""
+        asked = [each.event for each in entries if isinstance(each.event, DeliveryAsked)]
+        return any(each.failing for each in asked if each.run_id == self.run.id)
+
     def _steps(self, entries: Sequence[Entry]) -> delivery.OnStep:
         steps = [each.event for each in entries if isinstance(each.event, StepReached)]
-        reached = {each.step for each in steps if each.run_id == self.run.id}
+        reached = {(each.step, each.message) for each in steps if each.run_id == self.run.id}
         clean = self.live.grounds.redactor.clean
 
         async def on_step(step: Step, message: str) -> None:
             if step == "opening":
                 self.opening.set()
-            if step not in reached:  # once, also when it is done again after a crash
-                await self.live.append([StepReached(step=step, message=clean(message), run_id=self.run.id)])
+            told = (step, clean(message))
+            if told not in reached:  # once, also when it is done again after a crash
+                reached.add(told)
+                await self.live.append([StepReached(step=step, message=told[1], run_id=self.run.id)])
 
         return on_step
 

@@ -118,8 +118,9 @@ async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
 
 
 def _ended(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
-    """How a run ended, when a crash came after that."""
-    events = (entry.event for entry in reversed(entries))
+    """How a run ended, when a crash came after that. The first end counts: one that waits to be delivered
+    again may be cancelled."""
+    events = (entry.event for entry in entries)
     return next((each for each in events if isinstance(each, RunEnded) and each.run_id == run_id), None)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from hutch.app import runs
 from hutch.app.runs import events, llm
 from hutch.app.workspaces import Progress
+from hutch.cli.delivery_lines import NOTHING
 from hutch.cli.live import Live
 from hutch.cli.visible import visible
 from hutch.domain.redaction import CleanStream, Redactor
@@ -124,7 +125,7 @@ class Screen:
         elif opened.bench.tests and opened.bench.tests.reason:
             self._line(f"tests: {visible(opened.bench.tests.reason)}")
         if not worked.changed:
-            self._line("Nothing was changed, so there is nothing to deliver.")
+            self._line(NOTHING)
         elif not change:
             workspace = opened.workspace.record.id
             why = " since the tests fail" if ended.outcome == "tests_failing" else ""

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,9 @@ from hutch.cli.asking import (
 )
 from hutch.cli.attach import attach, attach_command
 from hutch.cli.client import Client
+from hutch.cli.delivery_lines import delivery_lines
 from hutch.cli.prune import prune_command
+from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.session_lines import age, state_of, table
 from hutch.cli.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.visible import one_line
@@ -95,6 +98,7 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
             ("delivers", "yes" if found["deliver"] else ""),
             ("age", age(found["created_ms"])),
             ("events", str((found["head"] or {}).get("seq", 0))),
+            *_delivery(found),
         ]
         for name, value in rows:
             if value:
@@ -103,6 +107,8 @@ def show(session: SessionName = "last", as_json: Json = False) -> int:
             if run["prompt"]:
                 how = run["outcome"] or run["state"]
                 typer.echo(f"{age(run['queued_ms']):>5} ago     {how:<13} {one_line(run['prompt'], 90)}")
+                if run["reason"]:
+                    typer.echo(f"{'':<27} {one_line(run['reason'], 500)}")
 
     return ask(work, as_json=as_json)
 
@@ -127,18 +133,10 @@ def new(
     deliver: Annotated[
         bool, typer.Option("--deliver", help="End a run that changed something in a change.")
     ] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(metavar="USD", min=0, help="Stop a run at this price.")
-    ] = None,
-    max_turns: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop after so many tokens.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")
-    ] = None,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
     attach_: Annotated[bool, typer.Option("--attach", "-a", help="Watch it at once.")] = False,
     wait: Wait = False,
     as_json: Json = False,
@@ -288,6 +286,13 @@ def rm(
         return None
 
     return ask(work, as_json=as_json)
+
+
+def _delivery(session: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the last delivery ended; what only reviews has nothing that could be delivered once more."""
+    told = session.get("delivered")
+    lines = delivery_lines(told["run_id"], told) if told else []
+    return lines if session["deliver"] else lines[:1]
 
 
 def give(session: str, kind: str, as_json: bool, **fields: Any) -> int:

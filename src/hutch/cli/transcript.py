@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hutch.cli.delivery_lines import NOTHING, delivery_lines
 from hutch.cli.live import Live
 from hutch.cli.visible import one_line, visible
 
@@ -80,6 +81,7 @@ class Transcript:
     _shown: str = ""
     _torn: bool = True  # the reply under way may have begun before
     _live: Live = field(default_factory=Live)
+    _delivers: bool = True  # what the run did can be handed over once more; a review cannot
 
     def entry(self, entry: Mapping[str, Any]) -> list[Shown]:
         """What is to be shown of an entry."""
@@ -97,6 +99,9 @@ class Transcript:
             shown = list(_result(*self._live.rest(str(event.get("text", ""))), ok=bool(event.get("ok"))))
         else:
             shown = list(_lines(kind, event, self._name(event)))
+        if kind == "delivery.ended" and event.get("outcome") == "failed" and self._delivers:
+            name, command = delivery_lines(visible(str(event.get("run_id"))), event)[-1]
+            shown.append(Line(command, lead=f"{name}: "))
         if entry["seq"] > self.live_after:
             self._torn = False
         return shown
@@ -147,6 +152,8 @@ class Transcript:
     def _note(self, kind: str, event: Mapping[str, Any]) -> None:
         """Who waits for what, and what goes on."""
         call_id = str(event.get("call_id", ""))
+        if kind == "run.started":
+            self._delivers = bool(event.get("deliver", True))
         match kind:
             case "approval.asked":
                 text = visible(f"{event.get('tool')}: {event.get('summary')}")
@@ -197,16 +204,21 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
             yield Line(text("text", lines=True), "plain", "the agent asks: ")
         case "question.answered":
             yield Line(text("text", lines=True), "you", f"{who}: ")
+        case "tests.run" if event.get("reason"):
+            yield Line(f"{text('reason')}  ({text('command')})", "bad", "tests: ")
         case "tests.run":
             counts = f"{event.get('passed', 0)} passed, {event.get('failed', 0)} failed"
             yield Line(f"{counts}  ({text('command')})", "good" if event.get("ok") else "bad", "tests: ")
+        case "delivery.asked":
+            known = ", though its tests fail" if event.get("failing") else ""
+            yield Line(f"{who} wants it delivered{known}", "dim")
         case "change.proposed":
             yield Line(text("title"), "strong", f"change {text('change_id')}: ")
             yield Line(f"branch {text('branch')}; look at it: hutch changes diff {text('change_id')}", "dim")
         case "delivery.ended" if event.get("outcome") == "failed":
-        case "tests.run" if event.get("reason"):
-            yield Line(f"{text('reason')}  ({text('command')})", "bad", "tests: ")
             yield Line(text("reason", lines=True), "bad", "not delivered: ")
+        case "delivery.ended" if event.get("outcome") == "nothing":
+            yield Line(NOTHING)
         case "delivery.ended" if event.get("outcome") == "proposed" and text("url").startswith("http"):
             yield Line(text("url"), "strong", "pull request: ")
         case "file.changed" if not event.get("call_id"):

@@ -31,6 +31,7 @@ from hutch.domain.run_events import (
     CallMade,
     ChangeProposed,
     ContextCompacted,
+    DeliveryAsked,
     DeliveryEnded,
     FileChanged,
     ModelReplied,
@@ -70,6 +71,7 @@ __all__ = [
     "CommandStarted",
     "CommandYielded",
     "ContextCompacted",
+    "DeliveryAsked",
     "DeliveryEnded",
     "EgressAttempted",
     "Entry",
@@ -144,6 +146,7 @@ KnownEvent = Annotated[
     | ContextCompacted
     | StepReached
     | ChangeProposed
+    | DeliveryAsked
     | DeliveryEnded
     | ReviewGiven
     | RunEnded

@@ -197,6 +197,15 @@ class StepReached(Event):
     run_id: str = ""
 
 
+class DeliveryAsked(Event):
+    """Somebody wants what a run did to be handed over once more; `failing` says that its tests may fail."""
+
+    type: Literal["delivery.asked"] = "delivery.asked"
+    run_id: str
+    by: str
+    failing: bool = False
+
+
 class DeliveryEnded(Event):
     """What a run did was handed over, or why it was not; the last word on a run that was to be delivered."""
 
@@ -204,6 +213,7 @@ class DeliveryEnded(Event):
     run_id: str
     outcome: Literal["proposed", "nothing", "failed"]
     reason: str = ""
+    failing: bool = False
     change_id: str = ""
     url: str = ""
 

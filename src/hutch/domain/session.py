@@ -69,6 +69,18 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """How handing over what a run did ended, the last time."""
+
+    outcome: str  # proposed, nothing, failed
+    reason: str = ""
+    failing: bool = False  # its tests fail, and nobody had said that this is known
+    change_id: str = ""
+    url: str = ""
+    at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRun:
     """A run as the queue knows it."""
 
@@ -87,6 +99,7 @@ class QueuedRun:
     outcome: str = ""
     reason: str = ""
     trace_id: str = ""  # of the request that wanted it
+    delivered: Delivered | None = None  # None where that was not tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

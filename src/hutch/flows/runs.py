@@ -1,10 +1,8 @@
 """Runs, found by their names in the logs of their sessions."""
 
 from hutch.domain.errors import NotFound
-from hutch.domain.events import Entry, RunEnded, RunStarted
+from hutch.domain.events import Entry, RunStarted
 from hutch.domain.ids import SessionId
-from hutch.domain.session import QueuedRun
-from hutch.sessions.rewind import still_told
 from hutch.store.seam import EventLog
 
 
@@ -36,10 +34,3 @@ async def read_log(log: EventLog, session_id: SessionId) -> list[Entry]:
     while page := await log.read(session_id, after=found[-1].seq if found else 0):
         found += page
     return found
-
-
-async def outcome_of(log: EventLog, run: QueuedRun) -> str:
-    """How an agent's work on a run ended, by the log; empty when it has not, or was undone."""
-    entries = still_told(await read_log(log, SessionId(run.session_id)))
-    ends = (each.event for each in entries if isinstance(each.event, RunEnded))
-    return next((each.outcome for each in ends if each.run_id == run.id), "")

@@ -42,7 +42,6 @@ from hutch.domain.session import (
 from hutch.domain.trace import trace_id
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
-from hutch.flows.runs import outcome_of
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import ListSnapshots, TakeSnapshot
@@ -54,8 +53,6 @@ from hutch.store.sessions import Sessions, add_session, find_session, now_ms
 from hutch.store.shares import Shares
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
-SETTLE_TRIES, SETTLE_S = 20, 0.05
-DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
 RECENT = 5000  # events in which a question is looked for
 MOST_UNTAKEN = 500  # inputs of a session
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
@@ -89,6 +86,7 @@ class Shown:
     session: Session
     head: Head
     place: int | None = None  # in the queue, when it waits: 1 is next
+    delivered: QueuedRun | None = None  # the newest run that was to be handed over
 
 
 async def allowed(site: Site, who: Who, session: Session | str, action: Action = "read") -> Session:
@@ -220,6 +218,11 @@ async def inputs(
     return await Inputs(site.rows).page(session.id, after=after, limit=limit)
 
 
+async def runs_of(site: Site, session_id: str, given: Sequence[GivenInput]) -> dict[int, str]:
+    """The ids of the runs that inputs of a session have come to, as far as that is known by now."""
+    return await Runs(site.rows).of_inputs(session_id, [each.seq for each in given])
+
+
 async def fork(
     site: Site,
     who: Who,
@@ -275,29 +278,6 @@ async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
     return found
 
 
-async def deliver_again(site: Site, who: Who, run_id: str) -> QueuedRun:
-    """Hand over what a run did, when that failed before; the next free worker does it."""
-    found = await run(site, who, run_id)
-    session = await allowed(site, who, found.session_id, "input")
-    for _ in range(SETTLE_TRIES):  # that it failed is told a moment before its run has ended
-        if found.state != "running":
-            break
-        await asyncio.sleep(SETTLE_S)
-        found = await run(site, who, run_id)
-    if session.state == "ended":
-        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
-    if not session.deliver:
-        raise Conflict(f"What the session {session.id} does is not to be delivered.")
-    if found.state != "ended":
-        raise Conflict(f"The run {run_id} is {found.state}. It is delivered when it is done.")
-    # What was cancelled may only have been the delivery, after the agent was done.
-    if not {found.outcome, await outcome_of(site.log, found)} & DELIVERED:
-        raise Conflict(f"The run {run_id} ended as {found.outcome}, so there is nothing to deliver.")
-    await Runs(site.rows).again(run_id)
-    await site.host.input(session.id)  # somebody looks at the queue
-    return await run(site, who, run_id)
-
-
 def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
     """What people say, without secrets: everybody who sees the session sees it."""
     said = {name: clean(getattr(asked, name)) for name in ("text", "reason") if hasattr(asked, name)}
@@ -345,4 +325,9 @@ async def _shown(site: Site, found: Sequence[Session], heads: Mapping[str, Head]
         )
         by_run = await Runs(site.rows).places([each.id for each in queued])
         places = {each.session_id: by_run[each.id] for each in reversed(queued) if each.id in by_run}
-    return [Shown(each, heads[each.id], places.get(each.id)) for each in found if each.id in heads]
+    delivered = await Runs(site.rows).last_delivered([each.id for each in found])
+    return [
+        Shown(each, heads[each.id], places.get(each.id), delivered.get(each.id))
+        for each in found
+        if each.id in heads
+    ]

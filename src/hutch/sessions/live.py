@@ -17,6 +17,7 @@ from hutch.agent.loop import Heard
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
     ApprovalGiven,
+    DeliveryEnded,
     Entry,
     Event,
     InputTaken,
@@ -28,7 +29,7 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
-from hutch.domain.session import GivenInput, QueuedRun, Session, SessionState
+from hutch.domain.session import Delivered, GivenInput, QueuedRun, Session, SessionState
 from hutch.sessions.channel import Channels
 from hutch.sessions.desk import Desk
 from hutch.sessions.printing import Printing
@@ -116,7 +117,17 @@ class Live:
         told = self._told()
         if not told and not events:
             return 0
-        return (await self.log.append(self.id, [*told, *events])).seq
+        seq = (await self.log.append(self.id, [*told, *events])).seq
+        for event in events:
+            if isinstance(event, DeliveryEnded):
+                await self.delivered(event, now_ms())
+        return seq
+
+    async def delivered(self, ended: DeliveryEnded, at_ms: int) -> None:
+        """Note beside a run what the log says of its delivery."""
+        names = ("outcome", "reason", "failing", "change_id", "url")
+        told = Delivered(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
+        await self.runs.deliver(ended.run_id, told)
 
     async def taken(self, given: GivenInput, kind: str = "") -> None:
         """What was to come of an input is in the log."""

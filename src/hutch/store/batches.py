@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, func, or_, sele
 from hutch.domain.change import Change
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import User
+from hutch.store.runs import read_run
 from hutch.store.schema import changes, runs, sessions, shares, users
 from hutch.store.sessions import read_session
 from hutch.store.shares import Share
@@ -19,7 +20,7 @@ def newest_runs(connection: Connection, session_ids: Ids, each: int) -> dict[str
     """The newest few runs of each session; those that only make one ready are left out."""
     found: dict[str, list[QueuedRun]] = {}
     for row in connection.execute(_newest(runs, session_ids, each, runs.c.kind == "prompt")).mappings():
-        found.setdefault(row["session_id"], []).append(QueuedRun(**_without_place(row)))
+        found.setdefault(row["session_id"], []).append(read_run(_without_place(row)))
     return found
 
 

@@ -4,15 +4,16 @@ A run is claimed by one worker at a time. The lease is renewed while it works; w
 the worker is gone, the lease runs out and the run is taken up again by another.
 """
 
+import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
-from hutch.domain.session import QueuedRun, RunState
+from hutch.domain.session import Delivered, QueuedRun, RunState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.store.sessions import now_ms
@@ -29,13 +30,19 @@ class Room:
 
 
 def add_run(connection: Connection, run: QueuedRun) -> None:
-    connection.execute(insert(runs).values(asdict(run)))
+    connection.execute(insert(runs).values(_values(run)))
+
+
+def read_run(row: Mapping[Any, Any]) -> QueuedRun:
+    """A run as its row has it."""
+    told = row["delivered"]
+    return QueuedRun(**{**row, "delivered": Delivered(**json.loads(told)) if told else None})
 
 
 def last_run(connection: Connection, session_id: str) -> QueuedRun:
     """The newest of a session that has one."""
     wanted = select(runs).where(runs.c.session_id == session_id).order_by(runs.c.id.desc()).limit(1)
-    return QueuedRun(**connection.execute(wanted).mappings().one())
+    return read_run(connection.execute(wanted).mappings().one())
 
 
 class Runs:
@@ -90,6 +97,19 @@ class Runs:
         over: tuple[RunState, ...] = ("ended",)
         await self._move(run_id, over, state="queued", worker="", lease_until_ms=0, ended_ms=0)
 
+    async def deliver(self, run_id: str, delivered: Delivered) -> None:
+        """Note how handing it over ended."""
+        wanted = update(runs).where(runs.c.id == run_id).values(delivered=_text(delivered))
+        await self._rows.change(lambda connection: connection.execute(wanted))
+
+    async def last_delivered(self, session_ids: Collection[str]) -> dict[str, QueuedRun]:
+        """Of each session, the newest run that was to be handed over."""
+        tried = (runs.c.session_id.in_(session_ids), runs.c.delivered != "")
+        newest = select(func.max(runs.c.id)).where(*tried).group_by(runs.c.session_id)
+        wanted = select(runs).where(runs.c.id.in_(newest))
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return {row["session_id"]: read_run(row) for row in found}
+
     async def reclaim(self, *, everything: bool = False) -> list[QueuedRun]:
         """Runs whose worker is gone wait again. With `everything`, no worker is left from before."""
         lost = runs.c.state == "running"
@@ -97,7 +117,7 @@ class Runs:
             lost &= runs.c.lease_until_ms < now_ms()
 
         def reclaim(connection: Connection) -> list[QueuedRun]:
-            found = [QueuedRun(**row) for row in connection.execute(select(runs).where(lost)).mappings()]
+            found = [read_run(row) for row in connection.execute(select(runs).where(lost)).mappings()]
             connection.execute(update(runs).where(lost).values(state="queued", worker=""))
             return found
 
@@ -108,7 +128,7 @@ class Runs:
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         if row is None:
             raise NotFound(f"There is no run {run_id[:80]}.")
-        return QueuedRun(**row)
+        return read_run(row)
 
     async def page(
         self,
@@ -130,7 +150,15 @@ class Runs:
         if before:
             wanted = wanted.where(runs.c.id < before)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
-        return [QueuedRun(**row) for row in found]
+        return [read_run(row) for row in found]
+
+    async def of_inputs(self, session_id: str, inputs: Collection[int]) -> dict[int, str]:
+        """The runs that inputs of a session have come to, so far."""
+        wanted = select(runs.c.input, runs.c.id).where(
+            runs.c.session_id == session_id, runs.c.kind == "prompt", runs.c.input.in_(inputs)
+        )
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        return {row[0]: row[1] for row in found}
 
     async def places(self, run_ids: Collection[str]) -> dict[str, int]:
         """Where in the queue runs are that wait: 1 is next."""
@@ -145,7 +173,7 @@ class Runs:
         found = await self._rows.fetch(
             lambda connection: connection.execute(wanted.order_by(runs.c.id)).mappings().all()
         )
-        return [QueuedRun(**row) for row in found]
+        return [read_run(row) for row in found]
 
     async def counts(self) -> dict[str, int]:
         """How many there are in each state."""
@@ -156,6 +184,14 @@ class Runs:
     async def _move(self, run_id: str, states: Collection[RunState], **values: Any) -> None:
         wanted = update(runs).where(runs.c.id == run_id, runs.c.state.in_(states)).values(**values)
         await self._rows.change(lambda connection: connection.execute(wanted))
+
+
+def _values(run: QueuedRun) -> dict[str, Any]:
+    return {**asdict(run), "delivered": _text(run.delivered)}
+
+
+def _text(delivered: Delivered | None) -> str:
+    return json.dumps(asdict(delivered)) if delivered else ""
 
 
 def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> QueuedRun | None:
@@ -172,7 +208,7 @@ def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> Qu
         .order_by(runs.c.id)
     )
     for row in connection.execute(waiting).mappings():
-        run = QueuedRun(**row)
+        run = read_run(row)
         if run.session_id in busy_sessions or of_user[run.owner] >= room.per_user:
             busy_sessions.add(run.session_id)  # what comes later in a session does not overtake
             continue
@@ -184,6 +220,6 @@ def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> Qu
             lease_until_ms=now + lease_ms,
             started_ms=run.started_ms or now,
         )
-        connection.execute(update(runs).where(runs.c.id == run.id).values(asdict(taken)))
+        connection.execute(update(runs).where(runs.c.id == run.id).values(_values(taken)))
         return taken
     return None

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -301,6 +301,7 @@ runs = Table(
     Column("outcome", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("trace_id", Text, nullable=False),  # of the request that wanted it
+    Column("delivered", Text, nullable=False),  # JSON: how handing it over ended; empty before that
 )
 
 inputs = Table(

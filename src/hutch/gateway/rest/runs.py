@@ -1,18 +1,31 @@
 """Runs: what became of each prompt."""
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.session import QueuedRun, RunState
+from hutch.flows import handing_over
 from hutch.flows import sessions as flow
-from hutch.gateway.answers import Cursor, Limit, Out, Page, answer, page
-from hutch.gateway.auth.who import Reader, Writer
-from hutch.gateway.idempotency import ByKey
+from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("runs")
+
+
+class DeliveredOut(Out):
+    """How handing over what a run did ended, the last time."""
+
+    outcome: str = Field(description="proposed; nothing, as nothing was changed; or failed.")
+    reason: str = Field(description="Why it failed.")
+    failing: bool = Field(description="It failed since its tests do. See `failing` of deliver_run.")
+    change_id: str
+    url: str
+    at_ms: int
 
 
 class RunOut(Out):
@@ -29,10 +42,24 @@ class RunOut(Out):
     ended_ms: int = Field(description="0 before it has ended.")
     outcome: str = Field(description="How it ended: done, tests_failing, cancelled, failed and others.")
     reason: str
+    delivered: DeliveredOut | None = Field(description="null where it was not tried, or not yet.")
+
+
+class DeliverIn(In):
+    """What is said with it."""
+
+    failing: bool = Field(
+        False, description="It is known that the tests fail: propose what was done all the same."
+    )
 
 
 def told(run: QueuedRun) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in RunOut.model_fields}
+    values = {name: getattr(run, name) for name in RunOut.model_fields}
+    return {**values, "delivered": told_delivery(run)}
+
+
+def told_delivery(run: QueuedRun | None) -> dict[str, Any] | None:
+    return asdict(run.delivered) if run and run.delivered else None
 
 
 @routes.get("/sessions/{session_id}/runs", operation_id="list_runs", response_model=Page[RunOut])
@@ -52,7 +79,19 @@ async def show(request: Request, who: Reader, run_id: str) -> Response:
 
 
 @routes.post("/runs/{run_id}/deliver", operation_id="deliver_run", status_code=202, response_model=RunOut)
-async def deliver(request: Request, who: Writer, once: ByKey, run_id: str) -> Response:
-    """Hand over what a run did, when that failed: GitHub was down, or a branch was protected. What comes of
-    it is in the session's events: `delivery.ended`."""
-    return answer(told(await flow.deliver_again(server_of(request).site, who, run_id)), 202)
+async def deliver(
+    request: Request,
+    who: Writer,
+    guard: AGuard,
+    once: ByKeyWithRow,  # what is asked twice is done once anyhow, also after a crash
+    run_id: str,
+    said: DeliverIn | None = None,
+) -> Response:
+    """Hand over what a run did, when that failed: GitHub was down, a branch was protected or, with `failing`,
+    its tests fail. What was handed over stays as it is. What comes of it is in `delivered` of the run, once
+    that has ended, and in the session's events: `delivery.ended`."""
+    failing = said is not None and said.failing
+    asked = await handing_over.deliver(server_of(request).site, who, run_id, failing=failing)
+    detail = "its tests fail" if failing else ""
+    await guard.accounts.note(guard.actor(request.scope, who), "run.deliver_asked", run_id, detail=detail)
+    return answer(told(asked), 202)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from hutch.app import workspaces
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.session import Bounds, Delivery, Session, SessionState
+from hutch.domain.session import Bounds, Delivery, QueuedRun, Session, SessionState
 from hutch.domain.user import Who
 from hutch.flows import removal
 from hutch.flows import sessions as flow
@@ -19,6 +19,7 @@ from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer,
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import PREFIX, router, server_of
+from hutch.gateway.rest.runs import DeliveredOut, told_delivery
 from hutch.store.seam import Head
 from hutch.store.users import get_user
 
@@ -115,6 +116,12 @@ class DeliveryOut(Out):
     issue: str
 
 
+class SessionDeliveredOut(DeliveredOut):
+    """How handing over what a run did ended, the last time."""
+
+    run_id: str
+
+
 class SessionOut(Out):
     """A session as its users see it."""
 
@@ -139,6 +146,9 @@ class SessionOut(Out):
     updated_ms: int
     place: int | None = Field(description="In the queue, while it waits: 1 is next.")
     head: HeadOut | None = Field(description="Of its log; null where it is not looked up.")
+    delivered: SessionDeliveredOut | None = Field(
+        description="How handing over ended for the newest run of which that was tried."
+    )
 
 
 class ForkIn(In):
@@ -150,12 +160,19 @@ class ForkIn(In):
 
 
 def told(
-    session: Session, owner_name: str, head: Head | None = None, place: int | None = None
+    session: Session,
+    owner_name: str,
+    head: Head | None = None,
+    place: int | None = None,
+    run: QueuedRun | None = None,
 ) -> dict[str, Any]:
-    """A session as clients get it."""
+    """A session as clients get it; the run is the last that was to be handed over."""
     values = {name: getattr(session, name) for name in _OWN}
     newest = {"seq": head.seq, "hash": head.hash, "at_ms": head.at_ms} if head else None
-    return {**values, "owner_name": owner_name, "place": place, "head": newest}
+    delivery = told_delivery(run)
+    delivered = {**delivery, "run_id": run.id} if run and delivery else None
+    more = {"owner_name": owner_name, "place": place, "head": newest, "delivered": delivered}
+    return {**values, **more}
 
 
 async def shown(site: Site, who: Who, found: Sequence[Shown]) -> list[dict[str, Any]]:
@@ -164,7 +181,9 @@ async def shown(site: Site, who: Who, found: Sequence[Shown]) -> list[dict[str, 
     others = {each.session.owner for each in found} - names.keys()
     if others:
         names |= await site.rows.fetch(lambda db: {id: name_of_user(db, id) for id in others})
-    return [told(each.session, names[each.session.owner], each.head, each.place) for each in found]
+    return [
+        told(each.session, names[each.session.owner], each.head, each.place, each.delivered) for each in found
+    ]
 
 
 def name_of_user(db: Connection, user_id: str) -> str:
@@ -197,7 +216,9 @@ def _plain(given: In) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-_OWN = tuple(name for name in SessionOut.model_fields if name not in ("owner_name", "place", "head"))
+_OWN = tuple(
+    name for name in SessionOut.model_fields if name not in ("owner_name", "place", "head", "delivered")
+)
 
 
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)

@@ -1,0 +1,97 @@
+"""What a run did is handed over once more: the forge was down, or its tests fail and somebody says so.
+
+Asking twice is as good as once. Who asked is in the log before anything comes of it; the next
+free worker takes it up, and whatever was done by one who was killed is found and not done again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutch.domain.errors import Conflict
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
+from hutch.domain.ids import SessionId
+from hutch.domain.session import QueuedRun
+from hutch.domain.user import Who
+from hutch.flows.runs import read_log
+from hutch.flows.sessions import allowed, run
+from hutch.flows.site import Site
+from hutch.sessions.rewind import still_told
+from hutch.store.runs import Runs
+
+SETTLE_TRIES, SETTLE_S = 20, 0.05
+DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
+
+
+@dataclass(slots=True)
+class Told:
+    """What a log says of a run, as far as it matters here."""
+
+    ended: RunEnded | None = None
+    last: DeliveryEnded | None = None
+    asked: bool = False  # somebody has asked since
+    failing: bool = False  # and somebody, then or before, has said that its tests may fail
+
+
+async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -> QueuedRun:
+    """Hand over what a run did, unless that is done; `failing` says that its tests may fail."""
+    found = await run(site, who, run_id)
+    session = await allowed(site, who, found.session_id, "input")
+    if session.state == "ended":
+        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+    if not session.deliver:
+        raise Conflict(f"What the session {session.id} does is not to be delivered.")
+    found, told = await _settled(site, who, found)
+    if told.last is not None and told.last.outcome != "failed":
+        return found
+    _check_work(found, told)
+    if found.state != "ended":
+        if failing and not told.failing and told.ended and told.ended.outcome == "tests_failing":
+            raise Conflict(f"The run {run_id} is being delivered. Say it again when that has ended.")
+        return found
+    if told.last is not None and told.last.failing and not (failing or told.failing):
+        raise Conflict(
+            f"{told.last.reason} To propose what the run did all the same, say that this is known: "
+            f'{{"failing": true}} in the request, or hutch changes propose {run_id}'
+        )
+    if not told.asked or (failing and not told.failing):
+        asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
+        await site.log.append(session.id, [asked])
+    await Runs(site.rows).again(run_id)
+    await site.host.input(session.id)  # somebody looks at the queue
+    return await run(site, who, run_id)
+
+
+def _check_work(found: QueuedRun, told: Told) -> None:
+    """Refuse where there is nothing that could be delivered."""
+    if told.ended is None and found.state != "ended":
+        raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
+    if told.ended is None:
+        raise Conflict(f"What the run {found.id} did was undone, so there is nothing to deliver.")
+    if told.ended.outcome not in DELIVERED:
+        raise Conflict(f"The run {found.id} ended as {told.ended.outcome}, so there is nothing to deliver.")
+
+
+async def _settled(site: Site, who: Who, found: QueuedRun) -> tuple[QueuedRun, Told]:
+    """A run and its log, of the same moment: that it failed is told shortly before its run has ended."""
+    for _ in range(SETTLE_TRIES):
+        told = read(await read_log(site.log, SessionId(found.session_id)), found.id)
+        if found.state != "running" or told.last is None or told.asked:
+            break
+        await asyncio.sleep(SETTLE_S)
+        found = await run(site, who, found.id)
+    return found, told
+
+
+def read(entries: Sequence[Entry], run_id: str) -> Told:
+    """What a log says of a run, without what was undone."""
+    told = Told()
+    for entry in still_told(entries):
+        match entry.event:
+            case RunEnded() as ended if ended.run_id == run_id and told.ended is None:
+                told.ended = ended
+            case DeliveryAsked() as asked if asked.run_id == run_id:
+                told.asked, told.failing = True, told.failing or asked.failing
+            case DeliveryEnded() as ended if ended.run_id == run_id:
+                told.last, told.asked = ended, False
+    return told

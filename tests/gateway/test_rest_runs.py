@@ -1,0 +1,165 @@
+"""Runs over HTTP: what became of each, and what it did handed over once more."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hutch.store.users import Users
+from tests.forge.repositories import git
+from tests.gateway.api import V1, Api, eventually
+from tests.sessions.hosting import call, cassette, repository
+
+pytestmark = pytest.mark.anyio
+
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+FINISH = call("finish", title="Slugs are lower case", summary="As they should be.")
+FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after that
+KNOWN = {"failing": True}
+
+
+async def worked(api: Api, place: Path, **more: Any) -> dict[str, Any]:
+    """A run that has ended, whose tests fail."""
+    session = await api.new_session(
+        repository=str(repository(place / "repo")),
+        model=cassette(place / "c.json", [FIX, *[FINISH] * 6]),
+        deliver=True,
+        **{"prompt": "Make slugs lower case.", "delivery": {"tests": FAILS}, **more},
+    )
+    run = await over(api, session["id"])
+    await api.until(session["id"], "idle", "parked")  # told a moment later
+    return run
+
+
+async def over(api: Api, session_id: str) -> dict[str, Any]:
+    """The newest run of a session, once it has ended."""
+
+    async def look() -> dict[str, Any] | None:
+        found = (await api.get(f"{V1}/sessions/{session_id}/runs?limit=1")).json()["items"]
+        return found[0] if found and found[0]["state"] == "ended" else None
+
+    return dict(await eventually(look))
+
+
+async def deliver(api: Api, run: dict[str, Any], said: Any = None) -> dict[str, Any]:
+    answered = await api.post(f"{V1}/runs/{run['id']}/deliver", json=said)
+    assert answered.status_code == 202, answered.text
+    return await over(api, run["session_id"])
+
+
+def branches(place: Path) -> list[str]:
+    return git(place / "repo", "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+
+
+async def test_failing_tests_are_proposed_once_on_somebodys_word(api: Api, tmp_path: Path) -> None:
+    run = await worked(api, tmp_path)
+    assert (run["outcome"], run["delivered"]["outcome"]) == ("tests_failing", "failed")
+    assert run["delivered"]["failing"] and "They passed before." in run["delivered"]["reason"]
+    for said in (None, {}, {"failing": False}):
+        refused = await api.post(f"{V1}/runs/{run['id']}/deliver", json=said)
+        assert refused.status_code == 409
+        assert '"failing": true' in refused.json()["detail"]
+        assert f"hutch changes propose {run['id']}" in refused.json()["detail"]
+    assert branches(tmp_path) == ["main"]
+    asked = await asyncio.gather(*(api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN) for _ in range(4)))
+    assert {each.status_code for each in asked} == {202}
+    done = await over(api, run["session_id"])
+    assert (done["outcome"], done["delivered"]["outcome"]) == ("tests_failing", "proposed")
+    again = await deliver(api, run, KNOWN)
+    assert again == done and await deliver(api, run) == done
+    assert branches(tmp_path) == ["hutch/slugs-are-lower-case", "main"]
+    listed = (await api.get(f"{V1}/changes?session={run['session_id']}")).json()["items"]
+    assert [each["id"] for each in listed] == [done["delivered"]["change_id"]]
+    assert "failed" in listed[0]["tests"] and "This is known" in listed[0]["body"]
+    refused = await api.post(f"{V1}/changes/{listed[0]['id']}/merge")
+    assert refused.status_code == 409 and "force" in refused.json()["detail"]
+    events = await api.events(run["session_id"])
+    me = (await api.get(f"{V1}/me")).json()["user"]["id"]
+    words = [each for each in events if each["type"] == "delivery.asked"]
+    assert words and all((each["by"], each["failing"]) == (me, True) for each in words)
+    assert [each["outcome"] for each in events if each["type"] == "delivery.ended"] == ["failed", "proposed"]
+    assert [each["type"] for each in events].count("change.proposed") == 1
+    assert [each["type"] for each in events].count("run.ended") == 1
+
+
+async def test_who_may_not_work_in_a_session_gives_no_word(api: Api, tmp_path: Path) -> None:
+    run = await worked(api, tmp_path)
+    path = f"{V1}/runs/{run['id']}/deliver"
+    mallory, eve = await api.as_user("mallory"), await api.as_user("eve")
+    missing = await mallory.post(f"{V1}/runs/run_01jd2m4c9k7w6t0q8n5x3vbaeh/deliver", json=KNOWN)
+    hidden = await mallory.post(path, json=KNOWN)
+    assert hidden.status_code == missing.status_code == 404
+    assert hidden.json()["detail"].replace(run["id"], "") == missing.json()["detail"].replace(
+        "run_01jd2m4c9k7w6t0q8n5x3vbaeh", ""
+    )
+    [id] = [user.id for user in await Users(api.server.rows).list() if user.name == "eve"]
+    shares = f"{V1}/sessions/{run['session_id']}/shares/{id}"
+    for role in ("observer", "assessor"):
+        assert (await api.put(shares, json={"role": role})).status_code < 300
+        assert (await eve.post(path, json=KNOWN)).status_code == 403
+    reader = await api.as_user("owner", "owner", scopes="read")
+    assert (await reader.post(path, json=KNOWN)).status_code == 403
+    assert (await (await api.as_nobody()).post(path, json=KNOWN)).status_code == 401
+    for wrong in ({"failing": "perhaps"}, {"falling": True}, [True]):
+        assert (await api.post(path, json=wrong)).status_code == 422
+    assert "delivery.asked" not in [each["type"] for each in await api.events(run["session_id"])]
+    assert branches(tmp_path) == ["main"]
+    await deliver(api, run, KNOWN)
+    noted = (await api.get(f"{V1}/audit")).json()["items"]
+    found = [each for each in noted if each["action"] == "run.deliver_asked"]
+    assert [(each["object"], each["detail"]) for each in found][:1] == [(run["id"], "its tests fail")]
+
+
+async def test_what_was_undone_or_is_not_done_is_not_delivered(api: Api, tmp_path: Path) -> None:
+    run = await worked(api, tmp_path)
+    await api.give(run["session_id"], type="undo")
+
+    async def undone() -> bool:
+        return "session.rewound" in [each["type"] for each in await api.events(run["session_id"])]
+
+    await eventually(undone)
+    refused = await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)
+    assert refused.status_code == 409 and "undone" in refused.json()["detail"]
+    sleeps = cassette(tmp_path / "s.json", [call("bash", command="sleep 600", timeout_s=600)])
+    session = await api.new_session(model=sleeps, prompt="Wait.", deliver=True)
+    await api.until(session["id"], "running")
+    [busy] = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
+    refused = await api.post(f"{V1}/runs/{busy['id']}/deliver", json=KNOWN)
+    assert refused.status_code == 409 and "is running" in refused.json()["detail"]
+    await api.give(session["id"], type="cancel")
+    assert branches(tmp_path) == ["main"]
+
+
+async def test_a_word_that_was_given_holds_until_it_is_delivered(api: Api, tmp_path: Path) -> None:
+    run = await worked(api, tmp_path)
+    (tmp_path / "repo/.git").rename(tmp_path / "away")  # there is nowhere to deliver to
+    failed = (await deliver(api, run, KNOWN))["delivered"]
+    assert (failed["outcome"], failed["failing"]) == ("failed", False)
+    shown = (await api.get(f"{V1}/sessions/{run['session_id']}")).json()
+    assert shown["delivered"] == {**failed, "run_id": run["id"]}
+    (tmp_path / "away").rename(tmp_path / "repo/.git")
+    assert (await deliver(api, run))["delivered"]["outcome"] == "proposed"
+    listed = (await api.get(f"{V1}/sessions?limit=200")).json()["items"]
+    [of_list] = [each for each in listed if each["id"] == run["session_id"]]
+    assert of_list["delivered"]["outcome"] == "proposed"
+    events = await api.events(run["session_id"])
+    assert [each["failing"] for each in events if each["type"] == "delivery.asked"] == [True, False]
+
+
+async def test_who_cancels_what_waits_to_be_delivered_can_have_it_delivered_later(
+    api: Api, tmp_path: Path
+) -> None:
+    run = await worked(api, tmp_path)
+    await api.give(run["session_id"], type="pause")
+    await api.until(run["session_id"], "paused")
+    assert (await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)).json()["state"] == "queued"
+    assert (await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)).status_code == 202
+    await api.give(run["session_id"], type="cancel")
+    await api.give(run["session_id"], type="resume")
+    assert branches(tmp_path) == ["main"]
+    await api.until(run["session_id"], "idle", "parked")
+    assert (await deliver(api, run, KNOWN))["delivered"]["outcome"] == "proposed"
+    events = await api.events(run["session_id"])
+    assert len([each for each in events if each["type"] == "delivery.asked"]) == 1, json.dumps(events)
