@@ -10,7 +10,7 @@ from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
 from hutch.agent.policy import Rule
 from hutch.domain import events
-from hutch.flows.code_change import begin, go_on
+from hutch.flows.code_change import REOPENED, begin, go_on
 from hutch.llm.seam import FromModel, FromTool, FromUser, Request
 from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
 
@@ -116,7 +116,7 @@ async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds
         log = await entries(bench.log, session_id)
         await begin(bench, "run_2", "The second.", log, reopened=True)
     assert asked == ["git push nowhere"]
-    assert model.seen[2].messages[-2:] == (FromUser("The second."), FromUser(f"[Hutch: {RESUMED}]"))
+    assert model.seen[2].messages[-2:] == (FromUser("The second."), FromUser(f"[Hutch: {REOPENED}]"))
 
 
 async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path: Path) -> None:

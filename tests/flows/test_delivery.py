@@ -96,6 +96,29 @@ async def test_a_name_that_is_taken_gets_a_number(place: Path, hutch: Delivering
     assert branches(origin) == [*(each.branch for each in before), "main"]
 
 
+async def test_the_branch_that_is_told_is_the_one_that_is_made(place: Path, hutch: Delivering) -> None:
+    origin, told = bare(place), []
+    git(origin, "branch", "hutch/say-more", "main")
+
+    async def on_step(step: str, message: str) -> None:
+        told.append(message)
+        if message.startswith("Pushing hutch/say-more-2 "):
+            git(origin, "branch", "hutch/say-more-2", "main")  # somebody is faster
+
+    async with hutch.workspace(str(origin)) as workspace:
+        await workspace.write("new", b"1\n")
+        last = await workspace.snapshot("done")
+        change = await delivery.propose(workspace, last, PROPOSAL, open_jail=hutch.jail, on_step=on_step)
+    assert change is not None and change.branch == "hutch/say-more-3"
+    assert told == [
+        "Creating branch hutch/say-more-2...",
+        "Committing changes...",
+        f"Pushing hutch/say-more-2 to {origin}...",
+        f"Pushing hutch/say-more-3 to {origin}...",
+        "Opening hutch/say-more-3 for review...",
+    ]
+
+
 @pytest.mark.parametrize(
     ("there", "gets"),
     [("hutch", "hutch-say-more"), ("hutch/say-more/x", "hutch/say-more-2")],

@@ -121,10 +121,13 @@ async def test_the_token_is_found_nowhere(told: Story) -> None:
 async def test_what_follows_goes_on_top_of_the_same_pull_request(told: Story) -> None:
     async with told.server() as api:
         model = told.model(FIX, FINISH, MORE, FINISH_MORE)
-        result = await code(api, told, model=model)
+        result = await code(api, told, model=model, labels=["hutch"], reviewers=["ada"])
+        told.pulls()[1]["labels"].clear()  # somebody did not want it
         first = told.hub.repository("acme/project").tip("hutch/slugs-are-lower-case")
         await api.give(result["session"], type="prompt", text="Strip them, too.")
         assert (await ended(api, result["session"], 2))["outcome"] == "proposed"
+        said = [each for each in await api.events(result["session"]) if each["type"] == "message.sent"]
+        assert said == []  # the same shells go on, and nobody was stopped
         changes = (await api.get(f"{V1}/changes")).json()["items"]
     (pull,) = told.pulls().values()
     repo = told.hub.repository("acme/project")
@@ -133,7 +136,8 @@ async def test_what_follows_goes_on_top_of_the_same_pull_request(told: Story) ->
     assert "As they should be" in pull["body"] and "And stripped." in pull["body"]
     assert pull["title"] == "Slugs are lower case"
     assert [each["commit"] for each in changes] == [repo.tip(pull["branch"])]
-    assert told.hub.count("PullRequestCreate") == 1
+    assert told.hub.count("PullRequestCreate") == told.hub.count("requested_reviewers") == 1
+    assert (pull["labels"], pull["reviewers"]) == ([], ["ada"])
 
 
 async def test_what_follows_a_merged_one_is_a_new_pull_request(told: Story) -> None:

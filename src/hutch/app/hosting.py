@@ -23,6 +23,7 @@ from hutch.domain.events import (
     ModelReplied,
     RunEnded,
     RunStarted,
+    SessionWoken,
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import CleanStream, Redactor
@@ -124,6 +125,12 @@ def _ended(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
     return next((each for each in events if isinstance(each, RunEnded) and each.run_id == run_id), None)
 
 
+def woken_since(entries: Sequence[Entry]) -> bool:
+    """Whether the shells are not those of the run before: the session was parked, or its server killed."""
+    kinds = [entry.event.type for entry in entries if isinstance(entry.event, RunStarted | SessionWoken)]
+    return "run.started" in kinds and kinds[-1] == "session.woken"
+
+
 async def _work(
     loaded: Loaded, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry]
 ) -> RunEnded:
@@ -167,7 +174,8 @@ async def _work(
         begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if begun:
             return (await go_on(bench, run.id, entries)).ended
-        return (await begin(bench, run.id, prompt, entries, reopened=len(entries) > 1)).ended
+        reopened = woken_since(await live.entries())
+        return (await begin(bench, run.id, prompt, entries, reopened=reopened)).ended
     finally:
         await model.close()
 

@@ -23,6 +23,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import (
     Entry,
     Event,
+    MessageSent,
     RanTests,
     RunEnded,
     RunStarted,
@@ -38,6 +39,7 @@ from hutch.store.seam import EventLog
 from hutch.workspace.snapshots.storage import Snapshot
 
 OnEvent = Callable[[Event], None]
+REOPENED = "The shell is a new one, and no command of before runs in the background."
 
 
 @dataclass(slots=True)
@@ -115,12 +117,14 @@ async def begin(
     bench.context.workspace.pin(first.id)
     taken = SnapshotTaken(snapshot=first.id, tree=first.tree, reason=first.reason)
     bench.tests = None
+    note = MessageSent(author="hutch", text=REOPENED)
+    told = [note] if reopened and conversation.messages else []
     # What an earlier run left open is closed with the same stroke: no result can come after the prompt.
-    events = [*conversation.left_open(), taken, started]
+    events = [*conversation.left_open(), taken, started, *told]
     last_seq = await bench.append(events)
     for seq, event in enumerate(events, start=last_seq - len(events) + 1):
         conversation.apply(event, seq)
-    return await _work(bench, started, conversation, Spent(), first, resumed=reopened)
+    return await _work(bench, started, conversation, Spent(), first, resumed=False)
 
 
 async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
@@ -203,8 +207,6 @@ async def _verified(bench: Bench, run_id: str, first: Snapshot) -> Report | None
         runner = await find_runner(bench.context)
     except NotFound:
         return None  # there are none
-    await bench.append([RanTests(run_id=run_id, **report.data())])
-    return report
     try:
         report = await run_tests(bench.context, [])
     except NotFound as error:  # nor is there what runs them: nobody can say, and everybody is told
@@ -213,3 +215,5 @@ async def _verified(bench: Bench, run_id: str, first: Snapshot) -> Report | None
         await bench.append([RanTests(run_id=run_id, **told)])
         return None
     report = replace(report, output=bench.redactor.clean(report.output))  # a line of it is told
+    await bench.append([RanTests(run_id=run_id, **report.data())])
+    return report

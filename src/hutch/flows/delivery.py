@@ -87,18 +87,25 @@ async def propose(
     proposal = _worded(proposal, stays=remote.path is not None)
     going_on = before if known else None
     wanted = going_on.branch if going_on else proposal.branch or BRANCHES + slug(proposal.title)
-    await on_step("branching", f"{'Going on with' if going_on else 'Creating'} branch {wanted}...")
     target = await forge.target() if forge else Target(remote, "")
     async with branches_of(target.remote, workspace, open_jail) as branches:
         heads = await branches.heads()
         on = going_on if going_on and going_on.branch in heads else None
-        await on_step("committing", "Committing changes...")
         brought = start if start and start.tree != came_with else None
         commit = await _made(workspace, last, proposal, on, brought)
-        await on_step("pushing", f"Pushing to {target.remote.shown}...")
-        branch = await _pushed(branches, heads, on, commit, record.commit, wanted)
+        # A branch is named when it is known which one it is: the wanted name may be taken.
+        named = on.branch if on else _there(heads, commit, wanted) or _must_be_free(wanted, heads.keys())
+        await on_step("branching", f"{'Going on with' if on else 'Creating'} branch {named}...")
+        await on_step("committing", "Committing changes...")
+
+        async def pushing(name: str) -> None:
+            await on_step("pushing", f"Pushing {name} to {target.remote.shown}...")
+
+        branch = await _pushed(branches, heads, on, commit, record.commit, wanted, pushing)
     await on_step("opening", f"Opening {branch} for review...")
     change = _change(record, proposal, on, branch, commit, "local" if remote.path is not None else "git")
+    if on is not None:  # who was asked for a review has not forgotten, and who took a label away meant it
+        proposal = replace(proposal, labels=(), reviewers=())
     return change if forge is None else await _opened(forge, change, proposal, target)
 
 
@@ -111,11 +118,18 @@ def _worded(proposal: Proposal, *, stays: bool) -> Proposal:
 
 
 async def _pushed(
-    branches: Branches, heads: dict[str, str], on: Change | None, commit: str, base: str, wanted: str
+    branches: Branches,
+    heads: dict[str, str],
+    on: Change | None,
+    commit: str,
+    base: str,
+    wanted: str,
+    pushing: Callable[[str], Awaitable[None]],
 ) -> str:
     """The branch that a commit is on now: that of a change which goes on, or one of its own."""
     if on is None:
-        return await _put(branches, heads, commit, base, wanted)
+        return await _put(branches, heads, commit, base, wanted, pushing)
+    await pushing(on.branch)
     await _go_on(branches, heads, on, commit)
     return on.branch
 
@@ -228,15 +242,24 @@ async def _go_on(branches: Branches, heads: Mapping[str, str], on: Change, commi
         )
 
 
-async def _put(branches: Branches, heads: dict[str, str], commit: str, base: str, wanted: str) -> str:
+async def _put(
+    branches: Branches,
+    heads: dict[str, str],
+    commit: str,
+    base: str,
+    wanted: str,
+    pushing: Callable[[str], Awaitable[None]],
+) -> str:
     """Have a commit on a branch under the first name that is free; one that is there keeps its name."""
     if there := _there(heads, commit, wanted):
+        await pushing(there)
         return there
-    while branch := _free(wanted, heads.keys()):
+    while True:
+        branch = _must_be_free(wanted, heads.keys())
+        await pushing(branch)
         if await branches.put(commit, base, branch, None):
             return branch
         heads[branch] = ""  # somebody was faster
-    raise Conflict(f"There are {TRIES} branches named as '{wanted}' already. Delete some of them.")
 
 
 def _there(taken: Mapping[str, str], commit: str, wanted: str) -> str | None:
@@ -244,6 +267,12 @@ def _there(taken: Mapping[str, str], commit: str, wanted: str) -> str | None:
     return min(
         (name for name in taken if taken[name] == commit), key=lambda name: name != wanted, default=None
     )
+
+
+def _must_be_free(wanted: str, taken: Set[str]) -> str:
+    if branch := _free(wanted, taken):
+        return branch
+    raise Conflict(f"There are {TRIES} branches named as '{wanted}' already. Delete some of them.")
 
 
 def _free(wanted: str, taken: Set[str]) -> str | None:
