@@ -43,6 +43,10 @@ class Story:
         paths = settings.load(environ={"HUTCH_HOME": str(self.place / "home")}).paths
         Vault(paths.vault, paths.vault_keys).set(name, value)
 
+    def forget(self, name: str = "github_enterprise_token") -> None:
+        paths = settings.load(environ={"HUTCH_HOME": str(self.place / "home")}).paths
+        Vault(paths.vault, paths.vault_keys).delete(name)
+
     def model(self, *replies: dict[str, Any], name: str = "c.json") -> str:
         return cassette(self.place / name, replies or [FIX, FINISH])
 

@@ -249,7 +249,6 @@ async def eventually_ended(api: Api, run_id: str) -> dict[str, Any]:
     ("pattern", "status", "words"),
     [
         ("GET /repos/acme/project$", 503, "Try again later"),
-        ("GET /repos/acme/project$", 401, "set-secret github_token"),
         ("PullRequestCreate", 502, "Try again later"),
         ("/pulls", 403, "does not let this token"),
     ],
@@ -266,6 +265,53 @@ async def test_when_github_fails_the_work_is_kept(told: Story, pattern: str, sta
     assert [branch for branch in told.hub.repository("acme/project").branches() if branch != "main"] == [
         "hutch/slugs-are-lower-case"
     ]
+
+
+ARCHIVED = dumped({"archived": True, "full_name": "acme/project"}).encode()
+NO_FORK = dumped({"permissions": {"push": False}, "allow_forking": False}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "words"),
+    [
+        (401, b"", "set-secret github_token"),
+        (200, ARCHIVED, "is archived"),
+        (200, NO_FORK, "no right to push"),
+    ],
+)
+async def test_what_could_not_be_delivered_is_refused_before_a_model_is_asked(
+    told: Story, status: int, content: bytes, words: str
+) -> None:
+    told.hub.fault("GET /repos/acme/project$", status, content=content)
+    async with told.server() as api:
+        result = await code(api, told)
+        assert result["outcome"] == "failed" and words in result["message"], result["message"]
+        assert "--no-pr" in result["message"]
+        events = await api.events(result["session"])
+        assert "model.replied" not in [each["type"] for each in events]
+        wanted = {"repository": told.hub.url("acme/project"), "model": told.model(), "prompt": "Slugs."}
+        session = await api.new_session(**wanted)  # nothing is to be delivered
+        await api.until(session["id"], "idle")
+        runs = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
+        assert runs[0]["outcome"] == "done"
+
+
+async def test_without_a_token_a_member_is_told_who_sets_which(told: Story) -> None:
+    told.forget()
+    async with told.server(model=told.model()) as api:
+        bob = await api.as_user("bob")
+        asked = {"repoUrl": told.hub.url("acme/project"), "prompt": "Make slugs lower case."}
+        answered = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"})
+        result = answered.json()
+        assert result["outcome"] == "failed", result
+        for words in ("no token", "runs the server", "set-secret github_enterprise_token", "--no-pr"):
+            assert words in result["message"]
+        owner = await code(api, told)  # may use what the account has, which is nothing here
+        assert owner["outcome"] == "failed" and "set-secret github_enterprise_token" in owner["message"]
+        for each in (result, owner):
+            events = await api.events(each["session"])
+            assert "model.replied" not in [event["type"] for event in events]
+    assert told.hub.repository("acme/project").branches() == ["main"]
 
 
 async def test_a_long_limit_is_told_with_its_end(told: Story) -> None:
@@ -352,14 +398,14 @@ async def test_a_huge_repository_is_not_fetched_to_its_end(tmp_path: Path) -> No
 
 
 async def test_what_is_cancelled_while_it_is_delivered_has_a_last_word(told: Story) -> None:
-    told.hub.fault("GET /repos/acme/project$", 0, delay_s=1.0, times=1)
+    told.hub.fault("GET /repos/acme/project$", 0, delay_s=1.0, times=2)
     async with told.server() as api:
         url = told.hub.url("acme/project")
         session = await api.new_session(repository=url, model=told.model(), deliver=True)
         await api.give(session["id"], type="prompt", text="Make slugs lower case.")
 
-        async def reached() -> bool:
-            return told.hub.count("GET /repos/acme/project$") > 0
+        async def reached() -> bool:  # the first look is before anybody works
+            return told.hub.count("GET /repos/acme/project$") > 1
 
         await eventually(reached)
         await api.give(session["id"], type="cancel")

@@ -135,7 +135,7 @@ async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: s
         revision=task.revision,
         persona=wanted.persona or task.persona,
         model=wanted.model or _model(task, folder),
-        terms=runs.Terms(limits=task.limits.for_run()),
+        terms=runs.Terms(limits=task.limits.for_run(), deliver=False),
         workspace_id=id_,
     )
 

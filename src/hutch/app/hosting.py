@@ -13,6 +13,7 @@ from hutch.agent.policy import Rule
 from hutch.app import forges, models, reviewing, runs, workspaces
 from hutch.app.ahead import Ahead
 from hutch.app.approvals import kept_approvals
+from hutch.app.deliverable import must_be_deliverable
 from hutch.app.delivering import Delivering
 from hutch.app.desks import Desk, open_desk
 from hutch.domain.errors import HutchError
@@ -134,6 +135,9 @@ def woken_since(entries: Sequence[Entry]) -> bool:
 async def _work(
     loaded: Loaded, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry]
 ) -> RunEnded:
+    begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
+    if session.deliver and not begun:
+        await _look_ahead(loaded, live, session)
     model, _ = await models.choose_model(loaded, session.model or loaded.settings.model)
     try:
         limits = RunLimits(**asdict(session.limits))
@@ -171,13 +175,26 @@ async def _work(
         prompt = run.prompt
         if session.delivery.review:
             prompt = await reviewing.equip(loaded, bench, session, run, entries, limits)
-        begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
         if begun:
             return (await go_on(bench, run.id, entries)).ended
         reopened = woken_since(await live.entries())
         return (await begin(bench, run.id, prompt, entries, reopened=reopened)).ended
     finally:
         await model.close()
+
+
+async def _look_ahead(loaded: Loaded, live: Live, session: Session) -> None:
+    """Nobody is to work on what could not be delivered."""
+    warning = await must_be_deliverable(
+        loaded,
+        live.desk.workspace,
+        address=session.repository,
+        user=session.owner,
+        guarded=True,
+        account=await forges.may_use_account(live.grounds.rows, session.owner),
+    )
+    if warning:
+        logger.warning("session.no_pull_request", session_id=session.id, problem=warning)
 
 
 async def _with_kept(loaded: Loaded, live: Live, session: Session, approvals: Approvals) -> None:

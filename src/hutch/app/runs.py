@@ -21,7 +21,9 @@ from hutch.app import changes, forges, models, records, workspaces
 from hutch.app.approvals import kept_approvals
 from hutch.app.baseline import tests_on_the_base
 from hutch.app.changes import AUTHOR, changes_of, repository_jail
+from hutch.app.deliverable import must_be_deliverable
 from hutch.app.desks import Desk, open_desk
+from hutch.app.left_out import left_out
 from hutch.domain import events
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Denied, NotFound
@@ -77,6 +79,7 @@ __all__ = [
 ApprovalRules = tuple[Rule, ...]
 Resume = tuple[SessionId, Sequence[Entry]]
 FINAL = ("done", "tests_failing")
+LOOK_S = 0.5  # that a run waits to be told what was left out; else it is told at its end
 MOST_PIECES = 16  # of a file of the repository that Hutch itself reads
 
 
@@ -92,6 +95,7 @@ class Job:
     model: str | None = None
     terms: Terms = field(default_factory=Terms)
     workspace_id: str | None = None  # for the new workspace; made up when not given
+    watched: bool = False  # by somebody who wants to know what was changed and not committed
 
 
 @dataclass(slots=True)
@@ -107,6 +111,16 @@ class Opened:
     address: str = ""  # of the repository as it was named, with credentials if it had some
     warnings: list[str] = field(default_factory=list)
     held_back: str = ""  # why work whose tests fail was not delivered
+    notes: list[str] = field(default_factory=list)  # what else is to be known
+    looking: "asyncio.Task[str] | None" = None  # for what was changed and not committed
+
+    def untold(self) -> list[str]:
+        """What is to be known and was not told yet."""
+        if self.looking is not None and self.looking.done() and not self.looking.cancelled():
+            self.notes += filter(None, [self.looking.result()])
+            self.looking = None
+        told, self.notes = self.notes, []
+        return told
 
     @property
     def can_deliver(self) -> bool:
@@ -196,36 +210,24 @@ async def open_run(
 ) -> AsyncIterator[Opened]:
     """Open all that a run needs: the log, the workspace, the jail, the model."""
     async with AsyncExitStack() as stack:
-        wanted = job.model or loaded.settings.model
-        if wanted is not None:
-            models.parse_model_name(wanted)  # a slip shall not wait for a workspace
-        if wanted is not None and job.terms.limits.cost_usd is not None:
-            prices = parse_prices(loaded.settings.models.prices)
-            if not await asyncio.to_thread(is_priced, wanted, prices):
-                raise BadRequest(unpriced(wanted))
+        wanted = await _model_name(loaded, job)
         record = Path(job.terms.record) if job.terms.record else None
         # A client library takes long to load: meanwhile the rest is made ready.
         choosing = asyncio.ensure_future(models.choose_model(loaded, wanted, record=record))
         stack.callback(choosing.cancel)
+        looking = asyncio.ensure_future(_left_out(loaded, job, resume))
+        stack.callback(looking.cancel)
         log = await stack.enter_async_context(records.event_log(loaded.paths))
         session_id, entries = resume or (new_session_id(), ())
         before = started(entries) if entries else None
-        if before:
-            workspace_id = before.workspace
-        else:
-            prepared = await workspaces.prepare_workspace(
-                loaded,
-                await forges.reachable(loaded, job.repository, guarded=False),
-                id=job.workspace_id,
-                revision=job.revision,
-                uncommitted=job.uncommitted,
-                on_progress=on_progress,
-            )
-            workspace_id = prepared.id
+        workspace_id = before.workspace if before else await _prepared(loaded, job, on_progress)
         desk = await stack.enter_async_context(open_desk(loaded, workspace_id, network=job.terms.network))
         if resume:  # while somebody else held the workspace, they may have gone on with it
             entries = await read_log(log, session_id)
             must_go_on(entries)
+        no_pull = ""
+        if job.terms.deliver:
+            no_pull = await must_be_deliverable(loaded, desk.workspace, address=job.repository)
         model, choice = await choosing
         stack.push_async_callback(model.close)
         bench = make_bench(
@@ -239,19 +241,58 @@ async def open_run(
             entries=entries,
         )
         bench.terms = job.terms
-        kept = kept_approvals(loaded.paths)
-        bench.approvals.policy = bench.approvals.policy.granted(await asyncio.to_thread(kept.rules))
-        bench.approvals.keep = kept.keep
+        await _with_kept(loaded, bench)
         bench.on_delta, bench.on_event = on_delta, on_event
         bench.approvals.ask, bench.context.ask = approve, ask
         if not entries:
             await bench.append([SessionOpened(purpose=bench.redactor.clean(job.prompt)[:200])])
         run_id = before.run_id if before else new_run_id()
         opened = Opened(loaded, bench, run_id, choice, desk.workspace, entries, job.repository)
+        opened.notes, opened.looking = ([no_pull] if no_pull else []), looking
         said = bench.persona.limits.tightened(bench.persona.repository_limits).cost_usd
         if said is not None and not await asyncio.to_thread(is_priced, model.name, bench.prices):
             opened.warnings.append(unpriced(model.name))
+        await asyncio.wait([looking], timeout=LOOK_S)
         yield opened
+
+
+async def _model_name(loaded: Loaded, job: Job) -> str | None:
+    """The model that is wanted. A slip in its name, or its price, shall not wait for a workspace."""
+    wanted = job.model or loaded.settings.model
+    if wanted is not None:
+        models.parse_model_name(wanted)
+    if wanted is not None and job.terms.limits.cost_usd is not None:
+        prices = parse_prices(loaded.settings.models.prices)
+        if not await asyncio.to_thread(is_priced, wanted, prices):
+            raise BadRequest(unpriced(wanted))
+    return wanted
+
+
+async def _prepared(loaded: Loaded, job: Job, on_progress: workspaces.OnProgress | None) -> str:
+    """The id of a new workspace."""
+    prepared = await workspaces.prepare_workspace(
+        loaded,
+        await forges.reachable(loaded, job.repository, guarded=False),
+        id=job.workspace_id,
+        revision=job.revision,
+        uncommitted=job.uncommitted,
+        on_progress=on_progress,
+    )
+    return prepared.id
+
+
+async def _left_out(loaded: Loaded, job: Job, resume: Resume | None) -> str:
+    """What was changed and not committed where a run begins with what is checked out, and leaves that out."""
+    if resume or not job.watched or job.uncommitted or job.revision:
+        return ""
+    return await left_out(loaded, job.repository)
+
+
+async def _with_kept(loaded: Loaded, bench: Bench) -> None:
+    """What the user has allowed always holds; what they allow always is kept."""
+    kept = kept_approvals(loaded.paths)
+    bench.approvals.policy = bench.approvals.policy.granted(await asyncio.to_thread(kept.rules))
+    bench.approvals.keep = kept.keep
 
 
 def make_bench(

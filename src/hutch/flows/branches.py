@@ -16,6 +16,8 @@ from hutch.workspace.workspace import Workspace
 
 NOWHERE = "0" * 40
 PUSH_TIMEOUT_S = 1800.0
+CHECK_TIMEOUT_S = 30.0
+TRIED = "hutch/may-it-be-pushed"  # never made
 
 
 class Branches(Protocol):
@@ -40,6 +42,13 @@ async def branches_of(remote: RepoUrl, workspace: Workspace, open_jail: OpenJail
         return
     async with open_jail(remote.path) as jail:
         yield _Here(workspace.git, git_dir, jail)
+
+
+async def check_push(remote: RepoUrl, workspace: Workspace) -> None:
+    """Refuse a repository elsewhere that takes no push from us; nothing is pushed to find out."""
+    assert workspace.record.commit is not None
+    elsewhere = _Elsewhere(workspace.git, workspace.snapshots.storage.git_dir, remote)
+    await elsewhere.check(workspace.record.commit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,10 @@ class _Elsewhere:
 
     async def heads(self) -> dict[str, str]:
         return _heads(await self.git.run("ls-remote", "--heads", "--", self.remote.shown, remote=self.remote))
+
+    async def check(self, commit: str) -> None:
+        words = ("push", "--dry-run", "--", self.remote.shown, f"{commit}:refs/heads/{TRIED}")
+        await self.git.run(*words, git_dir=self.git_dir, remote=self.remote, timeout_s=CHECK_TIMEOUT_S)
 
     async def put(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         ref = f"refs/heads/{branch}"

@@ -1,0 +1,36 @@
+"""What could not be delivered is known before anybody works on it."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.app.deliverable import must_be_deliverable
+from hutch.domain.errors import Conflict
+from tests.flows.delivering import Delivering, bare, branches
+from tests.forge.repositories import git, serving
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_repository_of_this_machine_is_not_asked(tmp_path: Path) -> None:
+    hutch, origin = Delivering(tmp_path), bare(tmp_path)
+    async with hutch.workspace(str(origin)) as workspace:
+        origin.rename(tmp_path / "away")
+        assert await must_be_deliverable(hutch.loaded, workspace) == ""
+    async with hutch.workspace({"a": b"1"}) as workspace:
+        assert await must_be_deliverable(hutch.loaded, workspace) == ""
+
+
+async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pushed(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    hutch, origin = Delivering(tmp_path), bare(tmp_path, name="served/origin.git")
+    with serving(tmp_path / "served") as server:
+        url = server.url("origin.git")
+        async with hutch.workspace(url) as workspace:
+            with pytest.raises(Conflict, match=r"could be delivered: .* --no-pr"):
+                await must_be_deliverable(hutch.loaded, workspace, address=url)
+            git(origin, "config", "http.receivepack", "true")
+            assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""
+            assert branches(origin) == ["main"]
+    async with hutch.workspace(str(origin)) as workspace:  # what is down now may be back later
+        assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""
