@@ -51,3 +51,23 @@ def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is
     assert (change["forge"], change["number"], change["branch"]) == ("github", 1, pull["branch"])
     assert change["web_url"] == "https://127.0.0.1/acme/project/pull/1"
     assert "**Session:**" in pull["body"] and "As they should be" in pull["body"]
+
+
+def test_the_address_of_the_pull_request_is_printed(told: Story) -> None:
+    words = ("--repo", told.hub.url("acme/project"), "--model", told.model(FIX, FINISH))
+    ran = hutch(told, "run", "Make slugs lower case.", *words)
+    assert ran.returncode == 0, ran.stderr
+    assert "\nhttps://127.0.0.1/acme/project/pull/1\n" in ran.stdout
+    assert "look at it: hutch changes diff chg_" in ran.stdout
+
+
+def test_what_could_not_be_delivered_is_told_before_a_model_is_asked(told: Story) -> None:
+    told.forget()
+    words = ("--repo", told.hub.url("acme/project"), "--model", told.model(FIX, FINISH))
+    ran = hutch(told, "run", "Make slugs lower case.", *words)
+    assert ran.returncode != 0 and "write_file" not in ran.stdout
+    for each in ("could be delivered", "hutch config set-secret github_enterprise_token", "--no-pr"):
+        assert each in ran.stderr
+    without = hutch(told, "run", "Make slugs lower case.", *words, "--no-pr")
+    assert without.returncode == 0, without.stderr
+    assert told.pulls() == {}

@@ -33,6 +33,7 @@ def run_here(wanted: WantedSession, *, uncommitted: bool, record: Path | None, a
         persona=wanted.persona or None,
         model=wanted.model or None,
         terms=terms,
+        watched=True,
     )
     return asyncio.run(_run(job, JsonLines() if as_json else Screen()))
 

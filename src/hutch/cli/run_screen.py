@@ -67,7 +67,7 @@ class Screen:
         self._line(self._dim(f"workspace {record.id} ({record.mode_reason})"))
         self._line(self._dim(f"model {opened.choice.name}: {opened.choice.reason}"))
         self._model, self._is_priced = opened.choice.name, not opened.warnings
-        for warning in opened.warnings:
+        for warning in (*opened.warnings, *opened.untold()):
             self._line(f"warning: {visible(warning)}")
 
     def delta(self, delta: llm.Delta) -> None:
@@ -137,8 +137,12 @@ class Screen:
         if change:
             self._line(self._bold(f"pull request {change.id}: {change.title}"))
             self._line(f"branch {visible(change.branch)} of {visible(change.repository)}")
+            if change.web_url:
+                self._line(visible(change.web_url))
             self._line(f"look at it: hutch changes diff {change.id}")
             self._line(f"merge it:   hutch changes merge {change.id}")
+        for note in opened.untold():
+            self._line(f"warning: {visible(note)}")
         if on := _way_on(worked, opened):
             self._line(visible(on))
         cost = "unpriced" if ended.cost_usd is None else f"${ended.cost_usd:.4f}"
@@ -214,7 +218,7 @@ class JsonLines:
             workspace=opened.workspace.record.id,
             model=opened.choice.name,
             reason=opened.choice.reason,
-            warnings=opened.warnings,
+            warnings=[*opened.warnings, *opened.untold()],
         )
 
     def delta(self, delta: llm.Delta) -> None:
@@ -245,6 +249,7 @@ class JsonLines:
             cost_usd=worked.ended.cost_usd,
             turns=worked.ended.turns,
             go_on=_way_on(worked, opened) or None,
+            warnings=opened.untold(),
         )
 
     def interrupted(self, run_id: str) -> None:
