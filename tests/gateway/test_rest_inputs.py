@@ -19,13 +19,24 @@ async def test_a_prompt_is_taken_up_and_what_comes_of_it_is_in_the_log(api: Api)
     given = await api.post(f"{V1}/sessions/{session}/inputs", json={"type": "prompt", "text": "Go on"})
     assert (given.status_code, given.json()["seq"]) == (202, 1)
     assert given.json()["input"] == {"type": "prompt", "text": "Go on"}
+    [run] = (await api.get(f"{V1}/sessions/{session}/runs")).json()["items"]
+    assert (given.json()["run_id"], run["input"]) == (run["id"], 1)
     await api.until(session, "idle")
     events = await api.events(session)
     taken = [each for each in events if each["type"] == "input.taken"]
     assert [(each["input"], each["kind"]) for each in taken] == [(1, "prompt")]
     assert [each["outcome"] for each in events if each["type"] == "run.ended"] == ["done"]
     [kept] = (await api.get(f"{V1}/sessions/{session}/inputs")).json()["items"]
-    assert (kept["taken"], kept["input"]["text"]) == (True, "Go on")
+    assert (kept["taken"], kept["input"]["text"], kept["run_id"]) == (True, "Go on", run["id"])
+
+
+async def test_who_sends_a_prompt_again_hears_of_the_same_run(api: Api) -> None:
+    session = await api.ready_session()
+    asked = {"json": {"type": "message", "text": "Go on"}, "headers": {"Idempotency-Key": "the-same"}}
+    first, second = [await api.post(f"{V1}/sessions/{session}/inputs", **asked) for _ in range(2)]
+    assert first.json()["run_id"].startswith("run_") and second.json() == first.json()
+    paused = await api.give(session, type="pause")
+    assert paused["run_id"] is None
 
 
 async def test_inputs_are_told_in_pages(api: Api) -> None:

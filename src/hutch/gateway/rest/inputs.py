@@ -30,6 +30,7 @@ class InputOut(Out):
     at_ms: int
     by: str = Field(description="The user who gave it.")
     taken: bool = Field(description="It was taken up; what came of it is in the log.")
+    run_id: str | None = Field(description="The run that it has come to, once that is known.")
     input: AnyInput
 
 
@@ -40,19 +41,20 @@ class InputPage(Out):
     next: int | None
 
 
-def told(given: GivenInput) -> dict[str, Any]:
+def told(given: GivenInput, run_id: str | None = None) -> dict[str, Any]:
     return {
         "seq": given.seq,
         "at_ms": given.at_ms,
         "by": given.by,
-        "taken": given.taken,
+        "taken": given.taken or run_id is not None,
+        "run_id": run_id,
         "input": orjson.Fragment(given.body),
     }
 
 
-def kept(given: GivenInput) -> Response:
+def kept(given: GivenInput, run_id: str | None = None) -> Response:
     """The answer to who gave an input."""
-    return answer(told(given), 202)
+    return answer(told(given, run_id), 202)
 
 
 @routes.post(
@@ -67,7 +69,10 @@ async def give(
 ) -> Response:
     """Give an input to a session. It is kept when this answers; what comes of it is in the log."""
     site = server_of(request).site
-    return kept(await flow.give(site, who, session_id, asked, also=once.keep(kept)))
+    given = await flow.give(site, who, session_id, asked, also=once.keep(kept))
+    run_id = (await flow.runs_of(site, session_id, [given])).get(given.seq)
+    once.kept = once.kept and run_id is None  # more is known by now: that is what is kept
+    return kept(given, run_id)
 
 
 @routes.get("/sessions/{session_id}/inputs", operation_id="list_inputs", response_model=InputPage)
@@ -81,4 +86,5 @@ async def listed(
     """What was asked of a session, the oldest first."""
     found = await flow.inputs(server_of(request).site, who, session_id, after=after, limit=limit + 1)
     more = found[limit - 1].seq if len(found) > limit else None
-    return page(request, [told(each) for each in found[:limit]], more, "after")
+    runs = await flow.runs_of(server_of(request).site, session_id, found)
+    return page(request, [told(each, runs.get(each.seq)) for each in found[:limit]], more, "after")
