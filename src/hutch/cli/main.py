@@ -5,6 +5,7 @@ from the command table alone; only a command that is really wanted loads typer
 and its own module. Every error becomes one message on stderr and an exit code.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,12 @@ from hutch.cli.commands import BY_NAME, Command
 from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
 
+NEW_OBJECTS = 100_000  # between two searches for garbage: in what is being loaded there is none
+
 
 def main() -> int:
     """The console script: run what was typed, return the exit code."""
+    gc.set_threshold(NEW_OBJECTS, 20, 20)
     return run(sys.argv[1:])
 
 
