@@ -197,6 +197,19 @@ def test_a_wrong_session_is_named(tmp_path: Path, command: list[str]) -> None:
     assert "is not a session id" in hutch(tmp_path, *command, "../../etc").stderr
 
 
+def test_a_part_of_its_id_names_a_session(tmp_path: Path) -> None:
+    first, second = record(tmp_path, said("one")), record(tmp_path, said("two"))
+    for name in (first[-6:], first[4:-3] + first[-3:], first):
+        shown = hutch(tmp_path, "log", name, "--json")
+        assert {json.loads(line)["session"] for line in shown.stdout.splitlines()} == {first}, shown.stderr
+    many = hutch(tmp_path, "log", first[:8])
+    assert (many.returncode, many.stdout) == (2, "")
+    assert f"'{first[:8]}' fits 2 sessions: {second}, {first}. Give more of the id." in many.stderr
+    none = hutch(tmp_path, "log", "zzzzzz")
+    assert (none.returncode, "There is no session 'zzzzzz'" in none.stderr) == (2, True)
+    assert hutch(tmp_path, "receipt", second[-8:]).returncode == 0
+
+
 def test_a_record_is_exported_and_verified(tmp_path: Path) -> None:
     session_id = record(tmp_path, said("hello"), said("x" * 50_000), ENDED)
     done = hutch(tmp_path, "export", session_id, "-o", "record.zip", "--json")

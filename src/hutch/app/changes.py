@@ -13,6 +13,7 @@ from hutch.app.forges import Forge
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Event, RanTests, SessionEnded
+from hutch.domain.ids import one_of
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
@@ -22,7 +23,7 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
-from hutch.store.log import open_log
+from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Runs
 from hutch.workspace.prepare.lock import locked
 from hutch.workspace.prepare.source import find_repository
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 AUTHOR = "Hutch <hutch@localhost>"
+MOST_NAMED = 10_000  # changes and runs among which one is looked for by a part of its id
 Append = Callable[[Sequence[Event]], Awaitable[object]]
 
 
@@ -165,15 +167,29 @@ async def _to_go_on_with(
 
 async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
     """The run that a name means, be it a run's, a session's or a change's, and whether a server has it."""
-    if name.startswith("chg_"):
-        name = (await changes_of(loaded).find(name)).run_id
     async with open_log(loaded.paths.database, loaded.paths.blobs, loaded.paths.signing_key) as log:
+        if name != "last":
+            name = await _whole_id(loaded, log, name)
+        if name.startswith("chg_"):
+            name = (await changes_of(loaded).find(name)).run_id
         if not name.startswith("run_"):
             name = past((await find_run(log, name))[1]).started.run_id
         try:
             return (await Runs(log).get(name)).id, True
         except NotFound:
             return name, False
+
+
+async def _whole_id(loaded: Loaded, log: SqlLog, name: str) -> str:
+    """The id of a change, session or run that somebody has named by a part of it; else what they said."""
+    changes = await changes_of(loaded).list(limit=MOST_NAMED)
+    ids = {each.id for each in changes} | {each.run_id for each in changes}
+    ids |= {run.id for run in await Runs(log).page(limit=MOST_NAMED)}
+    before = None
+    while heads := await log.heads(before=before):
+        before = heads[-1].session_id
+        ids |= {head.session_id for head in heads}
+    return one_of(sorted(ids), name, "runs, sessions and changes") or name
 
 
 async def propose(loaded: Loaded, name: str, *, author: str) -> Change:

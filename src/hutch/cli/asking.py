@@ -12,6 +12,7 @@ import typer
 from hutch.cli import exits
 from hutch.cli.client import Client, error_json
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
+from hutch.domain.ids import SHORTEST, ambiguous, fits
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; errors too.")]
 SessionName = Annotated[
@@ -22,7 +23,6 @@ SessionName = Annotated[
 ]
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT_LETTERS = 6
-SHORTEST = 3  # of what names a session by its beginning or end
 PAGE, MOST_PAGES = 200, 50
 NONE_YET = "There are no sessions yet. Make one: hutch sessions new"
 
@@ -57,12 +57,11 @@ async def find_session(client: Client, name: str) -> dict[str, Any]:
             f"{name[:80]!r} names no session. Give its id, {SHORTEST} letters or more of its beginning "
             "or end, or 'last'."
         )
-    fitting = [each async for each in every_session(client) if _fits(each["id"], name)]
+    fitting = [each async for each in every_session(client) if fits(each["id"], name)]
     if not fitting:
         raise NotFound(f"There is no session {name[:80]!r}. `hutch sessions list` shows what there is.")
     if len(fitting) > 1:
-        some = ", ".join(each["id"] for each in fitting[:3])
-        raise BadRequest(f"{name!r} fits {len(fitting)} sessions: {some}{'…' if len(fitting) > 3 else ''}.")
+        raise ambiguous([each["id"] for each in fitting], name, "sessions")
     return fitting[0]
 
 
@@ -99,7 +98,3 @@ async def names_of_users(
     if session and session.get("owner_name"):
         names.setdefault(session["owner"], session["owner_name"])
     return str(me["id"]), names
-
-
-def _fits(session_id: str, name: str) -> bool:
-    return session_id.startswith((name, f"ses_{name}")) or session_id.endswith(name)

@@ -19,7 +19,11 @@ from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEven
 FIELD_LETTERS = 300  # of one field in a line for people; --json has them all
 
 Session = Annotated[
-    str | None, typer.Argument(metavar="SESSION", help="A session id, or 'last'. Without it: all sessions.")
+    str | None,
+    typer.Argument(
+        metavar="SESSION",
+        help="Its id, the beginning or the end of it when that fits only one, or 'last'. Without: all.",
+    ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the session ends.")]
 After = Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin after this event.")]

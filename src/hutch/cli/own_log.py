@@ -1,13 +1,16 @@
 """What the commands on this machine's own records share: the log they open, and which session is meant."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hutch import settings
 from hutch.app.records import EventLog, event_log
 from hutch.domain.errors import NotFound
-from hutch.domain.ids import SessionId, parse_session_id
+from hutch.domain.ids import SessionId, one_of, parse_session_id
 
+WHOLE = re.compile(r"ses_[0-9a-z]{26}")
+SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
 NONE_YET = "There are no sessions yet. `make demo` records one."
 
 
@@ -21,10 +24,20 @@ async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[EventLog]:
 
 
 async def find_session(log: EventLog, text: str) -> SessionId:
-    """The session with this id; `last` is the one that was opened last."""
-    if text != "last":
+    """The session that somebody means: by its id, the beginning or the end of it; `last` is the newest."""
+    if text == "last":
+        heads = await log.heads(limit=1)
+        if not heads:
+            raise NotFound(NONE_YET)
+        return heads[0].session_id
+    if WHOLE.fullmatch(text):
         return parse_session_id(text)
-    heads = await log.heads(limit=1)
-    if not heads:
-        raise NotFound(NONE_YET)
-    return heads[0].session_id
+    ids, before = [], None
+    while heads := await log.heads(before=before):
+        before = heads[-1].session_id
+        ids += [head.session_id for head in heads]
+    if found := one_of(ids, text, "sessions"):
+        return SessionId(found)
+    if SHORT.fullmatch(text):
+        raise NotFound(f"There is no session {text!r}. `hutch log` lists those there are.")
+    return parse_session_id(text)

@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from hutch.domain.errors import BadRequest
@@ -39,8 +40,12 @@ PREFIXES = {
     "rvw": "review",
 }
 
+SHORTEST = 3  # letters of a beginning or end that name something
+SHOWN = 3  # of those that a name fits
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _SHAPE = re.compile(r"(?P<prefix>[a-z]{3})_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}")
+_PART = re.compile(r"(?:[a-z]{3}_)?[0-9a-z]{0,26}")
 _lock = threading.Lock()
 _last = 0
 
@@ -120,3 +125,28 @@ def parse_user_id(text: str) -> UserId:
     if not found or found["prefix"] != "usr":
         raise BadRequest(f"{text[:80]!r} is not a user's id. One looks like {new_user_id()}.")
     return UserId(text)
+
+
+def fits(id: str, name: str) -> bool:
+    """Whether a name that somebody typed is an id, or enough letters of its beginning or end."""
+    if id == name:
+        return True
+    if len(name) < SHORTEST or not _PART.fullmatch(name):
+        return False
+    return id.startswith(name) or id.partition("_")[2].startswith(name) or id.endswith(name)
+
+
+def one_of(ids: Iterable[str], name: str, what: str) -> str | None:
+    """The id that a name means; None when it means none, and who means many is told some of them."""
+    fitting = [id for id in ids if fits(id, name)]
+    if name in fitting:
+        return name
+    if len(fitting) > 1:
+        raise ambiguous(fitting, name, what)
+    return fitting[0] if fitting else None
+
+
+def ambiguous(ids: Sequence[str], name: str, what: str) -> BadRequest:
+    """The error for a name that means many."""
+    some = ", ".join([*ids[:SHOWN], *(["…"] if len(ids) > SHOWN else [])])
+    return BadRequest(f"{name[:80]!r} fits {len(ids)} {what}: {some}. Give more of the id.")

@@ -9,7 +9,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, insert, or_, select, update
 
 from hutch.domain.change import Change, ChangeState
-from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.ids import ambiguous, one_of
 from hutch.store.database import open_database, plain_errors
 from hutch.store.schema import changes, sessions, shares
 
@@ -76,19 +77,22 @@ class Changes:
         return [Change(**row) for row in rows]
 
     async def find(self, name: str) -> Change:
-        """A change by its id, the beginning of it, its branch, or `last`."""
+        """A change by its id, a beginning or end of that, its branch, its address on a forge, or `last`."""
         found = await self.list(limit=1 if name == "last" else 10_000)
-        fitting = [
-            each
-            for each in found
-            if name == "last" or (name and each.id.startswith(name)) or each.branch == name
-        ]
-        exact = [each for each in fitting if each.id == name]
-        if not fitting:
+        on_branch = [each.id for each in found if name in ("last", each.branch, each.web_url or None)]
+        if len(on_branch) > 1:
+            raise ambiguous(on_branch, name, "changes")
+        meant = on_branch[0] if on_branch else one_of((each.id for each in found), name, "changes")
+        if meant is None:
             raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
-        if len(fitting) > 1 and not exact:
-            raise BadRequest(f"'{name}' fits {len(fitting)} changes. Give more of the id.")
-        return (exact or fitting)[0]
+        return next(each for each in found if each.id == meant)
+
+    async def of_web_url(self, url: str) -> Change | None:
+        """The newest that is this pull request, by what its forge calls it."""
+        wanted = select(changes).where(changes.c.web_url == url.rstrip("/"), changes.c.number > 0)
+        wanted = wanted.order_by(changes.c.id.desc()).limit(1)
+        row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
+        return Change(**row) if row else None
 
     async def of_run(self, run_id: str) -> Change | None:
         """What a run has proposed already."""
