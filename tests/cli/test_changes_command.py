@@ -44,7 +44,7 @@ def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
     change = propose(desk)
     listed = desk.hutch("changes", "list").stdout
     assert listed.startswith(change["id"])
-    assert listed.endswith("open    hutch/add-instead-of-subtracting  Add instead of subtracting\n")
+    assert listed.endswith("open    work  hutch/add-instead-of-subtracting  Add instead of subtracting\n")
 
     shown = desk.hutch("changes", "show").stdout
     assert shown.startswith("Add instead of subtracting\n\nThe sign was wrong.\n\n")
@@ -53,7 +53,7 @@ def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
     told = json.loads(desk.hutch("changes", "show", change["branch"], "--json").stdout)
     assert (told["id"], told["state"], told["base"]) == (change["id"], "open", "main")
 
-    patch = desk.hutch("changes", "diff", change["id"]).stdout
+    patch = desk.hutch("changes", "diff", change["id"][-6:]).stdout
     assert patch.strip() == git(desk.work, "diff", "main", change["branch"])
 
     merged = desk.hutch("changes", "merge", change["id"], "--json")
@@ -79,6 +79,8 @@ def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
 def test_squashed_by_the_person(desk: Desk) -> None:
     propose(desk)
     (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
+    refused = desk.hutch("changes", "merge", "--strategy", "rebase")
+    assert (refused.returncode, "Only a pull request can be rebased" in refused.stderr) == (2, True)
     assert desk.hutch("changes", "merge", "--squash").returncode == 0
     assert git(desk.work, "log", "-1", "--format=%an|%s|%P") == (
         f"Ada Lovelace|Add instead of subtracting|{git(desk.work, 'rev-parse', 'main~')}"

@@ -138,7 +138,8 @@ async def test_how_it_is_merged_can_be_said_and_conflicts_have_paths(api: Api, r
         conflict = await api.post(url, json={"strategy": strategy})
         assert (conflict.status_code, conflict.json()["paths"]) == (409, ["a.txt"]), conflict.text
     assert git(repository, "rev-parse", "main") == before
-    assert (await api.post(url, json={"strategy": "rebase"})).status_code == 422
+    assert (await api.post(url, json={"strategy": "octopus"})).status_code == 422
+    assert (await api.post(url, json={"strategy": "rebase"})).status_code == 400  # for pull requests
     git(repository, "reset", "-q", "--hard", "HEAD~1")
     merged = await api.post(url, json={"strategy": "merge"})
     assert merged.status_code == 200, merged.text

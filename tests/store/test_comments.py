@@ -74,3 +74,23 @@ async def test_a_comment_of_another_change_is_not_there(rows: Rows) -> None:
         await Comments(rows).resolve("chg_2", comment.id, "usr_1")
     [kept] = await Comments(rows).of_change("chg_1", resolved=False)
     assert kept == comment
+
+
+async def test_one_that_is_to_be_posted_takes_the_place_of_the_last_when_it_was(rows: Rows) -> None:
+    reviews = Reviews(rows)
+    first = replace(REVIEW, pull_url="https://example.com/a/b/pull/1", url="https://example.com/r/1")
+    tried = replace(first, id="rvw_2", run_id="run_2", url="")
+    lost = replace(first, id="rvw_3", run_id="run_3", url="")
+    await reviews.add(first, about(first, "one"))
+    await reviews.add(tried, about(tried, "two"))
+    await reviews.add(lost, about(lost, "three"))
+    assert await reviews.of_pull(first.pull_url, first.commit) == first
+    assert await reviews.pending(first.pull_url, first.commit) == [tried, lost]
+    assert await reviews.pending(first.pull_url, "d" * 40) == []
+    await reviews.drop(lost)
+    assert await bodies(rows) == ["one", "two"]
+    noted = await reviews.posted(tried, "https://example.com/r/2")
+    assert noted == replace(tried, url="https://example.com/r/2")
+    assert await reviews.of_change("chg_1") == [noted]
+    assert await reviews.pending(first.pull_url, first.commit) == []
+    assert await bodies(rows) == ["two"]

@@ -1,12 +1,18 @@
 """What is said about changes and pull requests, and where that is kept or posted."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from hutch.app import forges
 from hutch.app.changes import changes_of, one_at_a_time, repository_jail
-from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.app.pulls import pull_of
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
 from hutch.domain.patch import Patch
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
@@ -33,18 +39,22 @@ __all__ = [
     "Subject",
     "Verdict",
     "ai_review",
-    "comments",
+    "comment",
     "first_of",
     "given",
+    "given_before",
     "jail_opener",
+    "judge",
     "keep",
     "opened",
     "parse_pull_url",
     "read_log",
+    "seen_through",
     "subject_of",
 ]
 
 TRIES = 3
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -66,10 +76,11 @@ async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str
     With `commit`, as it was then. Of a pull request that is elsewhere by now, that alone can be told.
     """
     if "://" in target:
-        return await _of_pull(loaded, target, user, commit)
+        ours = await changes_of(loaded).of_web_url(target)
+        return await _of_pull(loaded, _address(ours) if ours else target, user, commit)
     change = await changes_of(loaded).find(target)
-    if change.forge == "github" and change.web_url:
-        repository, subject = await _of_pull(loaded, change.web_url, user, commit)
+    if change.forge == "github" and change.number:
+        repository, subject = await _of_pull(loaded, _address(change), user, commit)
         return repository, replace(subject, change_id=change.id)
     change = replace(change, commit=commit or change.commit)
     subject = Subject(
@@ -82,6 +93,11 @@ async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str
         diff=await review.diff(change, jail_opener(loaded)),
     )
     return change.repository, subject
+
+
+def _address(change: Change) -> str:
+    """Of a pull request of ours, by where it was pushed to: what a forge calls itself may lack the port."""
+    return f"{forges.web_address(change.repository)}/pull/{change.number}"
 
 
 async def _of_pull(loaded: Loaded, url: str, user: str, commit: str) -> tuple[str, Subject]:
@@ -113,30 +129,156 @@ async def _of_pull(loaded: Loaded, url: str, user: str, commit: str) -> tuple[st
 
 
 @asynccontextmanager
-async def first_of(loaded: Loaded, rows: Rows, subject: Subject, *, again: bool) -> AsyncIterator[None]:
+async def first_of(
+    loaded: Loaded, rows: Rows, subject: Subject, *, again: bool, user: str = ""
+) -> AsyncIterator[None]:
     """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile."""
     async with one_at_a_time(loaded, "reviews"):
-        reviews, at = Reviews(rows), f"{subject.pull_url} at {subject.commit[:12]}"
-        if not again and (before := await reviews.of_pull(subject.pull_url, subject.commit)):
-            raise Conflict(f"{at} was reviewed already: {before.url}. Say `again` to have it read once more.")
-        if not again and (session_id := await reviews.under_way(subject.pull_url, subject.commit)):
+        at = f"{subject.pull_url} at {subject.commit[:12]}"
+        if not again and (session_id := await Reviews(rows).under_way(subject.pull_url, subject.commit)):
             raise Conflict(
                 f"{at} is being reviewed, in the session {session_id}. Say `again` to have it read once more."
             )
+        if not again and (before := await given_before(loaded, rows, subject, user=user)):
+            raise Conflict(f"{at} was reviewed already: {before.url}. Say `again` to have it read once more.")
+        yield
+
+
+async def given_before(loaded: Loaded, rows: Rows, subject: Subject, *, user: str = "") -> Review | None:
+    """The agent's review of a pull request at this commit, also by who was killed before it was noted."""
+    async with _posting(loaded, subject):
+        return await _given_before(loaded, rows, subject, user)
+
+
+async def _given_before(
+    loaded: Loaded, rows: Rows, subject: Subject, user: str, *, but: str = ""
+) -> Review | None:
+    reviews = Reviews(rows)
+    if found := await reviews.of_pull(subject.pull_url, subject.commit):
+        return found
+    repository, number = parse_pull_url(subject.pull_url)
+    for tried in await reviews.pending(subject.pull_url, subject.commit):
+        if tried.run_id == but:
+            continue
+        await asyncio.sleep(max(0.0, tried.created_ms / 1000 + forge.SETTLE_S - time.time()))
+        there = forges.need_forge(loaded, repository, user=user)
+        if posted := await there.find(number, _marker(tried), among="reviews"):
+            return await reviews.posted(tried, posted.url)
+        await reviews.drop(tried)
+    return None
+
+
+@asynccontextmanager
+async def _posting(loaded: Loaded, subject: Subject) -> AsyncIterator[None]:
+    """Nobody else of this installation posts a review of the same commit meanwhile.
+
+    There are 256 locks for all: each is a file that stays.
+    """
+    about = f"{subject.pull_url} {subject.commit}"
+    async with one_at_a_time(loaded, f"review-{hashlib.sha256(about.encode()).hexdigest()[:2]}"):
         yield
 
 
 async def keep(
-    loaded: Loaded, rows: Rows, subject: Subject, review: Review, remarks: Sequence[Remark], *, user: str = ""
+    loaded: Loaded,
+    rows: Rows,
+    subject: Subject,
+    review: Review,
+    remarks: Sequence[Remark],
+    *,
+    user: str = "",
+    once: bool = False,
 ) -> Review:
-    """Keep a review, and post it where the change is; what a run has given already stays as it is."""
-    if there := await Reviews(rows).of_run(review.run_id):
-        return there
-    if subject.pull_url:
-        posted = await _post(loaded, subject, review, remarks, user)
-        review = replace(review, url=posted.url)
+    """Keep a review, and post it where the change is; what a run has given already stays as it is.
+
+    With `once`, one of the same commit that another run has given stays as well.
+    """
+    reviews = Reviews(rows)
     kept = ai_review.comments_of(review, remarks) if review.change_id else []
-    return await Reviews(rows).add(review, kept)
+    if not subject.pull_url:
+        return await reviews.add(review, kept)
+    async with _posting(loaded, subject):
+        if once and (before := await _given_before(loaded, rows, subject, user, but=review.run_id)):
+            return before
+        # Noted first: who comes after a kill knows what to look for.
+        noted = await reviews.add(replace(review, created_ms=time.time_ns() // 1_000_000), kept)
+        if not noted.is_pending:
+            return noted
+        try:
+            posted = await _post(loaded, subject, noted, remarks, user)
+        except Unavailable:  # it may be there all the same, or come to be
+            raise
+        except HutchError:
+            await reviews.drop(noted)
+            raise
+        return await reviews.posted(noted, posted.url)
+
+
+async def seen_through(work: Coroutine[Any, Any, T], *, unless: Callable[[], bool] = lambda: False) -> T:
+    """What others can see must be known here, too: who is stopped meanwhile goes on to the end of it, unless
+    somebody takes it up again."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            if unless():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
+            if this := asyncio.current_task():
+                this.uncancel()
+    return task.result()
+
+
+async def comment(
+    loaded: Loaded,
+    rows: Rows,
+    change: Change,
+    remark: Remark,
+    *,
+    author: str,
+    user: str = "",
+    name: str = "",
+    commit: str = "",
+) -> tuple[Comment, str]:
+    """Say something about a line of a change, where it is; and where that can be read, if not here."""
+    url = ""
+
+    async def post(made: Comment) -> None:
+        nonlocal url
+        assert pull is not None
+        url = (await pull.comment(made)).url
+
+    pull = pull_of(loaded, change, user=user, name=name)
+    made = await comments.add(
+        rows,
+        change,
+        remark,
+        author=author,
+        open_jail=jail_opener(loaded),
+        commit=commit,
+        post=post if pull else None,
+    )
+    return made, url
+
+
+async def judge(
+    loaded: Loaded,
+    rows: Rows,
+    change: Change,
+    verdict: Verdict,
+    *,
+    author: str,
+    body: str = "",
+    user: str = "",
+    name: str = "",
+    commit: str = "",
+) -> Review:
+    """Approve a change, or ask for something else first, where it is."""
+    pull = pull_of(loaded, change, user=user, name=name)
+    post = pull.judge if pull else None
+    return await comments.judge(rows, change, verdict, author=author, body=body, commit=commit, post=post)
 
 
 def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
@@ -161,7 +303,7 @@ async def _post(
     """On the forge: as one review. What it does not take on a line is said in the text."""
     repository, number = parse_pull_url(subject.pull_url)
     there = forges.need_forge(loaded, repository, user=user)
-    marker = f"<!-- hutch-review {review.run_id} -->"
+    marker = _marker(review)
     if found := await there.find(number, marker, among="reviews"):
         return found  # by somebody who was killed right after it
     patch = subject.patch
@@ -180,6 +322,11 @@ async def _post(
     return await there.review(number, _worded(review, remarks, [], patch))
 
 
+def _marker(review: Review) -> str:
+    """By which a review is found again, and which nobody can know before it is there."""
+    return f"<!-- hutch-review {review.run_id} -->"
+
+
 def _worded(
     review: Review, remarks: Sequence[Remark], on_lines: Sequence[Remark], patch: Patch
 ) -> forge.Review:
@@ -188,7 +335,7 @@ def _worded(
     parts += [
         f"`{_name(remark.path)}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}" for remark in rest
     ]
-    parts.append(f"{OWN}<!-- hutch-review {review.run_id} -->")
+    parts.append(f"{OWN}{_marker(review)}")
     lines = tuple(
         forge.LineComment(
             path=remark.path, line=remark.line, body=f"**{remark.severity}**: {quiet(remark.body)}\n{OWN}"

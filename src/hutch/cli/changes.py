@@ -12,12 +12,11 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
+from hutch.app import forges, merging, runs
 from hutch.app import reviews as said
-from hutch.app import runs
-from hutch.app.changes import settling
-from hutch.app.runs import review
+from hutch.cli.asking import ask
 from hutch.cli.author import signature
-from hutch.cli.handing_over import hand_over, named_run
+from hutch.cli.client import Client
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
 
@@ -28,7 +27,8 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 MOST = 10_000  # that are listed
 Name = Annotated[
-    str, typer.Argument(metavar="CHANGE", help="An id or the beginning of one, a branch, or 'last'.")
+    str,
+    typer.Argument(metavar="CHANGE", help="An id, the beginning or end of one, a branch, or 'last'."),
 ]
 
 
@@ -43,12 +43,15 @@ def list_(
     shown = [each for each in found if everything or each.state == "open"]
     if not found and not as_json:
         typer.echo("There are no changes. Make one: hutch run PROMPT --repo DIR", err=True)
+    where = {each.id: _where(each) for each in shown}
+    width = max(map(len, where.values()), default=0)
     for change in shown:
         if as_json:
             typer.echo(json.dumps(asdict(change)))
         else:
             when = datetime.fromtimestamp(change.created_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-            typer.echo(f"{change.id}  {when}  {change.state:<6}  {change.branch}  {change.title}")
+            row = (change.id, when, f"{change.state:<6}", f"{where[change.id]:<{width}}", change.branch)
+            typer.echo(visible("  ".join((*row, change.title))))
     if not everything and not as_json and (hidden := _hidden([each.state for each in found])):
         typer.echo(hidden, err=True)
 
@@ -82,13 +85,6 @@ def propose(
 ) -> None:
     """Deliver what a run did, though its tests fail or it was stopped; the change says so."""
     loaded = _load()
-    run_id, served = named_run(loaded, run)
-    if served:
-        raise typer.Exit(hand_over(run_id, failing=True, as_json=as_json))
-    _propose(loaded, run_id, as_json)
-
-
-def _propose(loaded: settings.Loaded, run: str, as_json: bool) -> None:
     by = signature(loaded.settings.delivery.author) or runs.AUTHOR
     change = asyncio.run(runs.changes.propose(loaded, run, author=by))
     if as_json:
@@ -107,10 +103,20 @@ def deliver(
 ) -> None:
     """Hand over what a run did once more, when that failed: the forge was down, or refused the push."""
     loaded = _load()
-    run_id, served = named_run(loaded, name)
-    if served:
-        raise typer.Exit(hand_over(run_id, failing=False, as_json=as_json))
-    _propose(loaded, run_id, as_json)
+    run, of_server = asyncio.run(runs.changes.run_to_deliver(loaded, name))
+    if not of_server:
+        propose(run, as_json)
+        return
+
+    async def again(client: Client) -> None:
+        queued = await client.post(f"/runs/{run}/deliver")
+        if as_json:
+            typer.echo(json.dumps(queued))
+            return
+        shown = f"hutch sessions show {queued['session_id']}"
+        typer.echo(f"{run} is being delivered. See what comes of it: {shown}")
+
+    raise typer.Exit(ask(again, as_json=as_json))
 
 
 @app.command()
@@ -119,8 +125,7 @@ def diff(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> bytes:
-        change = await runs.changes_of(loaded).find(name)
-        return await review.diff(change, lambda path: runs.repository_jail(loaded, path))
+        return await merging.diff(loaded, await runs.changes_of(loaded).find(name))
 
     sys.stdout.buffer.write(asyncio.run(work()))
 
@@ -183,28 +188,30 @@ def comment(
         side="old" if old else "new",
     )
 
-    async def work() -> said.Comment:
+    async def work() -> tuple[said.Comment, str]:
         change = await runs.changes_of(loaded).find(name)
         async with said.opened(loaded) as rows:
-            return await said.comments.add(
-                rows, change, remark, author=_me(loaded), open_jail=said.jail_opener(loaded)
-            )
+            return await said.comment(loaded, rows, change, remark, author=_me(loaded))
 
-    made = asyncio.run(work())
-    typer.echo(json.dumps(asdict(made)) if as_json else made.id)
+    made, url = asyncio.run(work())
+    typer.echo(json.dumps(asdict(made) | ({"url": url} if url else {})) if as_json else made.id)
+    if url and not as_json:
+        typer.echo(visible(url), err=True)
 
 
 @app.command()
 def resolve(
     name: Name, comment: Annotated[str, typer.Argument(metavar="COMMENT", help="The id of one.")]
 ) -> None:
-    """Say that a comment is dealt with."""
+    """Say that a comment is dealt with; on GitHub the conversation stays open until it is resolved there."""
     loaded = _load()
 
     async def work() -> None:
         change = await runs.changes_of(loaded).find(name)
         async with said.opened(loaded) as rows:
             await said.Comments(rows).resolve(change.id, comment, _me(loaded))
+        if change.number:
+            typer.echo(f"Noted here. Resolve the conversation there, too: {visible(change.url)}", err=True)
 
     asyncio.run(work())
 
@@ -235,21 +242,27 @@ def _judge(name: str, verdict: said.Verdict, body: str, as_json: bool) -> None:
     async def work() -> said.Review:
         change = await runs.changes_of(loaded).find(name)
         async with said.opened(loaded) as rows:
-            return await said.comments.judge(rows, change, verdict, author=_me(loaded), body=body)
+            return await said.judge(loaded, rows, change, verdict, author=_me(loaded), body=body)
 
     given = asyncio.run(work())
     if as_json:
         typer.echo(json.dumps(asdict(given)))
-    else:
-        typer.echo(f"{given.change_id}: {given.verdict.replace('_', ' ')} at {given.commit[:12]}.")
+        return
+    typer.echo(f"{given.change_id}: {given.verdict.replace('_', ' ')} at {given.commit[:12]}.")
+    if given.url:
+        typer.echo(visible(given.url))
 
 
 @app.command()
 def merge(
     name: Name = "last",
     strategy: Annotated[
-        review.Strategy | None,
-        typer.Option("--strategy", help="How; else forward if that can be, and a merge if not."),
+        merging.Strategy | None,
+        typer.Option(
+            "--strategy",
+            help="How; else forward if that can be, and a merge if not. A pull request as its repository "
+            "allows; rebase is for these.",
+        ),
     ] = None,
     squash: Annotated[bool, typer.Option("--squash", help="As --strategy squash.")] = False,
     force: Annotated[
@@ -265,31 +278,27 @@ def merge(
     loaded = _load()
     if squash and strategy not in (None, "squash"):
         raise BadRequest("--squash and --strategy say different things. Give one of them.")
-    how: review.Strategy | None = "squash" if squash else strategy
+    how: merging.Strategy | None = "squash" if squash else strategy
 
-    async def work() -> None:
-        changes = runs.changes_of(loaded)
-        found = await changes.find(name)
+    async def work() -> merging.MergedChange:
+        found = await runs.changes_of(loaded).find(name)
         by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-        async with settling(loaded, found) as change:
-            async with said.opened(loaded) as rows:
-                overridden = await review.must_be_fit(rows, change, force=force)
-            merged = await review.merge(
-                change, lambda path: runs.repository_jail(loaded, path), strategy=how, author=by
-            )
-            await changes.end(change, "merged", merged_commit=merged.commit)
-        if as_json:
-            done = {"change": change.id, "base": change.base, "commit": merged.commit}
-            more = {"branch_deleted": not merged.branch_stays, "overridden": overridden}
-            typer.echo(json.dumps({**done, **more}))
-            return
-        for objection in overridden:
-            typer.echo(visible(f"hutch: merged although {objection}"), err=True)
-        typer.echo(f"{change.base} is at {merged.commit[:12]} now.")
-        if merged.branch_stays:
-            typer.echo(merged.branch_stays, err=True)
+        async with said.opened(loaded) as rows:
+            return await merging.merge(loaded, rows, found, strategy=how, force=force, author=by)
 
-    asyncio.run(work())
+    done = asyncio.run(work())
+    change, stays = done.change, done.branch_stays
+    if as_json:
+        told = {"change": change.id, "base": change.base, "commit": done.commit}
+        typer.echo(json.dumps({**told, "branch_deleted": not stays, "overridden": done.overridden}))
+        return
+    for objection in done.overridden:
+        typer.echo(visible(f"hutch: merged although {objection}"), err=True)
+    typer.echo(f"{change.base} is at {done.commit[:12]} now." if done.commit else f"{change.id} is merged.")
+    if change.number:
+        typer.echo(visible(change.url))
+    if stays:
+        typer.echo(visible(stays), err=True)
 
 
 @app.command()
@@ -297,14 +306,21 @@ def close(name: Name = "last") -> None:
     """Close a change and delete its branch."""
     loaded = _load()
 
-    async def work() -> None:
-        changes = runs.changes_of(loaded)
-        async with settling(loaded, await changes.find(name)) as change:
-            await review.delete_branch(change, lambda path: runs.repository_jail(loaded, path))
-            await changes.end(change, "closed")
-        typer.echo(f"{change.id} is closed, and its branch is gone.")
+    async def work() -> tuple[str, str]:
+        found = await runs.changes_of(loaded).find(name)
+        return found.id, await merging.close(loaded, found)
 
-    asyncio.run(work())
+    closed, stays = asyncio.run(work())
+    typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is gone.'}")
+    if stays:
+        typer.echo(visible(stays), err=True)
+
+
+def _where(change: runs.Change) -> str:
+    """The repository of a change in a word, and which pull request of it that is."""
+    url = forges.parse_repo_url(change.repository)
+    name = "/".join(url.slug) if url.slug else url.name
+    return f"{name}#{change.number}" if change.number else name
 
 
 def _me(loaded: settings.Loaded) -> str:

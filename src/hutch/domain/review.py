@@ -56,3 +56,8 @@ class Review:
     run_id: str = ""
     url: str = ""  # where it was posted; empty when it is only here
     created_ms: int
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is to be posted, and it is not known that it was."""
+        return bool(self.pull_url and not self.url)

@@ -1,6 +1,7 @@
 """What people say about a change: comments on its lines, approval, or that something must change first."""
 
 import time
+from collections.abc import Awaitable, Callable
 
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
@@ -15,22 +16,38 @@ from hutch.store.rows import Rows
 
 
 async def add(
-    rows: Rows, change: Change, remark: Remark, *, author: str, open_jail: OpenJail, commit: str = ""
+    rows: Rows,
+    change: Change,
+    remark: Remark,
+    *,
+    author: str,
+    open_jail: OpenJail,
+    commit: str = "",
+    post: Callable[[Comment], Awaitable[object]] | None = None,
 ) -> Comment:
-    """Say something about a line, which must be one that the change shows or the file has."""
+    """Say something about a line, which must be one that the change shows or the file has. `post` says it
+    where the change is, if that is not here, and knows which lines there are."""
     _must_be_current(change, commit)
     if not plain(remark.body):
         raise BadRequest("The comment says nothing.")
-    await _check_place(change, remark, open_jail)
     comment = made(remark, change.id, change.commit, author)
+    await (post(comment) if post else _check_place(change, remark, open_jail))
     await Comments(rows).add(comment)
     return comment
 
 
 async def judge(
-    rows: Rows, change: Change, verdict: Verdict, *, author: str, body: str = "", commit: str = ""
+    rows: Rows,
+    change: Change,
+    verdict: Verdict,
+    *,
+    author: str,
+    body: str = "",
+    commit: str = "",
+    post: Callable[[Review], Awaitable[Review]] | None = None,
 ) -> Review:
-    """Approve a change, or ask for something else first: by whom, when, and at which commit."""
+    """Approve a change, or ask for something else first: by whom, when, and at which commit. `post` says it
+    where the change is, if that is not here."""
     _must_be_current(change, commit)
     if change.state != "open":
         raise Conflict(f"The change {change.id} is {change.state} already.")
@@ -45,7 +62,7 @@ async def judge(
         commit=change.commit,
         created_ms=time.time_ns() // 1_000_000,
     )
-    return await Reviews(rows).add(given, [])
+    return await Reviews(rows).add(await post(given) if post else given, [])
 
 
 def made(remark: Remark, change_id: str, commit: str, author: str, review_id: str = "") -> Comment:

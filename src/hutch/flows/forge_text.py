@@ -13,8 +13,12 @@ _NOTHING = "\N{ZERO WIDTH SPACE}"
 
 def quiet(text: str) -> str:
     """A text of a model or a stranger that calls nobody and hides nothing."""
-    text = _HIDDEN.sub(_NOTHING, plain(text))
-    return _CALLS.sub(f"@{_NOTHING}", text)[:LONGEST]
+    return _CALLS.sub(f"@{_NOTHING}", unhidden(text))[:LONGEST]
+
+
+def unhidden(text: str) -> str:
+    """A text of a person's, which may call others and hides nothing, such as a mark of ours."""
+    return _HIDDEN.sub(_NOTHING, plain(text))[:LONGEST]
 
 
 def is_own(body: str) -> bool:

@@ -1,6 +1,6 @@
 """What people do with a change: read it, merge it, or close it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ from hutch.store.users import Users
 
 SHOWN_PATHS = 20
 SHOWN_LETTERS = 200  # of what somebody asked for
-Strategy = Literal["fast-forward", "merge", "squash"]
+Strategy = Literal["fast-forward", "merge", "squash", "rebase"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ async def reviewing(change: Change, open_jail: OpenJail) -> AsyncIterator[Jail]:
     path = parse_repo_url(change.repository).path
     if path is None:
         raise BadRequest(
-            f"{change.repository} is not on this machine, nor on a GitHub. Review and merge the branch "
-            f"{change.branch} there, or in a clone of it here."
+            f"{change.repository} is not on this machine, and no pull request was opened for {change.branch} "
+            "there. Open one there, or fetch the branch into a clone and merge it by hand."
         )
     async with open_jail(path) as jail:
         yield jail
@@ -69,6 +69,7 @@ async def objections(rows: Rows, change: Change) -> list[str]:
         if given.verdict != "commented" or given.author == AGENT:
             last[given.author] = given
     asked = [given for given in last.values() if given.verdict == "changes_requested"]
+    asked = [given for given in asked if given.author == AGENT or not given.url]  # posted, it counts there
     names = {str(user.id): user.name for user in await Users(rows).list()} if asked else {}
     for given in asked:
         who = "the agent's review" if given.author == AGENT else names.get(given.author, given.author)
@@ -77,9 +78,10 @@ async def objections(rows: Rows, change: Change) -> list[str]:
     return found
 
 
-async def must_be_fit(rows: Rows, change: Change, *, force: bool) -> list[str]:
-    """Refuse what something speaks against, unless somebody insists; what is overridden by that."""
-    found = await objections(rows, change)
+async def must_be_fit(rows: Rows, change: Change, *, force: bool, also: Sequence[str] = ()) -> list[str]:
+    """Refuse what something speaks against, unless somebody insists; what is overridden by that. `also` is
+    what others object to where the change is."""
+    found = [*await objections(rows, change), *also]
     if found and not force:
         raise Conflict(
             f"The change {change.id} is not merged: {'; '.join(found)}. Mend it and have it approved, or "
@@ -96,6 +98,11 @@ async def merge(
     Without a strategy, the base is moved forward if it can be, and gets a merge commit if not.
     """
     by_hand = f"Merge it where that is: git merge {change.branch}"
+    if strategy == "rebase":
+        raise BadRequest(
+            "Only a pull request can be rebased; a change of this machine is merged as the commit that was "
+            "tested. Choose fast-forward, merge or squash."
+        )
     async with reviewing(change, open_jail) as jail:
         tip = await _tip(jail, change.base)
         out = await _checked_out(jail, change.base)

@@ -2,7 +2,8 @@
 
 import json
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -63,7 +64,7 @@ class Reviews:
         def add(connection: Connection) -> Review:
             if review.run_id and (there := _of_run(connection, review.run_id)):
                 return there
-            if review.author == AGENT:
+            if review.author == AGENT and not review.is_pending:
                 _forget(connection, review)
             connection.execute(insert(reviews).values(asdict(review)))
             for remark in remarks:
@@ -71,6 +72,29 @@ class Reviews:
             return review
 
         return await self._rows.change(add)
+
+    async def posted(self, review: Review, url: str) -> Review:
+        """One that was noted before is where others see it now, in place of the last one."""
+
+        def note(connection: Connection) -> Review:
+            noted = replace(review, url=url)
+            connection.execute(delete(reviews).where(reviews.c.id == review.id))
+            connection.execute(insert(reviews).values(asdict(noted)))
+            _forget(connection, noted)
+            return noted
+
+        return await self._rows.change(note)
+
+    async def drop(self, review: Review) -> None:
+        """One that was noted before was never posted."""
+        await self._rows.change(lambda connection: _drop(connection, [review.id]))
+
+    async def pending(self, pull_url: str, commit: str) -> list[Review]:
+        """Those of which it is not known whether they were posted."""
+        wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
+        wanted = wanted.where(reviews.c.pull_url != "", reviews.c.url == "").order_by(reviews.c.id)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [Review(**row) for row in found]
 
     async def of_run(self, run_id: str) -> Review | None:
         return await self._rows.fetch(lambda connection: _of_run(connection, run_id))
@@ -84,7 +108,7 @@ class Reviews:
     async def of_pull(self, pull_url: str, commit: str) -> Review | None:
         """The agent's review of a pull request as it was at a commit."""
         wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
-        wanted = wanted.order_by(reviews.c.id.desc()).limit(1)
+        wanted = wanted.where(reviews.c.url != "").order_by(reviews.c.id.desc()).limit(1)
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         return Review(**row) if row else None
 
@@ -116,7 +140,11 @@ def _forget(connection: Connection, review: Review) -> None:
         reviews.c.change_id == review.change_id,
         reviews.c.pull_url == review.pull_url,
         reviews.c.commit == review.commit,
+        reviews.c.id != review.id,
     )
-    old = list(connection.scalars(select(reviews.c.id).where(*same)))
-    connection.execute(delete(comments).where(comments.c.review_id.in_(old)))
-    connection.execute(delete(reviews).where(reviews.c.id.in_(old)))
+    _drop(connection, list(connection.scalars(select(reviews.c.id).where(*same))))
+
+
+def _drop(connection: Connection, ids: Sequence[str]) -> None:
+    connection.execute(delete(comments).where(comments.c.review_id.in_(ids)))
+    connection.execute(delete(reviews).where(reviews.c.id.in_(ids)))

@@ -5,11 +5,10 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.app.changes import AUTHOR, changes_of, settling
-from hutch.app.reviews import jail_opener
+from hutch.app import merging
+from hutch.app.changes import AUTHOR
 from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.flows import changes as flow
-from hutch.flows import review
 from hutch.flows.review import Strategy
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
@@ -48,8 +47,9 @@ class MergeIn(In):
 
     strategy: Strategy | None = Field(
         None,
-        description="`fast-forward` makes no commit, `merge` one with two parents, `squash` one of its own. "
-        "Without, forward if that can be, else a merge.",
+        description="`fast-forward` makes no commit, `merge` one with two parents, `squash` one of its own; "
+        "`rebase` is for pull requests. Without, forward if that can be, else a merge; a pull request as its "
+        "repository allows.",
     )
     force: bool = Field(
         False, description="Also when its tests fail or somebody asked for changes; the answer says which."
@@ -61,7 +61,7 @@ class MergedOut(Out):
 
     id: str
     base: str
-    commit: str = Field(description="What the base branch is at now.")
+    commit: str = Field(description="What the base branch is at now; empty where a forge did not tell.")
     branch_stays: str = Field(description="Why the change's own branch was not deleted; empty when it was.")
     overridden: list[str] = Field(description="What spoke against it, when `force` was given.")
 
@@ -103,7 +103,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
     change = await flow.find(server.site, who, change_id)
-    patch = await review.diff(change, jail_opener(server.loaded))
+    patch = await merging.diff(server.loaded, change, user=who.user.id)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
 
@@ -114,18 +114,17 @@ async def merge(
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
-    async with settling(server.loaded, found) as change:
-        force = wanted is not None and wanted.force
-        overridden = await review.must_be_fit(server.site.rows, change, force=force)
-        merged = await review.merge(
-            change,
-            jail_opener(server.loaded),
-            strategy=wanted.strategy if wanted else None,
-            author=server.loaded.settings.delivery.author or AUTHOR,
-        )
-        await changes_of(server.loaded).end(change, "merged", merged_commit=merged.commit)
-    told_of = {"commit": merged.commit, "branch_stays": merged.branch_stays, "overridden": overridden}
-    return answer({"id": change.id, "base": change.base, **told_of})
+    done = await merging.merge(
+        server.loaded,
+        server.site.rows,
+        found,
+        strategy=wanted.strategy if wanted else None,
+        force=wanted is not None and wanted.force,
+        author=server.loaded.settings.delivery.author or AUTHOR,
+        user=who.user.id,
+    )
+    told_of = {"commit": done.commit, "branch_stays": done.branch_stays, "overridden": done.overridden}
+    return answer({"id": done.change.id, "base": done.change.base, **told_of})
 
 
 @routes.post("/changes/{change_id}/close", status_code=204, operation_id="close_change")
@@ -133,7 +132,5 @@ async def close(request: Request, who: Writer, once: ByKey, change_id: str) -> R
     """Close a change and delete its branch."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
-    async with settling(server.loaded, found) as change:
-        await review.delete_branch(change, jail_opener(server.loaded))
-        await changes_of(server.loaded).end(change, "closed")
+    await merging.close(server.loaded, found, user=who.user.id)
     return Response(status_code=204)

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.app.reviews import jail_opener
+from hutch.app.reviews import comment
 from hutch.domain.patch import Side
 from hutch.domain.review import Comment, Remark, Severity
-from hutch.flows import changes, comments
+from hutch.flows import changes
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
@@ -53,8 +53,8 @@ class CommentOut(Out):
     resolved_by: str
 
 
-def told(comment: Comment) -> dict[str, Any]:
-    return {name: getattr(comment, name) for name in CommentOut.model_fields}
+def told(made: Comment) -> dict[str, Any]:
+    return {name: getattr(made, name) for name in CommentOut.model_fields}
 
 
 @routes.get(
@@ -93,12 +93,14 @@ async def add(request: Request, who: Writer, once: ByKey, change_id: str, new: C
         severity=new.severity,
         body=server.redactor.clean(new.body),
     )
-    made = await comments.add(
+    made, _ = await comment(
+        server.loaded,
         server.rows,
         change,
         remark,
         author=who.user.id,
-        open_jail=jail_opener(server.loaded),
+        user=who.user.id,
+        name=who.user.name,
         commit=new.commit,
     )
     return answer(told(made), 201)

@@ -9,7 +9,7 @@ from hutch.app import reviews
 from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
-from hutch.flows import ai_review, changes, comments
+from hutch.flows import ai_review, changes
 from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow, Once
@@ -64,6 +64,7 @@ class ReviewOut(Out):
     commit: str
     session_id: str
     run_id: str
+    url: str = Field(description="Where it was posted; empty when it is only here.")
     created_ms: int
 
 
@@ -124,7 +125,8 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
     server = server_of(request)
     reviews.parse_pull_url(how.url)  # an address, and no change's name: those are asked for otherwise
     repository, subject = await reviews.subject_of(server.loaded, how.url, user=who.user.id)
-    async with reviews.first_of(server.loaded, server.rows, subject, again=how.again):
+    user = who.user.id
+    async with reviews.first_of(server.loaded, server.rows, subject, again=how.again, user=user):
         return await _begin(request, who, once, repository, subject.commit, subject.pull_url, how)
 
 
@@ -155,12 +157,15 @@ async def _judge(
     server = server_of(request)
     change = await changes.find(server.site, who, change_id, "input")
     said = said or JudgeIn()
-    given = await comments.judge(
+    given = await reviews.judge(
+        server.loaded,
         server.rows,
         change,
         verdict,
         author=who.user.id,
         body=server.redactor.clean(said.body),
+        user=who.user.id,
+        name=who.user.name,
         commit=said.commit,
     )
     return answer(told(given), 201)

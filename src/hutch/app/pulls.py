@@ -1,0 +1,192 @@
+"""Changes that are pull requests: they are judged, merged and closed where they are.
+
+What is asked for here is asked of GitHub, as it stands there: somebody may have pushed to
+it, merged it or closed it without our knowing. Nothing is noted here before it is so there.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from hutch.app import forges
+from hutch.app.changes import changes_of
+from hutch.app.models import redactor
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Conflict, HutchError, Unavailable
+from hutch.domain.patch import FilePatch, parse_patch
+from hutch.domain.review import Comment, Review
+from hutch.flows.commit_text import plain
+from hutch.flows.forge_text import OWN, quiet, unhidden
+from hutch.flows.review import Merged, Strategy, must_be_fit
+from hutch.forge.seam import Forge, LineComment, MergeMethod, Posted, PullRequest, Spoken, Verdict
+from hutch.forge.seam import Review as PostedReview
+from hutch.settings import Loaded
+from hutch.store.rows import Rows
+
+__all__ = ["Pull", "pull_of"]
+
+VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
+METHODS: dict[Strategy | None, MergeMethod | None] = {
+    None: None,
+    "merge": "merge",
+    "squash": "squash",
+    "rebase": "rebase",
+}
+SHOWN_RANGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A change on a forge, and who it is spoken for there."""
+
+    loaded: Loaded
+    change: Change
+    forge: Forge
+    says: str = ""  # whose words these are, where the token is not their own
+
+    @property
+    def number(self) -> int:
+        return self.change.number
+
+    async def merge(self, rows: Rows, *, strategy: Strategy | None, force: bool) -> tuple[Merged, list[str]]:
+        """Have it merged by its forge, if nothing speaks against it here or there; what was overridden."""
+        if strategy not in METHODS:
+            raise BadRequest(
+                f"A pull request cannot be merged by '{strategy}': GitHub always makes a commit of its own. "
+                "Choose merge, squash or rebase."
+            )
+        pull = await self._now()
+        if pull.state == "merged":  # by somebody who was killed before that was noted, or there
+            return Merged(pull.merged_commit, await self._dropped(pull)), []
+        self._must_be_as_proposed(pull)
+        there = [
+            f"{login} asked for changes at {pull.url}" for login in await self.forge.objectors(self.number)
+        ]
+        overridden = await must_be_fit(rows, self.change, force=force, also=there)
+        try:
+            made = await self.forge.merge(self.number, commit=pull.commit, method=METHODS[strategy])
+        except Conflict as refused:
+            raise Conflict(f"{refused} Look at it there: {pull.url}") from None
+        return Merged(made, await self._dropped(pull)), overridden
+
+    async def close(self) -> str:
+        """Close it and delete its branch; why that stays, if it does."""
+        pull = await self.forge.pull(self.number)
+        if pull.state == "merged":
+            await changes_of(self.loaded).end(self.change, "merged", merged_commit=pull.merged_commit)
+            raise Conflict(f"{pull.url} is merged already, so there is nothing to close.")
+        if pull.state == "open":
+            pull = await self.forge.close(self.number)
+        return await self._dropped(pull)
+
+    async def comment(self, comment: Comment) -> Posted:
+        """Say something about a line there. GitHub takes that for lines that the diff shows."""
+        pull = await self._now()
+        self._must_be_as_proposed(pull)
+        patch = parse_patch(await self.forge.diff(self.number))
+        if not patch.shows(comment.path, comment.side, comment.line):
+            raise BadRequest(_not_shown(comment, patch.files.get(comment.path), pull.url))
+        marker = f"<!-- hutch-comment {comment.id} -->"
+        how_bad = f"**{comment.severity}**: " if comment.severity else ""
+        wanted = LineComment(
+            path=comment.path,
+            line=comment.line,
+            side="LEFT" if comment.side == "old" else "RIGHT",
+            body=f"{self._words(how_bad + comment.body)}\n{OWN}{marker}",
+        )
+        return await self._once(
+            lambda: self.forge.remark(self.number, wanted, commit=pull.commit), marker, among="lines"
+        )
+
+    async def judge(self, given: Review) -> Review:
+        """Give a verdict there: a review of its own, by whose token this is."""
+        pull = await self._now()
+        self._must_be_as_proposed(pull)
+        marker = f"<!-- hutch-review {given.id} -->"
+        wanted = PostedReview(
+            commit=pull.commit,
+            body=f"{self._words(given.body)}\n{OWN}{marker}".strip(),
+            verdict=VERDICTS[given.verdict],
+        )
+        try:
+            posted = await self._once(lambda: self.forge.review(self.number, wanted), marker, among="reviews")
+        except Conflict as refused:
+            if "your own pull request" not in str(refused):
+                raise
+            raise Conflict(
+                f"GitHub lets nobody judge a pull request of their own, and this one is by "
+                f"{pull.author or 'the same account'}, whose token Hutch has. Say it there with another "
+                f"account: {pull.url}"
+            ) from None
+        return replace(given, url=posted.url)
+
+    # --- inside ---
+
+    async def _now(self) -> PullRequest:
+        """It as it is there; one that was closed there is so here, too."""
+        pull = await self.forge.pull(self.number)
+        if pull.state == "closed":
+            if self.change.state == "open":
+                await changes_of(self.loaded).end(self.change, "closed")
+            raise Conflict(f"{pull.url} was closed there. Open it again there first.")
+        return pull
+
+    def _must_be_as_proposed(self, pull: PullRequest) -> None:
+        change = self.change
+        if pull.state != "open":
+            raise Conflict(f"{pull.url} is {pull.state} already.")
+        if pull.commit != change.commit:
+            raise Conflict(
+                f"{change.branch} has moved since it was proposed: it is at {pull.commit[:12]}, what was "
+                f"proposed and tested is {change.commit[:12]}. Decide there about what it holds now: "
+                f"{pull.url}"
+            )
+        if pull.base != change.base:
+            raise Conflict(
+                f"It was proposed for {change.base} and is for {pull.base} now. Decide about that there: "
+                f"{pull.url}"
+            )
+
+    async def _dropped(self, pull: PullRequest) -> str:
+        if pull.branch != self.change.branch:
+            return f"{pull.branch} stays: what was proposed was on {self.change.branch}."
+        try:
+            return await self.forge.drop_branch(replace(pull, commit=self.change.commit))
+        except HutchError as error:  # it is over all the same
+            return f"{pull.branch} stays: {error}"
+
+    async def _once(self, post: Callable[[], Awaitable[Posted]], marker: str, *, among: Spoken) -> Posted:
+        try:
+            return await post()
+        except Unavailable:  # the answer may be all that was lost
+            if found := await self.forge.find(self.number, marker, among=among):
+                return found
+            raise
+
+    def _words(self, body: str) -> str:
+        """What somebody says, without secrets, and by whom."""
+        said = unhidden(redactor(self.loaded).clean(body))
+        by = f"*By {quiet(self.says)}, who has no token of their own here.*" if self.says else ""
+        return "\n\n".join(filter(None, [by, said]))
+
+
+def pull_of(loaded: Loaded, change: Change, *, user: str = "", name: str = "") -> Pull | None:
+    """The pull request that a change is; None for one that is not. `user` is for whom, and `name` who that is
+    to people."""
+    if change.forge != "github" or not change.number:
+        return None
+    forge = forges.need_forge(loaded, change.repository, user=user)
+    says = "" if forges.has_own_token(loaded, change.repository, user) else name
+    return Pull(loaded, change, forge, says)
+
+
+def _not_shown(comment: Comment, found: FilePatch | None, url: str) -> str:
+    path = plain(comment.path)[:200]
+    if found is None:
+        return f"The pull request does not touch '{path}'. Name a file of its diff, or say it below it: {url}"
+    ranges = [f"{each.start} to {each.stop - 1}" for each in found.shown[comment.side] if each]
+    more = f" and {len(ranges) - SHOWN_RANGES} more" if len(ranges) > SHOWN_RANGES else ""
+    lines = ", ".join(ranges[:SHOWN_RANGES]) + more if ranges else "none"
+    return (
+        f"GitHub takes comments on lines that a diff shows, and of '{path}' it does not show line "
+        f"{comment.line}. It shows {lines}. Choose one of these, or say it below the pull request: {url}"
+    )

@@ -1,0 +1,223 @@
+"""`hutch changes` on a pull request: it is read, judged, merged and closed where it is."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forge.github_server import HOST
+from tests.forge.github_state import Repository
+from tests.forge.repositories import commit, git
+from tests.sessions.hosting import call
+from tests.stories.github import FINISH, FIX, TOKEN, Story, story
+
+EVE = "tok_eve_0123456789"
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Story]:
+    people = {"hutch-bot": "write", "eve": "write", "ada": "write"}
+    with story(tmp_path, permissions=people) as made:
+        made.hub.state.tokens[EVE] = "eve"
+        model = made.model(FIX, FINISH)
+        ran = hutch(
+            made, "run", "Make slugs lower case.", "--repo", made.hub.url("acme/project"), "--model", model
+        )
+        assert ran.returncode == 0, ran.stderr
+        yield made
+
+
+def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(told.place / "home"),
+        "HUTCH_HOME": str(told.place / "home"),
+        "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
+        "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
+    }
+    ran = subprocess.run(
+        [str(Path(sys.executable).with_name("hutch")), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert TOKEN not in ran.stdout + ran.stderr and EVE not in ran.stdout + ran.stderr
+    return ran
+
+
+def changes(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
+    return hutch(told, "changes", *words)
+
+
+def refused(told: Story, *words: str) -> str:
+    ran = changes(told, *words)
+    assert (ran.returncode != 0, ran.stdout) == (True, ""), ran.stdout
+    return ran.stderr
+
+
+def shown(told: Story) -> dict[str, Any]:
+    return dict(json.loads(changes(told, "show", "--json").stdout))
+
+
+def repo(told: Story) -> Repository:
+    return told.hub.repository("acme/project")
+
+
+def test_it_is_listed_with_its_repository_read_and_merged(told: Story) -> None:
+    change = shown(told)
+    listed = changes(told, "list").stdout
+    assert "  open    acme/project#1  hutch/slugs-are-lower-case  Slugs are lower case\n" in listed
+    patch = changes(told, "diff").stdout
+    assert "+    return text.lower()" in patch
+    assert "Choose merge, squash or rebase" in refused(told, "merge", "--strategy", "fast-forward")
+    merged = changes(told, "merge", change["id"][-6:], "--json")
+    assert merged.returncode == 0, merged.stderr
+    done = json.loads(merged.stdout)
+    assert done["commit"] == repo(told).tip("main") == shown(told)["merged_commit"]
+    assert git(repo(told).path, "rev-parse", "main^2") == change["commit"]
+    assert done["branch_deleted"] and repo(told).branches() == ["main"]
+    assert repo(told).pulls[1]["merged"] and shown(told)["state"] == "merged"
+    assert "is merged already" in refused(told, "close")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "strategy", "parents"),
+    [(("squash_merge",), None, 1), (("merge_commit", "rebase_merge"), "rebase", 1)],
+    ids=["as the repository allows", "as was asked for"],
+)
+def test_by_which_method(told: Story, allowed: tuple[str, ...], strategy: str | None, parents: int) -> None:
+    repo(told).methods = allowed
+    assert "are not allowed" in refused(
+        told, "merge", "--strategy", "merge" if strategy is None else "squash"
+    )
+    assert changes(told, "merge", *(("--strategy", strategy) if strategy else ())).returncode == 0
+    told_of = git(repo(told).path, "log", "-1", "--format=%P|%s", "main").split("|")
+    assert (len(told_of[0].split()), told_of[1]) == (parents, f"Slugs are lower case ({allowed[-1]})")
+
+
+def test_who_asked_for_changes_there_speaks_against_merging(told: Story) -> None:
+    eves = {"user": {"login": "eve"}, "state": "CHANGES_REQUESTED", "body": "No."}
+    repo(told).pulls[1]["reviews"].append(eves)
+    said = refused(told, "merge")
+    assert "eve asked for changes" in said and "--force" in said
+    assert not repo(told).pulls[1]["merged"]
+    forced = changes(told, "merge", "--force")
+    assert forced.returncode == 0 and "although eve asked for changes" in forced.stderr
+
+
+def test_what_somebody_pushed_since_is_not_merged_unseen(told: Story) -> None:
+    change = shown(told)
+    place = told.place / "theirs"
+    git(told.place, "clone", "-q", "-b", change["branch"], str(repo(told).path), str(place))
+    made = commit(place, {"slug.py": "import os\n"})
+    git(place, "push", "-q", "origin", "HEAD")
+    said = refused(told, "merge", "--force")
+    assert f"it is at {made[:12]}" in said and repo(told).tip("main") != made
+    closed = changes(told, "close")
+    assert closed.returncode == 0 and "somebody has pushed to it since" in closed.stderr
+    assert repo(told).tip(change["branch"]) == made
+
+
+def test_a_conflict_is_told_and_leaves_it_open(told: Story) -> None:
+    place = told.place / "theirs"
+    git(told.place, "clone", "-q", str(repo(told).path), str(place))
+    commit(place, {"slug.py": "def slug(text):\n    return text.upper()\n"})
+    git(place, "push", "-q", "origin", "HEAD:main")
+    assert "not mergeable" in refused(told, "merge")
+    assert shown(told)["state"] == "open"
+
+
+def test_closed_there_and_its_branch_is_gone(told: Story) -> None:
+    ran = changes(told, "close")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert repo(told).pulls[1]["state"] == "closed" and repo(told).branches() == ["main"]
+    assert shown(told)["state"] == "closed"
+
+
+def test_what_was_settled_there_is_known_here(told: Story) -> None:
+    told.hub.state.close(repo(told), 1)
+    assert "was closed there" in refused(told, "merge")
+    assert shown(told)["state"] == "closed"
+
+
+def test_a_merge_whose_answer_was_lost_is_noted(told: Story) -> None:
+    told.hub.fault(r"PUT .*/merge", 502, after=True, times=1)
+    merged = changes(told, "merge", "--json")
+    assert merged.returncode == 0, merged.stderr
+    assert json.loads(merged.stdout)["commit"] == repo(told).tip("main")
+
+
+def test_a_comment_is_on_its_line_there(told: Story) -> None:
+    told.keep(value=EVE)
+    said = changes(
+        told, "comment", "last", "slug.py:2", "Why, @ada? <!-- hutch-review x -->", "--severity", "should"
+    )
+    assert said.returncode == 0, said.stderr
+    (posted,) = repo(told).issues[1]["comments"].values()
+    assert (posted["path"], posted["line"], posted["side"]) == ("slug.py", 2, "RIGHT")
+    assert posted["body"].startswith("**should**: Why, @ada? ") and "<!-- hutch-review" not in posted["body"]
+    assert posted["commit_id"] == shown(told)["commit"]
+    assert said.stdout.strip() in changes(told, "comments").stdout
+    assert "does not show line 900. It shows 1 to 2" in refused(told, "comment", "last", "slug.py:900", "x")
+    assert "does not touch 'README.md'" in refused(told, "comment", "last", "README.md:1", "x")
+    old = changes(told, "comment", "last", "slug.py:2", "Gone.", "--old")
+    assert old.returncode == 0, old.stderr
+    assert [each["side"] for each in repo(told).issues[1]["comments"].values()] == ["RIGHT", "LEFT"]
+
+
+def test_a_verdict_is_a_review_there(told: Story) -> None:
+    for word in (("approve",), ("request-changes", "last", "--body", "x")):
+        said = refused(told, *word)
+        assert "lets nobody judge a pull request of their own" in said and "hutch-bot" in said
+    assert changes(told, "comments", "--json").stdout == ""
+    told.keep(value=EVE)
+    asked = changes(told, "request-changes", "last", "--body", "Also strip it.")
+    assert asked.returncode == 0, asked.stderr
+    approved = changes(told, "approve", "--body", "Good.", "--json")
+    first, second = repo(told).pulls[1]["reviews"]
+    assert [each["event"] for each in (first, second)] == ["REQUEST_CHANGES", "APPROVE"]
+    assert first["body"].startswith("Also strip it.") and first["html_url"] in asked.stdout
+    assert second["commit_id"] == shown(told)["commit"]
+    assert json.loads(approved.stdout)["url"] == second["html_url"]
+
+
+def test_a_verdict_that_cannot_be_given_there_is_not_kept_here(told: Story) -> None:
+    told.keep(value=EVE)
+    told.hub.fault(r"POST .*/reviews", 503)
+    assert "does not answer as it should" in refused(told, "approve")
+    assert changes(told, "comments", "--json").stdout == ""
+
+
+def test_a_pull_request_that_is_gone_is_told_as_that(told: Story) -> None:
+    del repo(told).pulls[1]
+    for word in ("diff", "merge", "close"):
+        said = refused(told, word)
+        assert "There is no pull request #1 in acme/project" in said, said
+
+
+def test_the_address_that_is_printed_names_it(told: Story) -> None:
+    change = shown(told)
+    assert str(told.hub.port) not in change["web_url"]  # as a forge behind another port may call itself
+    assert change["web_url"] in changes(told, "show").stdout
+    assert changes(told, "diff", change["web_url"]).stdout == changes(told, "diff").stdout
+    say = call("comment", path="slug.py", line=2, severity="could", body="Fine.")
+    model = told.model(say, call("finish", title="Good.", summary=""), name="r.json")
+    for number, name in enumerate((change["web_url"], change["id"][-8:])):
+        again = ("--again",) if number else ()
+        ran = hutch(told, "review", name, "--model", model, *again)
+        assert ran.returncode == 0, ran.stderr
+        assert len(repo(told).pulls[1]["reviews"]) == number + 1
+    elsewhere = hutch(told, "review", f"https://{HOST}/acme/other/pull/3", "--model", model)
+    assert f"{HOST}:{told.hub.port}: give its address with that port" in elsewhere.stderr
+
+
+def test_without_a_token_it_is_said_which_to_set(told: Story) -> None:
+    told.keep(value=" ")
+    assert "hutch config set-secret github_enterprise_token" in refused(told, "merge")
