@@ -129,6 +129,21 @@ async def test_a_review_whose_answer_was_lost_is_found_again(world: World, tmp_p
     assert events[-1]["type"] == "review.given" and events[-1]["url"].endswith(f"#review-{posted['id']}")
 
 
+async def test_who_cancels_while_a_review_is_posted_comes_too_late(world: World, tmp_path: Path) -> None:
+    fault = world.hub.fault(r"POST .*/reviews", 0, delay_s=2.0, times=1)
+    session = await begin(world, model(tmp_path / "c.json"))
+
+    async def reached() -> bool:
+        return fault.times == 0
+
+    await eventually(reached)
+    await world.api.give(session, type="cancel")
+    events = await end_of(world, session)
+    [posted] = world.pull["reviews"]
+    [given] = [each for each in events if each["type"] == "review.given"]
+    assert given["url"] == posted["html_url"]
+
+
 async def test_a_forge_that_is_down_is_told_and_nothing_is_lost(world: World, tmp_path: Path) -> None:
     world.hub.fault(r"POST .*/reviews", 422, message="No")
     events = await reviewed(world, model(tmp_path / "c.json"))

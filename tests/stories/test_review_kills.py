@@ -1,13 +1,15 @@
-"""A review of a pull request is posted once, wherever the server is killed on the way."""
+"""A review of a pull request is posted once, wherever the server or the command is killed on the way."""
 
 import asyncio
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.forge.github_server import HOST
 from tests.forge.repositories import commit, git
 from tests.gateway.api import eventually
 from tests.sessions.hosting import call
@@ -16,6 +18,7 @@ from tests.stories.github import Story, story
 pytestmark = pytest.mark.anyio
 SAY = call("comment", path="README.md", line=1, severity="should", body="More of what?")
 FINISH = call("finish", title="Nearly", summary="One thing.")
+DELAY_S = 5.0  # longer than a start takes: it is done when somebody else looks for it already
 
 
 async def start(told: Story, made: str, pull: str) -> asyncio.subprocess.Process:
@@ -27,29 +30,97 @@ async def start(told: Story, made: str, pull: str) -> asyncio.subprocess.Process
     )
 
 
+def proposed(told: Story) -> tuple[str, dict[str, Any], str]:
+    """A pull request of somebody else: its commit, what the hub knows of it, and its address."""
+    repo, place = told.hub.repository("acme/project"), told.place / "made"
+    git(place, "checkout", "-q", "-b", "feature")
+    made = commit(place, {"README.md": "# Slugs, and more\n"})
+    git(place, "push", "-q", str(repo.path), "HEAD:feature")
+    theirs = told.hub.state.new_pull(
+        repo, "eve", head="feature", base="main", title="More", body="x", draft=False
+    )
+    assert isinstance(theirs, dict)
+    pull = f"{told.hub.url('acme/project').removesuffix('.git')}/pull/{theirs['number']}"
+    return made, theirs, pull
+
+
+async def review(told: Story, pull: str) -> asyncio.subprocess.Process:
+    """`hutch review`, with a directory of its own for what is in the way of nobody."""
+    temporary = told.place / "tmp"
+    temporary.mkdir(exist_ok=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "TMPDIR": str(temporary),
+        "HOME": str(told.place / "home"),
+        "HUTCH_HOME": str(told.place / "home"),
+        "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
+        "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
+    }
+    words = ("review", pull, "--model", told.model(SAY, FINISH))
+    return await asyncio.create_subprocess_exec(
+        *(str(Path(sys.executable).with_name("hutch")), *words),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+async def until_posting(told: Story, process: asyncio.subprocess.Process, **how: Any) -> None:
+    """Wait until it asks for a review to be posted; `how` says what becomes of that."""
+    fault = told.hub.fault(r"POST .*/reviews", 0, times=1, **how)
+
+    async def reached() -> bool:
+        assert process.returncode is None
+        return fault.times == 0
+
+    await eventually(reached)
+    await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it is there", "before its answer is"])
+async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool) -> None:
+    with story(tmp_path) as told:
+        _, theirs, pull = proposed(told)
+        first = await review(told, pull)
+        await until_posting(told, first, delay_s=DELAY_S, after=after)
+        os.killpg(first.pid, signal.SIGKILL)
+        await first.communicate()
+        assert list((tmp_path / "tmp").glob("hutch-gh-*"))  # what a kill leaves
+        again = await review(told, pull)
+        async with asyncio.timeout(90):
+            printed, said = await again.communicate()
+        (posted,) = theirs["reviews"]
+        assert "Already reviewed at " in printed.decode(), said.decode()
+        assert posted["html_url"] in printed.decode()
+        assert not list((tmp_path / "tmp").glob("hutch-gh-*"))
+
+
+async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_path: Path) -> None:
+    with story(tmp_path) as told:
+        _, theirs, pull = proposed(told)
+        first = await review(told, pull)
+        await until_posting(told, first, delay_s=1.0)
+        os.kill(first.pid, signal.SIGINT)
+        async with asyncio.timeout(90):
+            printed, said = await first.communicate()
+        (posted,) = theirs["reviews"]
+        assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
+        asked = len(told.hub.asked)
+        again = await review(told, pull)
+        async with asyncio.timeout(90):
+            printed, _ = await again.communicate()
+        assert "Already reviewed at " in printed.decode() and len(theirs["reviews"]) == 1
+        assert not any("reviews" in line for line in told.hub.asked[asked:])  # it was known
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before it is there", "before its answer is"])
 async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
     with story(tmp_path) as told:
-        repo, place = told.hub.repository("acme/project"), tmp_path / "made"
-        git(place, "checkout", "-q", "-b", "feature")
-        made = commit(place, {"README.md": "# Slugs, and more\n"})
-        git(place, "push", "-q", str(repo.path), "HEAD:feature")
-        theirs = told.hub.state.new_pull(
-            repo, "eve", head="feature", base="main", title="More", body="x", draft=False
-        )
-        assert isinstance(theirs, dict)
-        pull = f"{told.hub.url('acme/project').removesuffix('.git')}/pull/{theirs['number']}"
-        # Longer than a start takes: it is done when somebody else looks for it already.
-        fault = told.hub.fault(r"POST .*/reviews", 0, delay_s=5.0, after=after, times=1)
+        made, theirs, pull = proposed(told)
         process = await start(told, made, pull)
-
-        async def reached() -> bool:
-            assert process.returncode is None
-            return fault.times == 0
-
-        await eventually(reached)
-        landing = asyncio.ensure_future(asyncio.sleep(fault.delay_s + 1))
-        await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
+        await until_posting(told, process, delay_s=DELAY_S, after=after)
+        landing = asyncio.ensure_future(asyncio.sleep(DELAY_S + 1))
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         again = await start(told, made, pull)

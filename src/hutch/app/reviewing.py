@@ -58,15 +58,28 @@ async def give(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> 
         subject = await _subject(loaded, session, live.desk.workspace.record.commit)
         if subject.pull_url:
             await _once(live, run, entries)
-        review, remarks = ai_review.concluded(subject, entries, live.id, run.id)
-        kept = await reviews.keep(loaded, live.grounds.rows, subject, review, remarks, user=session.owner)
-        event: ReviewGiven | DeliveryEnded = reviews.given(kept, remarks)
+        event: ReviewGiven | DeliveryEnded = await reviews.seen_through(
+            _kept(loaded, live, session, run, subject, entries), unless=lambda: live.leaves_open
+        )
     except HutchError as error:
         event = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
     except Exception:
         logger.exception("review.failed", session_id=live.id, run_id=run.id)
         event = DeliveryEnded(run_id=run.id, outcome="failed", reason=FAULT)
     await live.append([event])
+
+
+async def _kept(
+    loaded: Loaded,
+    live: Live,
+    session: Session,
+    run: QueuedRun,
+    subject: Subject,
+    entries: Sequence[Entry],
+) -> ReviewGiven:
+    review, remarks = ai_review.concluded(subject, entries, live.id, run.id)
+    kept = await reviews.keep(loaded, live.grounds.rows, subject, review, remarks, user=session.owner)
+    return reviews.given(kept, remarks)
 
 
 async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:

@@ -68,9 +68,7 @@ async def _review(
     try:
         repository, subject = await reviews.subject_of(loaded, target)
         if subject.pull_url and not again and (before := await _before(loaded, subject)):
-            return _told(
-                before, [], as_json, f"Already reviewed at {before.commit[:12]}; --again reads it once more."
-            )
+            return _told(before, [], as_json, _already(before))
         prompt = ai_review.prompt(subject)
         prompt += f"\n\n{instructions}" if instructions else ""
         job = runs.Job(
@@ -92,11 +90,18 @@ async def _review(
                 return exits.OUTCOMES[worked.ended.outcome]
             entries = await reviews.read_log(bench.log, bench.session_id)
             found, remarks = ai_review.concluded(subject, entries, bench.session_id, opened.run_id)
-            async with reviews.opened(loaded) as rows:
-                kept = await reviews.keep(loaded, rows, subject, found, remarks)
-            await bench.append([reviews.given(kept, remarks)])
+
+            async def keep() -> reviews.Review:
+                async with reviews.opened(loaded) as rows:
+                    kept = await reviews.keep(loaded, rows, subject, found, remarks, once=not again)
+                if kept.run_id == opened.run_id:
+                    await bench.append([reviews.given(kept, remarks)])
+                return kept
+
+            kept = await reviews.seen_through(keep())
             await opened.finish(replace(worked, last=worked.first))
-            return _told(kept, remarks, as_json)
+            note = "" if kept.run_id == opened.run_id else f"Somebody was faster: {_already(kept)}"
+            return _told(kept, [] if note else remarks, as_json, note)
     except asyncio.CancelledError:
         with suppress(BrokenPipeError):
             sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
@@ -105,7 +110,11 @@ async def _review(
 
 async def _before(loaded: settings.Loaded, subject: reviews.Subject) -> reviews.Review | None:
     async with reviews.opened(loaded) as rows:
-        return await reviews.Reviews(rows).of_pull(subject.pull_url, subject.commit)
+        return await reviews.given_before(loaded, rows, subject)
+
+
+def _already(before: reviews.Review) -> str:
+    return f"Already reviewed at {before.commit[:12]}; --again reads it once more."
 
 
 def _told(review: reviews.Review, remarks: list[reviews.Remark], as_json: bool, note: str = "") -> int:
