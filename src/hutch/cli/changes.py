@@ -14,9 +14,8 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import forges, merging, runs
 from hutch.app import reviews as said
-from hutch.cli.asking import ask
 from hutch.cli.author import signature
-from hutch.cli.client import Client
+from hutch.cli.handing_over import hand_over, named_run
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
 
@@ -85,6 +84,13 @@ def propose(
 ) -> None:
     """Deliver what a run did, though its tests fail or it was stopped; the change says so."""
     loaded = _load()
+    run_id, served = named_run(loaded, run)
+    if served:
+        raise typer.Exit(hand_over(run_id, failing=True, as_json=as_json))
+    _propose(loaded, run_id, as_json)
+
+
+def _propose(loaded: settings.Loaded, run: str, as_json: bool) -> None:
     by = signature(loaded.settings.delivery.author) or runs.AUTHOR
     change = asyncio.run(runs.changes.propose(loaded, run, author=by))
     if as_json:
@@ -103,20 +109,10 @@ def deliver(
 ) -> None:
     """Hand over what a run did once more, when that failed: the forge was down, or refused the push."""
     loaded = _load()
-    run, of_server = asyncio.run(runs.changes.run_to_deliver(loaded, name))
-    if not of_server:
-        propose(run, as_json)
-        return
-
-    async def again(client: Client) -> None:
-        queued = await client.post(f"/runs/{run}/deliver")
-        if as_json:
-            typer.echo(json.dumps(queued))
-            return
-        shown = f"hutch sessions show {queued['session_id']}"
-        typer.echo(f"{run} is being delivered. See what comes of it: {shown}")
-
-    raise typer.Exit(ask(again, as_json=as_json))
+    run_id, served = named_run(loaded, name)
+    if served:
+        raise typer.Exit(hand_over(run_id, failing=False, as_json=as_json))
+    _propose(loaded, run_id, as_json)
 
 
 @app.command()
