@@ -173,6 +173,16 @@ class Live:
             return "starting"
         return "idle" if self._open else "parked"
 
+    async def stop(self, *, leaves_open: bool = False) -> bool:
+        """Stop the run that is worked on, and wait until that is noted; whether there was one."""
+        await asyncio.sleep(0)  # let what was claimed just now begin: cancelled before, it would note nothing
+        if self.working is None:
+            return False
+        self.leaves_open = self.leaves_open or leaves_open
+        self.working.cancel()
+        await asyncio.wait([self.working])
+        return True
+
     # --- the desk ---
 
     @property

@@ -5,7 +5,6 @@ does it again, and every effect here can be done twice. What was heard by a run 
 seen in the log by its number.
 """
 
-import asyncio
 from contextlib import suppress
 
 from pydantic import ValidationError
@@ -167,9 +166,7 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
 
 async def _cancel(live: Live) -> None:
     """Stop the run that works, or else the one that would be next."""
-    if live.working is not None:
-        live.working.cancel()
-        await asyncio.wait([live.working])
+    if await live.stop():
         return
     waiting = await live.runs.unfinished(live.id)
     if waiting and waiting[0].kind == "prompt":
@@ -189,10 +186,7 @@ async def _pause(live: Live, given: GivenInput) -> None:
         return
     await live.append([SessionPaused(by=given.by)])
     await live.sessions.set(live.id, state="paused", reason="")
-    if live.working is not None:
-        live.leaves_open = True
-        live.working.cancel()
-        await asyncio.wait([live.working])
+    await live.stop(leaves_open=True)
     await live.sessions.set(live.id, state="paused", reason="")
 
 
@@ -220,15 +214,14 @@ async def _undo(live: Live, given: GivenInput) -> None:
 
 
 async def _end(live: Live, given: GivenInput, reason: str) -> None:
-    if live.working is not None:
-        live.working.cancel()
-        await asyncio.wait([live.working])
+    await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
     if waiting:
         await live.append(
             [RunEnded(run_id=run.id, outcome="cancelled", reason=OVER_REASON) for run in waiting]
         )
     await live.runs.end_all(live.id, "cancelled", OVER_REASON)
+    await live.stop()  # one that a worker took up just before that
     await live.park(reason="the session ends")
     reason = live.grounds.redactor.clean(reason)
     ended: list[Event] = [

@@ -8,6 +8,7 @@ whoever takes it up again after a pause, a shutdown or a crash.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import structlog
 
@@ -136,8 +137,12 @@ class Worker:
         except Exception:
             logger.exception("run.failed")
             done = Done("failed", FAULT)
+        finishing = asyncio.ensure_future(self._finish(live, run, done))
+        while not finishing.done():  # who stops it by now is too late, and must not come before its end
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([finishing])
         try:
-            await asyncio.shield(asyncio.ensure_future(self._finish(live, run, done)))
+            finishing.result()
         except HutchError as error:
             logger.error("run.not_ended", error=str(error))
         logger.info("run.over", outcome=done.outcome if done else "left open")

@@ -1,0 +1,106 @@
+"""A run is seen to its end, whoever stops it at which moment."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Conflict
+from hutch.domain.events import SessionOpened
+from hutch.domain.ids import SessionId, new_run_id, new_session_id
+from hutch.domain.redaction import Redactor
+from hutch.domain.session import QueuedRun, Session
+from hutch.sessions.channel import Channels
+from hutch.sessions.desk import Desk
+from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
+from hutch.sessions.worker import Worker
+from hutch.store.log import SqlLog, open_log
+from hutch.store.runs import Room, Runs, add_run
+from hutch.store.sessions import add_session, now_ms
+
+pytestmark = pytest.mark.anyio
+
+
+class Held:
+    """A workspace cannot be made, and nothing is written to disk from then until it is let go."""
+
+    def __init__(self, log: SqlLog) -> None:
+        self._log = log
+        self.reached = asyncio.Event()
+        self.go = threading.Event()
+
+    async def prepare(self, session: Session) -> Prepared:
+        holding = asyncio.ensure_future(self._log.change(lambda rows: self.go.wait(60)))
+        await asyncio.sleep(0)  # it is in the writer's hands
+        self.reached.set()
+        holding.add_done_callback(lambda done: done.result())
+        raise Conflict("There is no room.")
+
+    @asynccontextmanager
+    async def open_desk(self, session: Session) -> AsyncIterator[Desk]:
+        raise AssertionError("there is nothing to open")
+        yield
+
+    async def perform(self, live: Live, run: QueuedRun) -> Done:
+        raise AssertionError("there is nothing to work on")
+
+
+async def queued(log: SqlLog) -> QueuedRun:
+    session = Session(id=new_session_id(), owner="ada", created_ms=now_ms(), updated_ms=now_ms())
+    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", kind="prepare", queued_ms=now_ms())
+    await log.append(session.id, [SessionOpened(purpose="")])
+    await log.change(lambda rows: (add_session(rows, session), add_run(rows, run)))
+    return run
+
+
+async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_path: Path) -> None:
+    async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
+        held, run = Held(log), await queued(log)
+        ways = Ways(held.prepare, held.open_desk, held.perform)
+        lives: dict[SessionId, Live] = {}
+        grounds = Grounds(log, log, Redactor(), Channels(log), ways)
+
+        def live_of(session_id: SessionId) -> Live:
+            return lives.setdefault(session_id, Live(session_id, grounds))
+
+        worker = Worker("w", Runs(log), live_of, lambda live: None, room=Room(1, 1), lease_ms=30_000)
+        worker.start()
+        async with asyncio.timeout(60):
+            await held.reached.wait()
+            live = lives[run.session_id]
+            stops = [asyncio.ensure_future(live.stop()) for _ in range(2)]
+            await asyncio.sleep(0.05)
+            closing = asyncio.ensure_future(worker.close())
+            await asyncio.sleep(0.05)
+            assert not any(each.done() for each in (*stops, closing))  # it is not over before it is noted
+            held.go.set()
+            await asyncio.gather(*stops, closing)
+        assert (await Runs(log).get(run.id)).state == "ended"
+        assert (await log.head(run.session_id)).ended
+
+
+async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_path: Path) -> None:
+    async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
+        held, run = Held(log), await queued(log)
+        held.go.set()
+        ways = Ways(held.prepare, held.open_desk, held.perform)
+        grounds = Grounds(log, log, Redactor(), Channels(log), ways)
+        live = Live(run.session_id, grounds)
+        stopped: list[asyncio.Future[bool]] = []
+
+        def live_of(session_id: SessionId) -> Live:
+            stopped.append(asyncio.ensure_future(live.stop()))  # it is there before the run has begun
+            return live
+
+        worker = Worker("w", Runs(log), live_of, lambda live: None, room=Room(1, 1), lease_ms=30_000)
+        worker.start()
+        async with asyncio.timeout(60):
+            while not stopped:  # noqa: ASYNC110 (a moment)
+                await asyncio.sleep(0.01)
+            assert await stopped[0]
+        assert (live.run, live.working) == (None, None)
+        await worker.close()
+        assert (await Runs(log).get(run.id)).state == "ended"
