@@ -266,7 +266,7 @@ def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
     )
     ran = desk.run("--max-cost", "2", *unknown)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert words in ran.stderr and "--max-tokens" in ran.stderr
+    assert words in ran.stderr and "limit tokens" in ran.stderr
     # Where only the persona says so, it is a warning.
     own = desk.place / "home/personas/poor.md"
     own.parent.mkdir(parents=True)
@@ -682,7 +682,7 @@ def test_what_was_not_committed_is_a_commit_of_its_own(desk: Desk) -> None:
 
 def test_what_is_not_committed_comes_when_asked_for(desk: Desk) -> None:
     commit(desk.work, {"notes.txt": "old\n"})
-    (desk.work / "notes.txt").write_text("not committed\n")
+    (desk.work / "notes.txt").write_text("my own words\n")
     reads = ({"calls": [call("read_file", path="notes.txt")]}, {"text": "Read."})
-    assert "not committed" not in desk.run("--no-pr", replies=reads).stdout
-    assert "not committed" in desk.run("--no-pr", "--uncommitted", replies=reads).stdout
+    assert "my own words" not in desk.run("--no-pr", replies=reads).stdout
+    assert "my own words" in desk.run("--no-pr", "--uncommitted", replies=reads).stdout
