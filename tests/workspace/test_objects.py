@@ -8,6 +8,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.workspace.snapshots.objects import EMPTY_TREE, TREE, Objects, format_tree, object_name, parse_tree
+from hutch.workspace.snapshots.pack import PackWriter
 from tests.workspace.trees import git
 
 
@@ -79,6 +80,27 @@ def test_packs_that_come_and_go_are_noticed(repository: Path) -> None:
     git("commit", "-q", "-a", "-m", "more", cwd=repository)
     git("repack", "-a", "-d", "-q", cwd=repository)
     assert objects.read(name, "blob") == text
+
+
+def test_what_many_small_packs_and_a_large_one_hold_is_found_until_they_are_gone(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    objects, names = Objects(tmp_path), {}
+    for number in range(300):
+        writer = PackWriter(tmp_path)
+        texts = [b"%d %d" % (number, each) for each in range(1000 if number == 7 else 2)]
+        names |= {writer.add("blob", text): text for text in texts}
+        writer.finish()
+        name, text = next(reversed(names.items()))
+        assert objects.read(name, "blob") == text  # it has only just come
+    for reader in (objects, Objects(tmp_path)):
+        assert all(reader.read(name, "blob") == text for name, text in names.items())
+        assert b"\1" * 20 not in reader
+    one, other = (next(name for name, text in names.items() if text == each) for each in (b"5 1", b"6 1"))
+    for path in (tmp_path / "pack").glob("*.idx"):
+        if one in path.read_bytes():
+            path.with_suffix(".pack").unlink()
+            path.unlink()
+    assert (one in objects, other in objects) == (False, True)
 
 
 def test_what_is_missing_or_of_another_kind_is_told(repository: Path) -> None:

@@ -202,6 +202,17 @@ async def test_packs_are_put_together_as_they_come(home: Home, tree: Path) -> No
         assert (tree / "a.txt").read_bytes() == b"28\n"
 
 
+async def test_restoring_again_and_again_leaves_no_heap(home: Home, tree: Path) -> None:
+    async with opened(home, tree, Keep(snapshots=5)) as workspace:
+        first = await workspace.snapshot("first")
+        for number in range(MANY_PACKS // 2 + 10):
+            (tree / "a.txt").write_text(f"{number}\n")
+            await workspace.restore(first.id)
+        assert (tree / "a.txt").read_text() == "mine\n"
+        assert len(await workspace.list_snapshots()) == 5
+    assert held(workspace.snapshots.storage).packs <= 25
+
+
 async def test_snapshots_take_no_more_than_they_may(home: Home, tree: Path) -> None:
     most = 2 << 20
     async with opened(home, tree, Keep(bytes=most)) as workspace:

@@ -224,7 +224,9 @@ class Workspace:
     async def restore(self, number: int, path: str = "") -> Restored:
         """Make everything, or what is at `path`, as it was; the present is kept first."""
         async with self._turn:
-            return await self.work(self._restore, number, path)
+            restored = await self.work(self._restore, number, path)
+            self._tidy_soon()
+        return restored
 
     async def tidy(self) -> None:
         """Pack the snapshots when there is enough to gain; forget the oldest when they take too much."""
@@ -310,14 +312,20 @@ class Workspace:
     def _take(self, reason: str) -> Snapshot:
         with self.files.exclusive():
             taken = self.snapshots.take(content(self.opened), reason)
-        storage = self.snapshots.storage
-        drop(storage, keep=self.keep.snapshots, pinned=frozenset(self._pinned))
-        self._wants_tidying = self._is_due(held(storage))
+        self._grown()
         return taken
 
     def _restore(self, number: int, path: str) -> Restored:
         with self.files.exclusive():
-            return restore(self.snapshots, content(self.opened), number, path)
+            restored = restore(self.snapshots, content(self.opened), number, path)
+        self._grown()  # it takes snapshots too
+        return restored
+
+    def _grown(self) -> None:
+        """Let go of what is too much, and look whether it is time to pack the rest."""
+        storage = self.snapshots.storage
+        drop(storage, keep=self.keep.snapshots, pinned=frozenset(self._pinned))
+        self._wants_tidying = self._is_due(held(storage))
 
     def _modified_ns(self, path: str) -> int:
         try:

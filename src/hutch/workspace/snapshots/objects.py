@@ -11,7 +11,7 @@ import hashlib
 import mmap
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 OFFSET_DELTA, NAME_DELTA = 6, 7
 CHUNK = 1 << 18
 MAPPED_BYTES = 1 << 18
+SMALL_BYTES = 1 << 13  # of an index; some 250 objects
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 TREE, LINK, GITLINK = 0o040000, 0o120000, 0o160000
 
@@ -39,7 +40,7 @@ class Objects:
         self.directory = directory
         self.elsewhere = elsewhere or {}  # blobs that are files of their own
         self._directories = list(_with_borrowed(directory))
-        self._indexes: list[Path] = []
+        self._packs = _Packs()
 
     def read(self, name: bytes, kind: str) -> bytes:
         """The content of an object of that kind."""
@@ -119,20 +120,14 @@ class Objects:
         return kind, data
 
     def _stored(self, name: bytes) -> Stored | None:
-        for again in (False, True):
-            if again:  # packs come and go: what is new is looked at, what is gone is forgotten
-                known, self._indexes = self._indexes, list(self._listed())
-                if known == self._indexes:
-                    return None
-            for path in self._indexes:
-                try:
-                    offset = _index(path).find(name)
-                except FileNotFoundError:
-                    continue
-                pack = path.with_suffix(".pack")
-                if offset is not None and (again or pack.exists()):
-                    return Stored(pack, offset)
-        return None
+        packs = self._packs
+        if (found := packs.find(name)) and found.path.exists():
+            return found
+        listed = list(self._listed())  # packs come and go
+        if listed == packs.listed:
+            return None
+        self._packs = packs = packs.changed(listed)  # at once: others may be searching
+        return packs.find(name)
 
     def _listed(self) -> Iterator[Path]:
         for directory in self._directories:
@@ -158,6 +153,55 @@ class Objects:
             f"Object {name.hex()} is missing or damaged in {self.directory}. "
             "Snapshots that hold it cannot be read; others can."
         )
+
+
+class _Packs:
+    """Where objects are, by all packs that there were at one time.
+
+    Each snapshot adds a pack of a few objects. Searched one by one, a hundred of them would make
+    everything slow, so what small ones hold is known together.
+    """
+
+    def __init__(
+        self,
+        listed: Sequence[Path] = (),
+        large: Sequence[Path] = (),
+        small: Mapping[bytes, Stored] | None = None,
+    ) -> None:
+        self.listed = listed  # their indexes
+        self._large = large  # of those, the ones that are searched
+        self._small = small or {}  # what the others hold
+
+    def find(self, name: bytes) -> Stored | None:
+        if found := self._small.get(name):
+            return found
+        for path in self._large:
+            try:
+                offset = _index(path).find(name)
+            except FileNotFoundError:
+                continue
+            if offset is not None:
+                return Stored(path.with_suffix(".pack"), offset)
+        return None
+
+    def changed(self, listed: Sequence[Path]) -> "_Packs":
+        """What is new is looked at, what is gone is forgotten."""
+        old = set(self.listed)
+        large, small = list(self._large), dict(self._small)
+        if old.difference(listed):
+            old, large, small = set(), [], {}
+        for path in listed:
+            if path in old:
+                continue
+            try:
+                if path.stat().st_size > SMALL_BYTES:
+                    large.append(path)
+                else:
+                    pack = path.with_suffix(".pack")
+                    small |= {name: Stored(pack, offset) for name, offset in _Index(path).entries()}
+            except FileNotFoundError:
+                continue
+        return _Packs(listed, large, small)
 
 
 class _Index:
@@ -186,6 +230,11 @@ class _Index:
                 return self._offset(middle)
             low, high = (middle + 1, high) if here < name else (low, middle)
         return None
+
+    def entries(self) -> Iterator[tuple[bytes, int]]:
+        for position in range(self.count):
+            at = 1032 + 20 * position
+            yield bytes(self.table[at : at + 20]), self._offset(position)
 
     def _offset(self, position: int) -> int:
         offsets = 1032 + 24 * self.count
