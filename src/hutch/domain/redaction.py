@@ -163,13 +163,13 @@ class Redactor:
 
     def held_from(self, data: bytes) -> int:
         """Where the end of bytes begins that is not shown before more has come; else their length."""
-        text = data.decode(errors="surrogateescape")
+        text = data[-MOST_HELD:].decode(errors="surrogateescape")
         begun = self.between(text, self.beginning(text))
-        if begun == len(text) or len(text) - begun > MOST_HELD:
-            decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            decoder.decode(data[-4:])
-            return len(data) - len(decoder.getstate()[0])  # not half a letter either
-        return len(text[:begun].encode(errors="surrogateescape"))
+        if held := len(text[begun:].encode(errors="surrogateescape")):
+            return len(data) - held
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(data[-4:])
+        return len(data) - len(decoder.getstate()[0])  # not half a letter either
 
 
 def excerpt(data: bytes, start: int, end: int, told: Callable[[bytes], str], *, by_line: bool = False) -> str:
