@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hutch.cli.live import SHOWN_LINES, Live
+from hutch.cli.live import LAST_LINES, SHOWN_LINES, Live, Window
 from hutch.cli.transcript import Line, Transcript
 
 
@@ -16,11 +16,42 @@ def test_lines_come_when_they_have_ended_and_once() -> None:
     assert live.rest("of another") == (["of another"], 0)
 
 
-def test_no_more_are_shown_than_fit_and_the_rest_is_counted() -> None:
+def test_no_more_are_shown_than_fit_but_the_last_and_the_others_are_counted() -> None:
     live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 30)]
     assert live.add("stdout", "\n".join(many)) == many[:SHOWN_LINES]
-    assert live.rest("\n".join([*many, "[exit code 1]"])) == (["[exit code 1]"], 30)
-    assert live.rest("\n".join(many)) == (many[:SHOWN_LINES], 30)
+    told = ["… 27 more lines", *many[-3:], "[exit code 1]"]
+    assert live.rest("\n".join([*many, "[exit code 1]"])) == (told, 0)
+    assert live.rest("\n".join(many)) == (many[:SHOWN_LINES], 30)  # nobody saw them come
+
+
+def test_the_lines_of_a_result_that_was_cut_are_counted_as_they_were_printed() -> None:
+    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 5000)]
+    live.add("stdout", "\n".join([*many, ""]))
+    cut = [*many[:20], "[... 60,000 letters left out ...]", *many[-20:]]
+    assert live.rest("\n".join(cut)) == (["… 4,996 more lines", *many[-LAST_LINES:]], 0)
+
+
+def test_the_window_moves_with_what_is_printed() -> None:
+    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 5)]
+    for line in many[: SHOWN_LINES + 1]:
+        assert live.window() == []
+        live.add("stdout", f"{line}\n")
+    assert live.window() == many[SHOWN_LINES : SHOWN_LINES + 1]
+    for line in many[SHOWN_LINES + 1 :]:
+        live.add("stderr", f"10%\r{line}\r\n")
+    assert live.window() == ["… 1 more line", *many[-LAST_LINES:]]
+    live.add("stdout", "x" * 10_000_000 + "\n")
+    assert len("".join(live.window())) < 5000
+    live.begin()
+    assert live.window() == []
+
+
+def test_a_window_is_drawn_over_itself_and_taken_away() -> None:
+    window = Window()
+    assert window.clear() == ""
+    assert window.draw(["one"]) == "one\n"
+    assert window.draw(["two", "three"]) == "\x1b[1A\r\x1b[Jtwo\nthree\n"
+    assert (window.clear(), window.clear()) == ("\x1b[2A\r\x1b[J", "")
 
 
 def entry(seq: int, kind: str, **fields: Any) -> dict[str, Any]:

@@ -1,10 +1,18 @@
 """What a person sees of a run."""
 
+import fcntl
 import os
+import pty
+import re
+import struct
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from hutch.agent.policy import Rule
+from hutch.cli.live import LAST_LINES, SHOWN_LINES
 from hutch.cli.run_screen import Screen
 from hutch.domain.events import ApprovalAsked, Event, ModelReplied, RunEnded, ToolCalled, ToolReturned
 from hutch.llm.seam import Again
@@ -58,3 +66,98 @@ async def test_the_question_for_an_approval_cannot_be_forged(capsys: pytest.Capt
     shown = capsys.readouterr().out
     assert not answer.allowed
     assert all(sign.isprintable() or sign == "\n" for sign in shown) and shown.count("\n") == 1
+
+
+@contextmanager
+def on_terminal(rows: int, columns: int) -> Iterator[None]:
+    """Our standard output is a terminal of this size."""
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    kept = os.dup(1)
+    os.dup2(other, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        for fd in (main, other, kept):
+            os.close(fd)
+
+
+def seen(written: str, columns: int) -> list[str]:
+    """What a terminal shows of this: it knows colours, lines, going up and wiping what is below."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[0-9]*[A-Za-z]|[\n\r]|[^\x1b\n\r]+", written):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\x1b[J":
+            del lines[row + 1 :]
+            lines[row] = ""
+        elif part.startswith("\x1b[") and part.endswith("A"):
+            row -= int(part[2:-1])
+            assert row >= 0
+        elif not part.startswith("\x1b[") and part != "\r":
+            lines[row] += part
+            assert len(lines[row]) < columns
+    return [line for line in lines if line]
+
+
+WIDE = "wide\t" * 3
+
+
+def run_long(screen: Screen, numbers: range) -> Iterator[None]:
+    screen.event(ToolCalled(run_id="run_1", call_id="a", tool="bash", arguments='{"command": "long"}'))
+    for number in numbers:
+        screen.output("agent", "stdout", f"line {number} {WIDE}\x1b[2J\n".encode())
+        yield
+
+
+def test_a_long_command_moves_in_a_window_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    written, columns = "", 70
+    with on_terminal(24, columns):
+        screen = Screen()
+        for number, _ in enumerate(run_long(screen, range(200))):
+            written += capsys.readouterr().out
+            lines = seen(written, columns)
+            assert f"line {number} " in lines[-1]
+            assert len(lines) == min(number + 2, 1 + SHOWN_LINES + 1 + LAST_LINES)
+        assert lines[1 + SHOWN_LINES] == f"  … {200 - SHOWN_LINES - LAST_LINES} more lines"
+        printed = "\n".join(f"line {number} {WIDE}\x1b[2J" for number in range(200))
+        text = f"{printed}\n[exit code 3]"
+        screen.event(ToolReturned(run_id="run_1", call_id="a", tool="bash", ok=False, text=text))
+        screen.event(RunEnded(run_id="run_1", outcome="failed", reason="It failed."))
+    after = seen(written + capsys.readouterr().out, 200)
+    assert after[: 1 + SHOWN_LINES] == lines[: 1 + SHOWN_LINES]
+    assert after[1 + SHOWN_LINES].endswith(f"… {201 - SHOWN_LINES - LAST_LINES} more lines")
+    assert "line 199" in after[-3] and after[-2].endswith("[exit code 3]") and "It failed." in after[-1]
+
+
+def test_no_window_where_it_would_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    with on_terminal(LAST_LINES + 2, 70):
+        for _ in run_long(Screen(), range(50)):
+            pass
+    assert "\x1b[J" not in capsys.readouterr().out
+
+
+def test_elsewhere_the_first_lines_come_at_once_and_the_last_with_the_result(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    read, write = os.pipe()
+    kept = os.dup(1)
+    os.dup2(write, 1)
+    try:
+        screen = Screen()
+        for _ in run_long(screen, range(50)):
+            pass
+        before = capsys.readouterr().out
+        text = "\n".join(f"line {number} {WIDE}\x1b[2J" for number in range(50))
+        screen.event(ToolReturned(run_id="run_1", call_id="a", tool="bash", ok=True, text=text))
+    finally:
+        os.dup2(kept, 1)
+        for fd in (read, write, kept):
+            os.close(fd)
+    after = capsys.readouterr().out
+    assert "\x1b" not in before + after
+    assert before.count("\n") == 1 + SHOWN_LINES and f"line {SHOWN_LINES - 1} " in before
+    assert after.splitlines()[0] == f"  … {50 - SHOWN_LINES - LAST_LINES} more lines"
+    assert len(after.splitlines()) == 1 + LAST_LINES and "line 49 " in after

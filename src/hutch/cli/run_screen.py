@@ -5,17 +5,21 @@ import codecs
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, Protocol
+
+from rich.cells import chop_cells
 
 from hutch.app import runs
 from hutch.app.runs import events, llm
 from hutch.app.workspaces import Progress
 from hutch.cli.delivery_lines import NOTHING
-from hutch.cli.live import Live
+from hutch.cli.live import LAST_LINES, Live, Window
 from hutch.cli.visible import visible
 from hutch.domain.redaction import CleanStream, Redactor
 
 SHOWN_LETTERS = 160  # of one line
+TAB = "    "
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
 
 
@@ -43,7 +47,7 @@ class Screen:
         self.interactive = os.isatty(0) and os.isatty(1)
         self._colour = os.isatty(1)
         self._clean: CleanStream | None = None
-        self._live, self._redactor = Live(), Redactor(())
+        self._live, self._window, self._redactor = Live(), Window(), Redactor(())
         self._printed: dict[str, tuple[codecs.IncrementalDecoder, CleanStream]] = {}  # by stream
         self._in_line = False  # something was written that is not ended by a newline
         self._progress = False
@@ -106,6 +110,8 @@ class Screen:
         decoder, clean = self._printed[stream]
         for line in self._live.add(stream, clean.add(decoder.decode(data))):
             self._line(self._dim(f"  {_cut(visible(line))}"))
+        if self._colour and (rows := self._live.window()):
+            self._draw(rows)
 
     def patch(self, patch: bytes, cut: bool) -> None:
         self._line("")
@@ -177,9 +183,19 @@ class Screen:
         if more:
             self._line(self._dim(f"  … {more} more lines"))
 
+    def _draw(self, lines: Sequence[str]) -> None:
+        """The last lines of a command, in their window."""
+        size = os.get_terminal_size(1) if os.isatty(1) else os.terminal_size((80, 24))
+        if size.lines > LAST_LINES + 2:
+            self._end_line()
+            rows = (f"  {visible(line)}".replace("\t", TAB) for line in lines)
+            cut = [chop_cells(row, max(2, size.columns - 1))[0] for row in rows]
+            sys.stdout.write(self._window.draw([self._dim(row) for row in cut]))
+            sys.stdout.flush()
+
     def _write(self, text: str) -> None:
         if text:
-            sys.stdout.write(visible(text, lines=True))
+            sys.stdout.write(self._window.clear() + visible(text, lines=True))
             sys.stdout.flush()
             self._in_line = not text.endswith("\n")
 
@@ -190,7 +206,7 @@ class Screen:
 
     def _line(self, text: str) -> None:
         self._end_line()
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{self._window.clear()}{text}\n")
         sys.stdout.flush()
 
     def _bold(self, text: str) -> str:
