@@ -26,7 +26,11 @@ FILL = (
     "except OSError:\n    print(n, flush=True); time.sleep(500)"
 )
 BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-EAT = "x = []\nwhile True: x.append(b'x' * 1_000_000)"
+# It keeps what it has when it gets no more: on a busy machine it is seen some time later.
+EAT = (
+    "import time\nx = []\nwhile True:\n    try: x.append(b'x' * 1_000_000)\n"
+    "    except MemoryError: time.sleep(0.1)"
+)
 
 
 def sh(script: str) -> list[str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import Unavailable
+from hutch.domain.errors import LimitReached, Unavailable
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.seam import Finished
 
 pytestmark = pytest.mark.anyio
 
@@ -30,6 +31,15 @@ def sh(script: str) -> list[str]:
 async def processes(jail: Jailed) -> int:
     """Processes of commands, this one's own three not counted."""
     return int((await jail.run(sh("ps -e -o args= | grep -vc '^/run/hutch/warden'"))).stdout) - 3
+
+
+async def when_there_is_room(jail: Jailed, argv: list[str]) -> Finished:
+    """What was killed counts until it is buried, which a busy machine takes its time for."""
+    while True:
+        try:
+            return await jail.run(argv)
+        except LimitReached:
+            await asyncio.sleep(0.05)
 
 
 async def test_killing_the_reaper_frees_nobody(jail: Jailed) -> None:
@@ -83,8 +93,8 @@ async def test_a_timeout_in_a_fork_bomb_leaves_nothing(jail: Jailed) -> None:
         ["python3", "-c", "import os\nwhile True:\n try: os.fork()\n except OSError: pass"], timeout_s=1
     )
     assert ran.timed_out
-    assert (await jail.run(["echo", "on"])).stdout == b"on\n"
     async with asyncio.timeout(60):
+        assert (await when_there_is_room(jail, ["echo", "on"])).stdout == b"on\n"
         while await processes(jail):
             await asyncio.sleep(0.05)
 
