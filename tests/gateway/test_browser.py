@@ -23,10 +23,19 @@ ROUTES = (login.routes, users.routes, link_page.routes, oidc.routes)
 UNGUARDED = pytest.mark.parametrize("guarded", [False, True], ids=["open", "guarded"])
 
 
+@pytest.fixture(scope="module")
+async def started() -> AsyncIterator[Browser]:
+    async with chromium("evil.example") as browser:
+        yield browser
+
+
 @pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium("evil.example") as started:
-        yield started
+async def browser(started: Browser) -> AsyncIterator[Browser]:
+    """One for all, in which nothing is left of who was there before."""
+    assert started.contexts == []
+    yield started
+    for context in started.contexts:
+        await context.close()
 
 
 def left_open(guarded: bool) -> dict[str, Any]:
