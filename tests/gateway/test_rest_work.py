@@ -117,6 +117,16 @@ async def test_no_part_of_a_secret_is_shown_from_whatever_byte_it_is_read(api: A
     await api.delete(f"{url}/commands/{started['id']}")
 
 
+async def test_no_half_of_a_secret_is_left_where_output_is_cut(api: Api, url: str) -> None:
+    half = api.server.loaded.settings.jail.output_bytes // 2
+    zeros, dots = f"%0{half - 20}d", f"head -c {half} /dev/zero | tr '\\0' ."
+    command = f"printf '{zeros} {KEY}' 1; {dots}; printf '{KEY} {zeros}' 2"
+    ran = (await api.post(f"{url}/commands", json={"command": command, "shell": "cut"})).json()
+    assert ran["truncated"] and " bytes left out " in ran["stdout"]
+    assert ran["stdout"].startswith("000") and ran["stdout"].endswith("0002")
+    assert "K3y" not in ran["stdout"] and "ant-" not in ran["stdout"]
+
+
 async def test_half_of_a_secret_waits_for_the_other_half(api: Api, url: str) -> None:
     command = (
         f"printf 'one {KEY[:20]}'; until test -e go; do sleep 0.05; done; printf '{KEY[20:]} two'; sleep 300"

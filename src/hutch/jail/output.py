@@ -7,6 +7,7 @@ the disk. It holds both streams in the order in which they came.
 import asyncio
 import fcntl
 import os
+import re
 from collections import deque
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hutch.jail.pipes import USUAL_BYTES, widen
 from hutch.jail.seam import OnOutput, StreamName
 
 CHUNK_BYTES = 256 * 1024
+LEFT_OUT = re.compile(r"\n\[\.\.\. \d+ bytes left out \.\.\.\]\n")
+LONGEST_WORD = 4096  # that may be a secret
 
 
 class Kept:
@@ -52,6 +55,17 @@ class Kept:
             self.left_out_bytes,
             tail[len(tail) - self._half :],
         )
+
+
+def without_halves(text: str) -> str:
+    """Without the words on which something was left out: half of a secret may be among them."""
+    found = LEFT_OUT.search(text)
+    if not found:
+        return text
+    head, tail = text[: found.start()], text[found.end() :]
+    before = max(head.rfind(" "), head.rfind("\n"), len(head) - LONGEST_WORD - 1)
+    after = re.search(r"\s", tail[:LONGEST_WORD])
+    return f"{head[: before + 1]}{found[0]}{tail[after.start() if after else LONGEST_WORD :]}"
 
 
 class Capture:

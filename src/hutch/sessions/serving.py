@@ -10,6 +10,7 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.redaction import Redactor, excerpt
 from hutch.jail.background import BEFORE_BYTES
+from hutch.jail.output import without_halves
 from hutch.jail.seam import StreamName
 from hutch.jail.shell_result import Result
 from hutch.sessions import requests
@@ -177,7 +178,10 @@ class Serving:
         self._printing.add((source or shell, stream), data, make)
 
     def _result(self, result: Result) -> requests.CommandResult:
-        clean = self._redactor.clean
+
+        def clean(text: str) -> str:  # half of a secret is not recognised
+            return self._redactor.clean(without_halves(text) if result.truncated else text)
+
         return requests.CommandResult(
             exit_code=result.exit_code,
             signal=result.signal,

@@ -1,6 +1,5 @@
 """bash: commands in one shell that keeps its directory and variables."""
 
-import re
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +8,7 @@ from pydantic import Field
 from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.jail.output import without_halves
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.shell_result import Result
 
@@ -16,8 +16,6 @@ YIELD_S = 20.0
 SHOWN_LETTERS = 10_000  # of all output
 KEPT_OUTPUTS = 16  # that can be looked at again, of those that were too long
 SHELL = "/bin/bash"
-LEFT_OUT = re.compile(r"\n\[\.\.\. \d+ bytes left out \.\.\.\]\n")  # what the jail writes there
-LONGEST_WORD = 4096  # that may be a secret
 
 
 class BashArguments(Arguments):
@@ -50,7 +48,7 @@ class Bash:
         printed = Printed(plain(result.stdout), plain(result.stderr))
         kept = await self._kept(printed.both, context)
         # What is cut must be clean before: half of a secret is not recognised.
-        parts = map(_without_halves, printed) if result.truncated else printed
+        parts = map(without_halves, printed) if result.truncated else printed
         printed = Printed(*map(context.clean, parts))
         ok = not result.timed_out and result.signal is None
         return ToolResult(told(result, printed, kept), ok=ok, data=_data(result, printed))
@@ -72,17 +70,6 @@ class Printed(NamedTuple):
     @property
     def both(self) -> str:
         return "\n".join(part.rstrip("\n") for part in self if part.strip())
-
-
-def _without_halves(text: str) -> str:
-    """Without the words on which the jail has left something out: half of a secret may be among them."""
-    found = LEFT_OUT.search(text)
-    if not found:
-        return text
-    head, tail = text[: found.start()], text[found.end() :]
-    before = max(head.rfind(" "), head.rfind("\n"), len(head) - LONGEST_WORD - 1)
-    after = re.search(r"\s", tail[:LONGEST_WORD])
-    return f"{head[: before + 1]}{found[0]}{tail[after.start() if after else LONGEST_WORD :]}"
 
 
 def told(result: Result, printed: Printed, kept: str = "") -> str:
