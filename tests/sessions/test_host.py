@@ -430,7 +430,14 @@ async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) 
         ended = (await until(server, session_id, "run.ended"))[-1]
         assert isinstance(ended, RunEnded) and ended.outcome == "cancelled"
         await sessions.give(server.site, who, session_id, inputs.End())
-        await until(server, session_id, "session.ended")
+        events = await until(server, session_id, "session.ended")
+        await state(server, who, session_id, "ended")
+        # The next one was begun after the cancelled one, and none after that while the session ended.
+        runs = await Runs(server.rows).page(session_ids=[session_id], limit=sessions.MOST_UNTAKEN)
+        assert sum(run.started_ms > 0 for run in runs) <= 2
+        queued = [event.run_id for event in events if isinstance(event, RunQueued)]
+        ended_runs = [event.run_id for event in events if isinstance(event, RunEnded)]
+        assert sorted(ended_runs) == sorted(queued)
 
 
 async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:

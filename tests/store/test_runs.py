@@ -134,3 +134,20 @@ async def test_how_handing_over_ended_is_noted_and_found_by_session(log: SqlLog)
     assert claimed is not None and claimed.delivered == (await runs.get(first.id)).delivered == failed
     await runs.deliver(second.id, Delivered(outcome="proposed", change_id="chg_1"))
     assert (await runs.last_delivered(asked))[session.id].id == second.id
+
+
+async def test_what_waits_in_a_session_that_ends_is_held(log: SqlLog) -> None:
+    runs = Runs(log)
+    first = await queue(log)
+    session = await Sessions(log).get(first.session_id)
+    assert await runs.claim("w", lease_ms=1000, room=ROOM) is not None
+    second, elsewhere = await queue(log, session=session), await queue(log, "bob")
+    await runs.hold_all(session.id)
+    assert [(run.id, run.state) for run in await runs.unfinished(session.id)] == [
+        (first.id, "running"),
+        (second.id, "held"),
+    ]
+    await runs.end(first.id, "cancelled")
+    claimed = await runs.claim("w", lease_ms=1000, room=ROOM)
+    assert claimed is not None and claimed.id == elsewhere.id
+    assert await runs.claim("w", lease_ms=1000, room=ROOM) is None

@@ -214,6 +214,7 @@ async def _undo(live: Live, given: GivenInput) -> None:
 
 
 async def _end(live: Live, given: GivenInput, reason: str) -> None:
+    await live.runs.hold_all(live.id)  # else a worker takes up the next while this one is stopped
     await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
     if waiting:
@@ -221,7 +222,6 @@ async def _end(live: Live, given: GivenInput, reason: str) -> None:
             [RunEnded(run_id=run.id, outcome="cancelled", reason=OVER_REASON) for run in waiting]
         )
     await live.runs.end_all(live.id, "cancelled", OVER_REASON)
-    await live.stop()  # one that a worker took up just before that
     await live.park(reason="the session ends")
     reason = live.grounds.redactor.clean(reason)
     ended: list[Event] = [

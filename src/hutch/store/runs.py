@@ -81,6 +81,11 @@ class Runs:
         """It was stopped by a pause."""
         await self._move(run_id, ("running", "queued"), state="held", worker="")
 
+    async def hold_all(self, session_id: str) -> None:
+        """None of a session that wait is begun any more."""
+        wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "queued")
+        await self._rows.change(lambda connection: connection.execute(wanted.values(state="held")))
+
     async def release(self, run_id: str, worker: str) -> None:
         """A worker gives back what it cannot finish now."""
         mine = (runs.c.id == run_id, runs.c.worker == worker, runs.c.state == "running")
