@@ -129,6 +129,9 @@ async def test_what_was_undone_or_is_not_done_is_not_delivered(api: Api, tmp_pat
     refused = await api.post(f"{V1}/runs/{busy['id']}/deliver", json=KNOWN)
     assert refused.status_code == 409 and "is running" in refused.json()["detail"]
     await api.give(session["id"], type="cancel")
+    assert (await over(api, session["id"]))["outcome"] == "cancelled"
+    refused = await api.post(f"{V1}/runs/{busy['id']}/deliver", json=KNOWN)
+    assert refused.status_code == 409 and "Another prompt" in refused.json()["detail"]
     assert branches(tmp_path) == ["main"]
 
 

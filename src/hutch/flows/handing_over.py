@@ -69,7 +69,10 @@ def _check_work(found: QueuedRun, told: Told) -> None:
     if told.ended is None:
         raise Conflict(f"What the run {found.id} did was undone, so there is nothing to deliver.")
     if told.ended.outcome not in DELIVERED:
-        raise Conflict(f"The run {found.id} ended as {told.ended.outcome}, so there is nothing to deliver.")
+        raise Conflict(
+            f"The run {found.id} ended as {told.ended.outcome}, so there is nothing to deliver. Another "
+            "prompt in its session goes on with it."
+        )
 
 
 async def _settled(site: Site, who: Who, found: QueuedRun) -> tuple[QueuedRun, Told]:
