@@ -139,6 +139,26 @@ def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
     assert process.returncode == exits.INTERRUPTED and "begun" not in rest
 
 
+def test_what_the_model_says_is_shown_while_it_speaks(desk: Desk) -> None:
+    half = ({"text": "I begin.\nI go on. " * 20, "fault": {"kind": "stall"}},)
+    with Forked(
+        [HUTCH, "run", "Wait", "--model", desk.cassette(*half)],
+        cwd=desk.work,
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "I begin.\n":
+                break
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == exits.INTERRUPTED
+
+
 # --- who it is by ---
 
 

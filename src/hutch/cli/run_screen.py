@@ -20,6 +20,7 @@ from hutch.domain.redaction import CleanStream, Redactor
 
 SHOWN_LETTERS = 160  # of one line
 TAB = "    "
+FRAME_S = 0.02  # what comes within it is shown at once: nobody reads faster, and every letter costs a write
 FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
 
 
@@ -51,6 +52,8 @@ class Screen:
         self._printed: dict[str, tuple[codecs.IncrementalDecoder, CleanStream]] = {}  # by stream
         self._in_line = False  # something was written that is not ended by a newline
         self._progress = False
+        self._spoken: list[str] = []  # by the model, and not shown yet
+        self._showing: asyncio.TimerHandle | None = None
         self._said = ""  # what the model said last
         self._model, self._is_priced = "", True  # as far as is known
 
@@ -76,15 +79,19 @@ class Screen:
 
     def delta(self, delta: llm.Delta) -> None:
         match delta:
-            case llm.Text() if self._clean:
-                self._write(self._clean.add(delta.text))
+            case llm.Text():
+                self._spoken.append(delta.text)
+                if self._showing is None:
+                    self._showing = asyncio.get_running_loop().call_later(FRAME_S, self._show_spoken)
             case llm.Again():
+                self._show_spoken()
                 self._line(self._dim(f"the model broke off ({delta.reason}); trying again"))
 
     def event(self, event: events.Event) -> None:
         match event:
             case events.ModelReplied():
                 self._said = event.text
+                self._show_spoken()
                 if self._clean:
                     self._write(self._clean.end())
                 self._end_line()
@@ -158,6 +165,7 @@ class Screen:
         self._line(self._dim(f"{ended.turns} turns, {tokens}, {cost}, {ended.duration_s:.1f} s"))
 
     def interrupted(self, run_id: str) -> None:
+        self._show_spoken()
         self._end_line()
         how = f" Go on with: hutch resume {run_id}" if run_id else ""
         sys.stderr.write(f"hutch: stopped; nothing was delivered.{how}\n")
@@ -192,6 +200,14 @@ class Screen:
             cut = [chop_cells(row, max(2, size.columns - 1))[0] for row in rows]
             sys.stdout.write(self._window.draw([self._dim(row) for row in cut]))
             sys.stdout.flush()
+
+    def _show_spoken(self) -> None:
+        if self._showing is not None:
+            self._showing.cancel()
+            self._showing = None
+        spoken, self._spoken = "".join(self._spoken), []
+        if self._clean:
+            self._write(self._clean.add(spoken))
 
     def _write(self, text: str) -> None:
         if text:
