@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.agent.testing.error_line import LINE_LETTERS, error_line
-from hutch.agent.testing.report import NOT_THERE, WITHOUT_PYTEST, Counts, Failure, Report
+from hutch.agent.testing.report import NO_PYTEST, NOT_THERE, Counts, Failure, Report
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def report(**given: object) -> Report:
 def test_a_reason_is_told_with_the_way_out_where_no_count_tells() -> None:
     missing = report(output="/usr/bin/python3: No module named pytest", surely_tells=True)
     assert missing.reason == (
-        "The tests failed with exit code 1: /usr/bin/python3: No module named pytest. " + WITHOUT_PYTEST
+        "The tests failed with exit code 1: /usr/bin/python3: No module named pytest. " + NO_PYTEST
     )
     unknown = report(output="/bin/bash: line 1: jest: command not found", exit_code=127)
     assert unknown.reason.endswith(f"jest: command not found. {NOT_THERE}")

@@ -133,10 +133,11 @@ class Screen:
         self._line("")
         if worked.summary and worked.summary.strip() != self._said.strip():
             self._line(visible(worked.summary.strip(), lines=True))
-        if worked.tests:
-            self._line(f"tests: {visible(worked.tests.reason or worked.tests.text().splitlines()[0])}")
-        elif opened.bench.tests and opened.bench.tests.reason:
-            self._line(f"tests: {visible(opened.bench.tests.reason)}")
+        tests = opened.bench.tests.reason if opened.bench.tests else ""
+        if worked.tests and not tests:
+            tests = worked.tests.text().splitlines()[0]
+        if tests:
+            self._line(f"tests: {visible(tests)}")
         if not worked.changed:
             self._line(NOTHING)
         elif not change:

@@ -17,9 +17,14 @@ WITHOUT_PYTEST = (
     "bash; whoever set this up can set tests.command in .hutch/config.toml."
 )
 
+# For people, who can do more about it than a model.
 NOT_THERE = (
-    "What runs the tests is not in the jail. Put it into the workspace, or set tests.command in "
+    "What runs the tests is not in the jail. Install it below /usr where Hutch runs, or set tests.command in "
     ".hutch/config.toml."
+)
+NO_PYTEST = (
+    "pytest is not in the jail. Install it where Hutch runs (sudo apt-get install -y python3-pytest), or set "
+    "tests.command in .hutch/config.toml."
 )
 NOT_STARTED = (126, 127)  # exit codes of a shell
 
@@ -100,7 +105,7 @@ class Report:
         line = "" if self.timed_out or self.limit else error_line(self.output)
         told = f"{self._verdict().rstrip('.')}: {line}." if line else self._verdict()
         if NOT_INSTALLED in self.output:
-            return f"{told} {WITHOUT_PYTEST}"
+            return f"{told} {NO_PYTEST}"
         return f"{told} {NOT_THERE}" if self.exit_code in NOT_STARTED else told
 
     def text(self) -> str:
