@@ -166,3 +166,17 @@ async def test_who_cancels_what_waits_to_be_delivered_can_have_it_delivered_late
     assert (await deliver(api, run, KNOWN))["delivered"]["outcome"] == "proposed"
     events = await api.events(run["session_id"])
     assert len([each for each in events if each["type"] == "delivery.asked"]) == 1, json.dumps(events)
+
+
+async def test_who_follows_a_run_waits_for_the_delivery_that_was_asked_for(api: Api, tmp_path: Path) -> None:
+    run = await worked(api, tmp_path)
+    follow, wait = f"/api/code/{run['id']}", {"Accept": "application/json"}
+    assert (await api.get(follow, headers=wait)).json()["outcome"] == "tests_failing"
+    await api.give(run["session_id"], type="pause")
+    await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)
+    waiting = asyncio.ensure_future(api.get(follow, headers=wait))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    await api.give(run["session_id"], type="resume")
+    told = (await waiting).json()
+    assert (told["outcome"], told["pullRequest"]["branch"]) == ("done", "hutch/slugs-are-lower-case")

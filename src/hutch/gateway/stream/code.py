@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.domain.events import DeliveryEnded, Entry
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
 from hutch.flows.site import Site
 from hutch.gateway.answers import to_json
 from hutch.gateway.stream.code_frames import (
@@ -166,13 +166,17 @@ async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
 
 
 async def _tries(site: Site, session_id: Any, run_id: str) -> int:
-    """How often it was tried to deliver a run, by now; at least once."""
-    tries = after = 0
+    """How often it was tried to deliver a run, with the try that somebody has asked for; at least once."""
+    tries, asked, after = 0, False, 0
     while page := await site.log.read(session_id, after=after):
         after = page[-1].seq
-        found = (entry.event for entry in page if isinstance(entry.event, DeliveryEnded))
-        tries += sum(event.run_id == run_id for event in found)
-    return max(1, tries)
+        for event in (entry.event for entry in page):
+            if getattr(event, "run_id", None) != run_id:
+                continue
+            tries += isinstance(event, DeliveryEnded)
+            if isinstance(event, DeliveryAsked | DeliveryEnded | RunEnded):
+                asked = isinstance(event, DeliveryAsked)
+    return max(1, tries + asked)
 
 
 async def _with_diff(
