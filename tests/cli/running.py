@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.forge.repositories import make_repository
+from tests.forked import HUTCH, run
 
-HUTCH = str(Path(sys.executable).with_name("hutch"))
 FILES = {
     "adding.py": "def add(a, b):\n    return a - b\n",
     "test_adding.py": (
@@ -59,7 +58,7 @@ class Desk:
         return f"scripted:{path}"
 
     def hutch(self, *words: str, stdin: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
+        return run(
             [HUTCH, *words],
             cwd=self.work,
             env=self.environment(**env),

@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.forge.github_server import HOST
+from tests.forked import HUTCH, run
 from tests.stories.github import FINISH, FIX, TOKEN, Story, story
 
 
@@ -27,8 +27,8 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
         "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
         "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
     }
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("hutch")), *words],
+    return run(
+        [HUTCH, *words],
         env=environment,
         capture_output=True,
         text=True,

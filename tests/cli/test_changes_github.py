@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.forge.github_server import HOST
 from tests.forge.github_state import Repository
 from tests.forge.repositories import commit, git
+from tests.forked import HUTCH, run
 from tests.sessions.hosting import call
 from tests.stories.github import FINISH, FIX, TOKEN, Story, story
 
@@ -40,8 +40,8 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
         "HUTCH_GITHUB__HOSTS": f"{HOST}:{told.hub.port}",
         "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
     }
-    ran = subprocess.run(
-        [str(Path(sys.executable).with_name("hutch")), *words],
+    ran = run(
+        [HUTCH, *words],
         env=environment,
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,15 +14,15 @@ import pytest
 from hutch.cli import exits
 from hutch.cli.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk, newest_event_ms
 from hutch.jail.probe import Check
+from tests.forked import HUTCH, run
 
-HUTCH = Path(sys.executable).with_name("hutch")
 NOVEMBER_2026_S = 1_794_000_000.0
 NOBODY = 65534
 
 
 def doctor(home: Path, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
     environ = {"HUTCH_HOME": str(home), "PATH": os.defpath, **environ}
-    return subprocess.run([HUTCH, "doctor", *args], env=environ, capture_output=True, text=True, timeout=30)
+    return run([HUTCH, "doctor", *args], env=environ, capture_output=True, text=True, timeout=30)
 
 
 @pytest.fixture

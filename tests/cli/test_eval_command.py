@@ -4,14 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from tests.agent.benches import BROKEN, FIX, call, replies
+from tests.forked import HUTCH, run
 
-HUTCH = Path(sys.executable).with_name("hutch")
 WRONG, TEST = (BROKEN[name].decode() for name in ("adding.py", "test_adding.py"))
 MENDS = {
     "replies": [
@@ -27,7 +26,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def hutch(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run(
         [HUTCH, *arguments],
         env=environment(home),
         cwd=home,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import hutch
-
-HUTCH = str(Path(sys.executable).with_name("hutch"))
+from tests import forked
+from tests.forked import HUTCH
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def run(
     workspace: Path, *words: str, home: Path, program: tuple[str, ...] = (HUTCH,), user_home: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     env = {"PATH": os.environ["PATH"], "HUTCH_HOME": str(home)}
-    return subprocess.run(
+    return forked.run(
         [*program, "shell", "-w", str(workspace), *words],
         env=env | ({"HOME": user_home} if user_home else {}),
         stdin=subprocess.DEVNULL,
@@ -48,7 +48,7 @@ def refused(ran: "subprocess.CompletedProcess[str]", *words: str) -> bool:
 
 
 def with_keys(home: Path) -> Path:
-    subprocess.run(
+    forked.run(
         [HUTCH, "config", "fingerprint"], env={"HUTCH_HOME": str(home)}, check=True, capture_output=True
     )
     assert (home / "data" / "keys" / "signing.pem").exists()

@@ -2,14 +2,14 @@
 
 import json
 import stat
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from hutch.cli import exits
-from tests.cli.upping import HUTCH, PATIENCE_S
+from tests.cli.upping import PATIENCE_S
 from tests.cli.visiting import House, new_house, open_house
+from tests.forked import HUTCH, run
 
 PASSWORD = "correct horse battery staple 9"
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_told_and_nothing_is_kept(elsewhere: House, url: str) -
 
 
 def test_a_server_in_the_clear_is_warned_of(elsewhere: House) -> None:
-    done = subprocess.run(
+    done = run(
         [HUTCH, "login", "http://192.0.2.1:9"],
         env=elsewhere.environment(),
         input="\n",

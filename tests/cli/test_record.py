@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,13 +13,12 @@ import pytest
 from hutch.domain.events import Event, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import open_log
-
-HUTCH = Path(sys.executable).with_name("hutch")
+from tests.forked import HUTCH, Forked, run
 
 
 def hutch(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {"HUTCH_HOME": str(home), "PATH": os.defpath, **more}
-    return subprocess.run(
+    return run(
         [HUTCH, *arguments],
         env=environment,
         cwd=home,
@@ -119,7 +117,7 @@ def test_a_log_is_followed_until_the_session_ends(tmp_path: Path) -> None:
         async with open_log(data / "hutch.db", data / "blobs", data / "keys" / "signing.pem") as log:
             await log.append(session_id, [said("after"), ENDED])
 
-    with subprocess.Popen(
+    with Forked(
         [HUTCH, "log", session_id, "--follow"],
         env={"HUTCH_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
@@ -148,7 +146,7 @@ def test_output_into_a_pipe_that_closes_is_no_error(tmp_path: Path) -> None:
 def test_following_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
     record(tmp_path, said("the session stays open, and silent"))
     environment = {"HUTCH_HOME": str(tmp_path), "PATH": os.defpath}
-    follower = subprocess.Popen([HUTCH, "log", "last", "--follow"], env=environment, stdout=subprocess.PIPE)
+    follower = Forked([HUTCH, "log", "last", "--follow"], env=environment, stdout=subprocess.PIPE)
     assert follower.stdout
     follower.stdout.readline()
     follower.stdout.close()

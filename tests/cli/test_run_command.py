@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
-from tests.cli.running import BREAKS, FIXES, HUTCH, Desk, call, lines
+from tests.cli.running import BREAKS, FIXES, Desk, call, lines
 from tests.forge.repositories import commit, git
+from tests.forked import HUTCH, Forked
 
 BASH = ({"calls": [call("bash", command="printf really-%d 42")]}, {"text": "That is all."})
 SLOW = ({"text": "Wait for it.", "calls": [call("bash", command="sleep 60")]}, *FIXES)
@@ -121,7 +122,7 @@ def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> N
 def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
     command = "echo begun; sleep 60; echo over"
     waits = ({"calls": [call("bash", command=command, timeout_s=90)]}, {"text": "That is all."})
-    with subprocess.Popen(
+    with Forked(
         [HUTCH, "run", "Wait", "--model", desk.cassette(*waits)],
         cwd=desk.work,
         env=desk.environment(),
@@ -368,7 +369,7 @@ def interrupted(
     desk: Desk, number: signal.Signals, *words: str, replies: Sequence[dict[str, object]] = SLOW
 ) -> tuple[int, str, str]:
     """A run that gets a signal in the middle of a command."""
-    process = subprocess.Popen(
+    process = Forked(
         [HUTCH, "run", "Mend add", "--model", desk.cassette(*replies), *words],
         cwd=desk.work,
         env=desk.environment(),
@@ -523,7 +524,7 @@ def test_killed_when_the_branch_was_made_and_nobody_knew_yet(desk: Desk) -> None
     )
     hook.chmod(0o755)
     words = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
-    process = subprocess.Popen(words, cwd=desk.work, env=desk.environment(), stdout=subprocess.DEVNULL)
+    process = Forked(words, cwd=desk.work, env=desk.environment(), stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not reached.exists():
         assert process.poll() is None and time.monotonic() < deadline
@@ -558,7 +559,7 @@ class Person:
     def __init__(self, desk: Desk, *words: str) -> None:
         self.master, slave = pty.openpty()
         self.shown = ""
-        self.process = subprocess.Popen(
+        self.process = Forked(
             ["setsid", "-c", HUTCH, "run", *words],
             cwd=desk.work,
             env=desk.environment(),

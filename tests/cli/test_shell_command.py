@@ -21,7 +21,9 @@ from pathlib import Path
 
 import pytest
 
-HUTCH = str(Path(sys.executable).with_name("hutch"))
+from tests import forked
+from tests.forked import HUTCH, Forked
+
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
 
@@ -43,7 +45,7 @@ def environment(place: Path, **more: str) -> dict[str, str]:
 def run(
     place: Path, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
+    return forked.run(
         [HUTCH, "shell", *args],
         cwd=place / "work",
         env=environment(place, **(env or {})),
@@ -54,7 +56,7 @@ def run(
 
 
 def start(place: Path, *args: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
+    return Forked(
         [HUTCH, "shell", *args],
         cwd=place / "work",
         env=environment(place),
@@ -77,7 +79,7 @@ class Person:
         self.shown = b""
         self._from = 0
         # setsid -c makes the terminal its controlling one, and then is hutch.
-        self.process = subprocess.Popen(
+        self.process = Forked(
             ["setsid", "-c", *self.program, *args],
             cwd=place / "work",
             env=environment(place, **env),

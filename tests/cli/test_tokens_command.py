@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from hutch.gateway.rest import login
-from tests.cli.running import HUTCH
+from tests.forked import HUTCH, run
 from tests.gateway.answering import answering, bearer
 
 
@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def hutch(home: Path, *words: str, code: int = 0, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(
+    done = run(
         [HUTCH, *words],
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(home)},
         input=stdin,

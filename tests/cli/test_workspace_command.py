@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import Any
 
 import pytest
 
-HUTCH = str(Path(sys.executable).with_name("hutch"))
+from tests import forked
+from tests.forked import HUTCH
+
 BAD_REQUEST = 2
 
 
@@ -29,7 +30,7 @@ def place() -> Iterator[Path]:
 
 
 def run(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
+    return forked.run(
         [HUTCH, "workspace", *args],
         cwd=place,
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},

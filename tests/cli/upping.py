@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from typing import Any
 
 import httpx
 
-HUTCH = str(Path(sys.executable).with_name("hutch"))
+from tests.forked import HUTCH, Forked, run
+
 PATIENCE_S = 60
 
 
@@ -26,7 +26,7 @@ class Home:
         return {"PATH": os.environ["PATH"], "HUTCH_HOME": str(self.place / "home"), **more}
 
     def hutch(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
+        return run(
             [HUTCH, *words],
             env=self.environment(**env),
             stdin=subprocess.DEVNULL,
@@ -46,7 +46,7 @@ class Home:
     @contextmanager
     def up(self, *words: str, **env: str) -> Iterator["Up"]:
         """A server in the foreground, for as long as the block lasts."""
-        with subprocess.Popen(
+        with Forked(
             [HUTCH, "up", "--port", "0", "--json", *words],
             env=self.environment(**env),
             stdin=subprocess.DEVNULL,

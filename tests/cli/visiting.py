@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.test_shell_command import Person
-from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.cli.upping import PATIENCE_S, Home
+from tests.forked import HUTCH, run
 
 READ_S = 0.6  # a key is no answer to a question that nobody can have read yet
 
@@ -66,7 +67,7 @@ class House(Home):
         return dict(found)
 
     def say(self, *words: str, stdin: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
+        return run(
             [HUTCH, *words],
             cwd=self.place / "work",
             env=self.environment(),

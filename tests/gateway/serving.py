@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,9 +19,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
+from tests.forked import HUTCH, Forked, run
 from tests.gateway.api import serving  # noqa: F401  (a whole server, with its REST API)
 
-HUTCH = str(Path(sys.executable).with_name("hutch"))
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
 PATIENCE_S = 60
 
@@ -50,7 +49,7 @@ class Place:
         return [json.loads(line)["event"] for line in self.hutch("log", newest, "--json").splitlines()]
 
     def hutch(self, *args: str, stdin: str = "") -> str:
-        done = subprocess.run(
+        done = run(
             [HUTCH, *args],
             env=self.environment(),
             input=stdin,
@@ -105,7 +104,7 @@ class Listening:
 @contextmanager
 def by_http(place: Place, *args: str, token: str | None = None, code: int = 143) -> Iterator[Listening]:
     """A server that listens on a port of its own, until the block is left; it tells its token, or we know."""
-    process = subprocess.Popen(
+    process = Forked(
         place.argv("--http", "127.0.0.1:0", *args),
         env=place.environment(),
         stdin=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ from mcp import Client
 
 from hutch import settings
 from hutch.app import workspaces
+from tests.forked import Forked, run
 from tests.gateway.serving import LEGACY, MODERN, PATIENCE_S, Place, by_pipes, eventually, runs, text_of
 
 pytestmark = pytest.mark.anyio
@@ -340,7 +341,7 @@ async def test_the_next_server_waits_for_the_one_before(place: Place) -> None:
 
 def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> None:
     for directory, code, said in ((place.work / "no", 2, "is not there"), (Path("/etc"), 4, "of the system")):
-        done_ = subprocess.run(
+        done_ = run(
             [*place.argv()[:3], "-w", str(directory)],
             env=place.environment(),
             stdin=subprocess.DEVNULL,
@@ -359,7 +360,7 @@ def test_help_does_not_wait_for_the_library() -> None:
 
 def raw(place: Place, **more: str) -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    return Forked(
         place.argv(), env=place.environment(**more), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
     )
 

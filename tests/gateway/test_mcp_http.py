@@ -10,6 +10,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.gateway.mcp_http import MOST_SESSIONS, address_of, listen
+from tests.forked import run
 from tests.gateway.serving import LEGACY, MODERN, Listening, Place, by_http, eventually, runs, text_of
 
 pytestmark = pytest.mark.anyio
@@ -230,7 +231,7 @@ def test_a_port_that_is_taken(place: Place) -> None:
 
 
 def test_no_token_is_only_for_http(place: Place) -> None:
-    done = subprocess.run(
+    done = run(
         place.argv("--no-token"),
         env=place.environment(),
         stdin=subprocess.DEVNULL,

@@ -5,7 +5,6 @@ anything of a session that is not theirs.
 """
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from tests.cli.upping import HUTCH, Home
+from tests.cli.upping import Home
+from tests.forked import HUTCH, run
 from tests.gateway.api import PATIENCE_S, V1, cassette
 
 FEW, MANY = 6, 200
@@ -84,9 +84,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = Home(tmp_path_factory.mktemp("schemathesis"))
     secret = [HUTCH, "config", "set-secret", "github_webhook_secret"]  # so that webhooks are looked at
-    subprocess.run(
-        secret, env=home.environment(), input=b"a word for webhooks", check=True, capture_output=True
-    )
+    run(secret, env=home.environment(), input=b"a word for webhooks", check=True, capture_output=True)
     model = cassette(home.place / "model.json", {"text": f"The word is {MARKER}.", "times": 1_000_000})
     quiet = {"HUTCH_LOG__LEVEL": "error"}  # nobody reads it, and a pipe that is full holds the server up
     with home.up(HUTCH_MODEL=model, HUTCH_SERVER__REQUESTS_PER_MINUTE="10000000", **quiet) as up:

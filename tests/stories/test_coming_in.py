@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import time
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import httpx
 import pytest
 from playwright.async_api import Page
 
-from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.cli.upping import PATIENCE_S, Home
+from tests.forked import HUTCH, run
 from tests.gateway.browsing import chromium
 from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
 
@@ -19,7 +19,7 @@ PASSWORD = "correct horse battery"
 
 
 def keep_secret(home: Home) -> None:
-    done = subprocess.run(
+    done = run(
         [HUTCH, "config", "set-secret", "oidc_client_secret"],
         env=home.environment(),
         input=SECRET,

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-import signal
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 from hutch.app.changes import changes_of
 from hutch.app.records import event_log
 from hutch.domain.ids import SessionId
+from tests.forked import Forked
 from tests.gateway.api import eventually
 from tests.sessions.hosting import call, loaded
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
@@ -23,12 +24,13 @@ FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after
 SLOW = call("bash", command="sleep 1")
 
 
-async def start(told: Story, prompts: int, tests: str = "") -> asyncio.subprocess.Process:
+def start(told: Story, prompts: int, tests: str = "") -> Forked:
     model = told.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts, tests)
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.stories.github_victim", *map(str, words)),
-        stdout=asyncio.subprocess.PIPE,
+    return Forked(
+        [sys.executable, "-m", "tests.stories.github_victim", *map(str, words)],
+        env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
+        stdout=subprocess.PIPE,
         start_new_session=True,
     )
 
@@ -53,19 +55,17 @@ async def start(told: Story, prompts: int, tests: str = "") -> asyncio.subproces
 async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: bool, prompts: int) -> None:
     with story(tmp_path) as told:
         fault = told.hub.fault(pattern, 0, delay_s=2.0, after=after, times=1)
-        process = await start(told, prompts)
+        process = start(told, prompts)
 
         async def reached() -> bool:
-            assert process.returncode is None
+            assert process.poll() is None
             return fault.times == 0 if pattern != WORKING else await works(told)
 
         await eventually(reached)
         await asyncio.sleep(0.2)  # what is done all the same is done by now
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        again = await start(told, prompts)
-        async with asyncio.timeout(90):
-            printed, _ = await again.communicate()
+        process.kill_session()
+        again = start(told, prompts)
+        printed, _ = await again.said()
         assert again.returncode == 0
         (pull,) = told.pulls().values()
         repo = told.hub.repository("acme/project")
@@ -96,19 +96,17 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
 ) -> None:
     with story(tmp_path) as told:
         fault = told.hub.fault(pattern, 0, delay_s=2.0, after=after, times=1)
-        process = await start(told, 1, FAILS)
+        process = start(told, 1, FAILS)
 
         async def reached() -> bool:
-            assert process.returncode is None
+            assert process.poll() is None
             return fault.times == 0
 
         await eventually(reached)
         await asyncio.sleep(0.2)
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        again = await start(told, 1, FAILS)
-        async with asyncio.timeout(90):
-            printed, _ = await again.communicate()
+        process.kill_session()
+        again = start(told, 1, FAILS)
+        printed, _ = await again.said()
         assert again.returncode == 0
         (pull,) = told.pulls().values()
         assert "This is known" in pull["body"] and pull["reviewers"] == ["ada"]

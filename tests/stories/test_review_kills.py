@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from tests.forge.github_server import HOST
 from tests.forge.repositories import commit, git
+from tests.forked import HUTCH, Forked
 from tests.gateway.api import eventually
 from tests.sessions.hosting import call
 from tests.stories.github import Story, story
@@ -21,11 +23,12 @@ FINISH = call("finish", title="Nearly", summary="One thing.")
 DELAY_S = 5.0  # longer than a start takes: it is done when somebody else looks for it already
 
 
-async def start(told: Story, made: str, pull: str) -> asyncio.subprocess.Process:
+def start(told: Story, made: str, pull: str) -> Forked:
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), made, pull)
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.stories.review_victim", *map(str, words), told.model(SAY, FINISH)),
-        stdout=asyncio.subprocess.PIPE,
+    return Forked(
+        [sys.executable, "-m", "tests.stories.review_victim", *map(str, words), told.model(SAY, FINISH)],
+        env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
+        stdout=subprocess.PIPE,
         start_new_session=True,
     )
 
@@ -44,7 +47,7 @@ def proposed(told: Story) -> tuple[str, dict[str, Any], str]:
     return made, theirs, pull
 
 
-async def review(told: Story, pull: str) -> asyncio.subprocess.Process:
+def review(told: Story, pull: str) -> Forked:
     """`hutch review`, with a directory of its own for what is in the way of nobody."""
     temporary = told.place / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -57,21 +60,21 @@ async def review(told: Story, pull: str) -> asyncio.subprocess.Process:
         "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
     }
     words = ("review", pull, "--model", told.model(SAY, FINISH))
-    return await asyncio.create_subprocess_exec(
-        *(str(Path(sys.executable).with_name("hutch")), *words),
+    return Forked(
+        [HUTCH, *words],
         env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         start_new_session=True,
     )
 
 
-async def until_posting(told: Story, process: asyncio.subprocess.Process, **how: Any) -> None:
+async def until_posting(told: Story, process: Forked, **how: Any) -> None:
     """Wait until it asks for a review to be posted; `how` says what becomes of that."""
     fault = told.hub.fault(r"POST .*/reviews", 0, times=1, **how)
 
     async def reached() -> bool:
-        assert process.returncode is None
+        assert process.poll() is None
         return fault.times == 0
 
     await eventually(reached)
@@ -82,14 +85,12 @@ async def until_posting(told: Story, process: asyncio.subprocess.Process, **how:
 async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool) -> None:
     with story(tmp_path) as told:
         _, theirs, pull = proposed(told)
-        first = await review(told, pull)
+        first = review(told, pull)
         await until_posting(told, first, delay_s=DELAY_S, after=after)
-        os.killpg(first.pid, signal.SIGKILL)
-        await first.communicate()
+        first.kill_session()
         assert list((tmp_path / "tmp").glob("hutch-gh-*"))  # what a kill leaves
-        again = await review(told, pull)
-        async with asyncio.timeout(90):
-            printed, said = await again.communicate()
+        again = review(told, pull)
+        printed, said = await again.said()
         (posted,) = theirs["reviews"]
         assert "Already reviewed at " in printed.decode(), said.decode()
         assert posted["html_url"] in printed.decode()
@@ -99,17 +100,15 @@ async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool
 async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_path: Path) -> None:
     with story(tmp_path) as told:
         _, theirs, pull = proposed(told)
-        first = await review(told, pull)
+        first = review(told, pull)
         await until_posting(told, first, delay_s=1.0)
         os.kill(first.pid, signal.SIGINT)
-        async with asyncio.timeout(90):
-            printed, said = await first.communicate()
+        printed, said = await first.said()
         (posted,) = theirs["reviews"]
         assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
         asked = len(told.hub.asked)
-        again = await review(told, pull)
-        async with asyncio.timeout(90):
-            printed, _ = await again.communicate()
+        again = review(told, pull)
+        printed, _ = await again.said()
         assert "Already reviewed at " in printed.decode() and len(theirs["reviews"]) == 1
         assert not any("reviews" in line for line in told.hub.asked[asked:])  # it was known
 
@@ -118,14 +117,12 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
 async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
     with story(tmp_path) as told:
         made, theirs, pull = proposed(told)
-        process = await start(told, made, pull)
+        process = start(told, made, pull)
         await until_posting(told, process, delay_s=DELAY_S, after=after)
         landing = asyncio.ensure_future(asyncio.sleep(DELAY_S + 1))
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        again = await start(told, made, pull)
-        async with asyncio.timeout(90):
-            printed, _ = await again.communicate()
+        process.kill_session()
+        again = start(told, made, pull)
+        printed, _ = await again.said()
         await landing  # whatever the killed one had asked for is done
         (review,) = theirs["reviews"]
         assert printed.decode().strip() == review["html_url"]

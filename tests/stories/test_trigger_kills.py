@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.gateway.api import eventually
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
 from tests.stories.trigger_victim import ISSUE, LINE, PULL
@@ -15,12 +16,13 @@ from tests.stories.trigger_victim import ISSUE, LINE, PULL
 pytestmark = pytest.mark.anyio
 
 
-async def start(told: Story) -> asyncio.subprocess.Process:
+def start(told: Story) -> Forked:
     model = told.model(FIX, FINISH, MORE, FINISH_MORE)
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model)
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.stories.trigger_victim", *map(str, words)),
-        stdout=asyncio.subprocess.PIPE,
+    return Forked(
+        [sys.executable, "-m", "tests.stories.trigger_victim", *map(str, words)],
+        env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
+        stdout=subprocess.PIPE,
         start_new_session=True,
     )
 
@@ -43,20 +45,18 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         told.hub.state.new_issue(repo, "ada", "Slugs", "Lower.")
         # Longer than a start takes: what was asked for is done when somebody else looks for it already.
         fault = told.hub.fault(pattern, 0, delay_s=4.0, after=after, times=1)
-        process = await start(told)
+        process = start(told)
 
         async def reached() -> bool:
-            assert process.returncode is None
+            assert process.poll() is None
             return fault.times == 0
 
         await eventually(reached)
         landing = asyncio.ensure_future(asyncio.sleep(fault.delay_s + 1))
         await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        again = await start(told)
-        async with asyncio.timeout(90):
-            printed, _ = await again.communicate()
+        process.kill_session()
+        again = start(told)
+        printed, _ = await again.said()
         await landing  # whatever the killed one had asked for is done
         assert printed.decode().splitlines() == ["one ended ", "two ended "]
         (pull,) = told.pulls().values()
