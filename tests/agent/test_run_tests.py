@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.testing.detect import Runner, detect, with_words
-from hutch.agent.testing.report import SHOWN_LETTERS
-from hutch.agent.testing.run import OUTPUT
+from hutch.agent.testing.report import SHOWN_LETTERS, is_missing
+from hutch.agent.testing.run import OUTPUT, run_tests
 from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import NotFound
@@ -111,6 +111,37 @@ async def test_without_pytest_it_is_told_what_to_do(tmp_path: Path) -> None:
     assert not result.data["tests"]["ok"]
     assert result.text.startswith("The tests failed with exit code 1.")
     assert "pytest is not installed in the jail. Put it into a .venv of the workspace" in result.text
+
+
+@anyio
+@pytest.mark.parametrize("name", ["Jest", "Vitest"])
+async def test_a_runner_of_node_that_is_not_installed_is_told_at_once(tmp_path: Path, name: str) -> None:
+    package = f'{{"devDependencies": {{"{name.lower()}": "^2"}}}}'.encode()
+    async with open_desk(tmp_path, {"package.json": package}) as desk:
+        result = await desk.use("run_tests")
+    tests = result.data["tests"]
+    assert result.text.startswith("The tests failed with exit code 127.")
+    assert f"{name} is not installed in the workspace. Install what package.json names" in result.text
+    assert tests["reason"].startswith(f"The tests cannot be run: {name} is not in the jail")
+    assert f"sudo npm install -g {name.lower()}" in tests["reason"] and is_missing(tests["reason"])
+
+
+@anyio
+async def test_a_runner_of_the_repositorys_own_is_found_from_below(tmp_path: Path) -> None:
+    jest = (
+        b"#!/bin/sh\nfor word; do case $word in --outputFile=*) "
+        b"""echo '{"testResults": [{"assertionResults": [{"status": "passed"}]}]}' > "${word#*=}"\n"""
+        b";; esac; done\n"
+    )
+    files = {"package.json": b'{"devDependencies": {"jest": "^29"}}', "node_modules/.bin/jest": jest}
+    async with open_desk(tmp_path, files) as desk:
+        await desk.context.jail.run(["chmod", "+x", "node_modules/.bin/jest"])
+        above = await desk.use("run_tests")
+        await desk.context.jail.run(["mkdir", "-p", "packages/one"])
+        runner = detect(lambda path: files.get(path), ["package.json"])
+        below = await run_tests(desk.context.jail, runner, cwd="packages/one")
+    assert above.text.splitlines()[0] == "1 passed"
+    assert below.ok
 
 
 @anyio

@@ -220,6 +220,18 @@ def test_tests_that_failed_before_keep_nothing_from_being_delivered(desk: Desk) 
     assert len(list((desk.place / "home/data/workspaces").iterdir())) == 1
 
 
+def test_where_nothing_can_run_the_tests_nobody_runs_them_before(desk: Desk) -> None:
+    (desk.work / ".hutch.toml").unlink()
+    (desk.work / "package.json").write_text('{"devDependencies": {"jest": "^29"}}')
+    git(desk.work, "add", "-A")
+    git(desk.work, "commit", "-qm", "jest")
+    ran = desk.run()
+    assert ran.returncode == 3, ran.stderr
+    assert "tests: The tests cannot be run: Jest is not in the jail" in ran.stdout
+    assert "before" not in ran.stdout.partition("No branch was made")[2]
+    assert "deliver it all the same: hutch changes propose" in ran.stdout
+
+
 def test_tests_that_take_long_pass_when_they_are_given_the_time(desk: Desk) -> None:
     test = (desk.work / "test_adding.py").read_text()
     commit(

@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.agent.testing.report import Report
+from hutch.agent.testing.report import Report, is_missing
 from hutch.agent.tools.run_tests import run as run_tests
 from hutch.agent.tools.seam import Context
 from hutch.app import workspaces
 from hutch.app.changes import count_tests
 from hutch.app.desks import open_desk
 from hutch.domain.errors import HutchError, NotFound
+from hutch.domain.events import RanTests
 from hutch.settings import Loaded
 
 __all__ = ["Compared", "tests_on_the_base"]
@@ -39,11 +40,17 @@ async def tests_on_the_base(
     *,
     base: int,
     now: int,
+    ran: RanTests | None,
     command: str = "",
     network: Sequence[str] = (),
     name: str,
 ) -> Compared:
-    """Run the tests on two snapshots, each in a workspace and a jail of its own, and compare what fails."""
+    """Run the tests on two snapshots, each in a workspace and a jail of its own, and compare what fails.
+
+    `ran` is how they went: where there is nothing to run them with, there was nothing before.
+    """
+    if ran is not None and is_missing(ran.reason):
+        return Compared(new=True, told="")
     try:
         first = await _ran(loaded, workspace, base, f"before-{name}", command, network)
     except NotFound:

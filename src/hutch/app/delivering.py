@@ -96,13 +96,14 @@ class Delivering:
                 workspace,
                 base=before.start,
                 now=before.last,
+                ran=before.tests,
                 command=self.session.delivery.tests,
                 network=self.session.network,
                 name=self.run.id[-12:].lower(),
             )
             if compared.new:
                 why = before.tests.reason if before.tests else ""
-                reason = f"{why or f'The tests fail: {about.tests}.'} {compared.told}"
+                reason = f"{why or f'The tests fail: {about.tests}.'} {compared.told}".strip()
                 return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, failing=True)
             about = replace(about, tests_before=compared.before, tests_note=compared.told)
         change = await changes.deliver(

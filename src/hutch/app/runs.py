@@ -149,6 +149,7 @@ class Opened:
                 self.workspace,
                 base=first,
                 now=worked.last.id,
+                ran=self.bench.tests,
                 network=self.bench.terms.network,
                 name=self.run_id[-12:].lower(),
             )

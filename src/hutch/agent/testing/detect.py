@@ -14,6 +14,19 @@ from hutch.domain.errors import NotFound
 Reader = Literal["junit", "go", "jest", "tap", "cargo", "summary"]
 ReadFile = Callable[[str], bytes | None]  # a file of the workspace, None when there is none
 REPORT = "/tmp/hutch-tests.report"
+# A runner of the repository's own, or else one of the jail's. npx asks the network for one that is not there,
+# whatever it is told, and waits for an answer that does not come.
+INSTALLED = """name=$1 bin=$2 at=$PWD
+shift 2
+while :; do
+    found=$at/node_modules/.bin
+    [ -x "$found/$bin" ] && PATH=$found:$PATH exec "$found/$bin" "$@"
+    [ "$at" ] || break
+    at=${at%/*}
+done
+command -v -- "$bin" >/dev/null && exec "$bin" "$@"
+echo "$name is not installed: there is no node_modules/.bin/$bin." >&2
+exit 127"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +101,11 @@ def _node(read: ReadFile, names: Sequence[str]) -> Runner | None:
         known = {*(package.get("dependencies") or {}), *(package.get("devDependencies") or {})}
     except (ValueError, AttributeError, TypeError, RecursionError):
         return None
-    npx: tuple[str, ...] = ("npx", "--no-install")
-    argv: tuple[str, ...]
     if "vitest" in known or re.search(r"\bvitest\b", script):
-        argv = (*npx, "vitest", "run", "--reporter=junit", f"--outputFile={REPORT}")
+        argv = _installed("Vitest", "vitest", "run", "--reporter=junit", f"--outputFile={REPORT}")
         return Runner("Vitest", argv, "junit", REPORT, "npx vitest run")
     if "jest" in known or re.search(r"\bjest\b", script):
-        argv = (*npx, "jest", "--json", f"--outputFile={REPORT}")
+        argv = _installed("Jest", "jest", "--json", f"--outputFile={REPORT}")
         return Runner("Jest", argv, "jest", REPORT, "npx jest")
     if "node --test" in script or (
         not script and any(re.search(r"\.test\.[cm]?js$", name) for name in names)
@@ -103,6 +114,10 @@ def _node(read: ReadFile, names: Sequence[str]) -> Runner | None:
     if script and "no test specified" not in script:
         return Runner("npm test", ("npm", "test", "--silent", "--"), "summary", None, "npm test")
     return None
+
+
+def _installed(name: str, *words: str) -> tuple[str, ...]:
+    return ("/bin/sh", "-c", INSTALLED, "tests", name, *words)
 
 
 def _go(read: ReadFile, names: Sequence[str]) -> Runner | None:

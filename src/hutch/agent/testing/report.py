@@ -1,5 +1,6 @@
 """What came of running tests, whatever ran them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,12 @@ WITHOUT_PYTEST = (
     "pytest is not installed in the jail. Put it into a .venv of the workspace, or run what there is with "
     "bash; whoever set this up can set tests.command in .hutch/config.toml."
 )
+NOT_IN_NODE = re.compile(r"^(?P<name>Jest|Vitest) is not installed: .*/(?P<bin>\w+)\.$", re.MULTILINE)
+WITHOUT_IT = (
+    "{name} is not installed in the workspace. Install what package.json names with bash (npm ci), which "
+    "needs the network, or run what there is; whoever set this up can set tests.command in "
+    ".hutch/config.toml."
+)
 
 # For people, who can do more about it than a model.
 NOT_THERE = (
@@ -26,7 +33,17 @@ NO_PYTEST = (
     "pytest is not in the jail. Install it where Hutch runs (sudo apt-get install -y python3-pytest), or set "
     "tests.command in .hutch/config.toml."
 )
+NO_RUNNER = (
+    "{name} is not in the jail, and node_modules comes with no repository. Let the agent install it (--net "
+    "registry.npmjs.org, or jail.network), install it where Hutch runs (sudo npm install -g {bin}), or set "
+    "tests.command in .hutch/config.toml."
+)
 NOT_STARTED = (126, 127)  # exit codes of a shell
+
+
+def is_missing(reason: str) -> bool:
+    """Whether tests did not pass as there is nothing to run them with: so it is on every other state, too."""
+    return reason.endswith(".hutch/config.toml.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +119,8 @@ class Report:
         """Why they did not pass where no count tells: the first line of the error, and the way out."""
         if self.ok or (self.counts and self.counts.failed):
             return ""
+        if missing := self._missing():
+            return f"The tests cannot be run: {NO_RUNNER.format(**missing.groupdict())}"
         line = "" if self.timed_out or self.limit else error_line(self.output)
         told = f"{self._verdict().rstrip('.')}: {line}." if line else self._verdict()
         if NOT_INSTALLED in self.output:
@@ -117,9 +136,15 @@ class Report:
             lines += ["", shortened(self.output.strip(), TAIL_LETTERS, head=0.2)]
         if not self.ok and NOT_INSTALLED in self.output:
             lines += ["", WITHOUT_PYTEST]
+        if missing := self._missing():
+            lines += ["", WITHOUT_IT.format(name=missing["name"])]
         if self.output_path and not self.ok:
             lines += ["", f"The output is in {self.output_path}: look at parts of it with bash."]
         return "\n".join(lines).rstrip()
+
+    def _missing(self) -> re.Match[str] | None:
+        """The runner that is not there, by its own words."""
+        return NOT_IN_NODE.search(self.output) if self.exit_code in NOT_STARTED else None
 
     def _verdict(self) -> str:
         if self.timed_out:
