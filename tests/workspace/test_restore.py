@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_a_kept_file_does_not_replace_one_that_is_not_kept(snapshots: Snapshots,
     assert (tree / "pipe").read_text() == "was a file"  # nothing is lost with a pipe
 
 
-@pytest.mark.parametrize("rounds", [100, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rounds", [40, pytest.param(1000, marks=pytest.mark.soak)])
 def test_who_swaps_directories_for_links_leads_nowhere(
     snapshots: Snapshots, tree: Path, tmp_path: Path, rounds: int
 ) -> None:
@@ -160,7 +161,9 @@ def test_who_swaps_directories_for_links_leads_nowhere(
     thread.start()
     outcomes = set()
     try:
-        for number in range(rounds):
+        for number in count():
+            if number >= rounds and swaps > 100:
+                break
             try:
                 put_back(snapshots, tree, number % 2 + 1)
                 outcomes.add("restored")
@@ -172,7 +175,7 @@ def test_who_swaps_directories_for_links_leads_nowhere(
         stop.set()
         thread.join()
     assert describe(outside) == before
-    assert swaps > 100 and outcomes
+    assert outcomes
     put_back(snapshots, tree, 1)
     assert (tree / "src/a").read_text() == "a"
 
