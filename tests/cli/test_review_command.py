@@ -4,12 +4,16 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hutch.app.models import OFFLINE
 from tests.cli.running import FIXES, Desk, call, lines
 from tests.forge.github_server import HOST, github
+from tests.forge.github_state import Repository
 from tests.forge.repositories import commit, git, make_repository
 
 FINDS = (
@@ -71,7 +75,34 @@ def test_a_reviewer_that_does_not_end_has_said_nothing(desk: Desk) -> None:
     assert desk.hutch("changes", "comments", "--json").stdout == ""
 
 
-def test_a_pull_request_is_reviewed_once_for_each_commit(desk: Desk, tmp_path: Path) -> None:
+def test_without_a_model_nothing_is_reviewed_and_what_was_said_stands(desk: Desk) -> None:
+    """The attack: who wants a merge that a review holds back takes the model away, and asks again."""
+    assert desk.hutch("review", "--model", desk.cassette(*FINDS)).returncode == 3
+    for words in ((), ("--model", f"scripted:{OFFLINE}"), ("--again",)):
+        ran = desk.hutch("review", "last", *words)
+        assert ran.returncode == 6, ran.stdout + ran.stderr
+        assert "hutch: No model is connected, so nothing was done." in ran.stderr
+        assert "commented" not in ran.stdout
+    assert "changes requested by hutch" in desk.hutch("changes", "comments").stdout
+    merged = desk.hutch("changes", "merge")
+    assert merged.returncode == 2 and "the agent's review asked for changes" in merged.stderr
+
+
+@dataclass
+class Pull:
+    """A pull request of somebody on a GitHub."""
+
+    url: str
+    repo: Repository
+    env: dict[str, str]
+
+    @property
+    def reviews(self) -> list[dict[str, Any]]:
+        return list(self.repo.pulls[1]["reviews"])
+
+
+@pytest.fixture
+def pull(tmp_path: Path) -> Iterator[Pull]:
     with github(tmp_path) as hub:
         place = tmp_path / "made"
         make_repository(place, {"adding.py": "def add(a, b):\n    return a + b\n"})
@@ -87,16 +118,26 @@ def test_a_pull_request_is_reviewed_once_for_each_commit(desk: Desk, tmp_path: P
             "HUTCH_GITHUB__UNIX_SOCKET": str(hub.socket),
             "GH_ENTERPRISE_TOKEN": "tok_ada_0123456789",
         }
-        url = f"http://{HOST}:{hub.port}/acme/project/pull/1"
-        model = ("--model", desk.cassette(*FINDS))
-        found = desk.hutch("review", url, *model, **env)
-        assert found.returncode == 3, found.stdout + found.stderr
-        assert "tok_ada" not in found.stdout + found.stderr
-        [posted] = repo.pulls[1]["reviews"]
-        assert [(each["path"], each["line"]) for each in posted["comments"]] == [("adding.py", 2)]
-        assert posted["html_url"] in found.stdout
-        again = desk.hutch("review", url, *model, **env)
-        assert (again.returncode, "Already reviewed at " in again.stdout) == (3, True), again.stdout
-        assert len(repo.pulls[1]["reviews"]) == 1
-        assert desk.hutch("review", url, "--again", *model, **env).returncode == 3
-        assert len(repo.pulls[1]["reviews"]) == 2
+        yield Pull(f"http://{HOST}:{hub.port}/acme/project/pull/1", repo, env)
+
+
+def test_a_pull_request_is_reviewed_once_for_each_commit(desk: Desk, pull: Pull) -> None:
+    model = ("--model", desk.cassette(*FINDS))
+    found = desk.hutch("review", pull.url, *model, **pull.env)
+    assert found.returncode == 3, found.stdout + found.stderr
+    assert "tok_ada" not in found.stdout + found.stderr
+    [posted] = pull.reviews
+    assert [(each["path"], each["line"]) for each in posted["comments"]] == [("adding.py", 2)]
+    assert posted["html_url"] in found.stdout
+    again = desk.hutch("review", pull.url, *model, **pull.env)
+    assert (again.returncode, "Already reviewed at " in again.stdout) == (3, True), again.stdout
+    assert len(pull.reviews) == 1
+    assert desk.hutch("review", pull.url, "--again", *model, **pull.env).returncode == 3
+    assert len(pull.reviews) == 2
+
+
+def test_without_a_model_nothing_is_posted_and_the_commit_is_not_reviewed(desk: Desk, pull: Pull) -> None:
+    ran = desk.hutch("review", pull.url, **pull.env)
+    assert (ran.returncode, pull.reviews) == (6, []), ran.stdout + ran.stderr
+    found = desk.hutch("review", pull.url, "--model", desk.cassette(*FINDS), **pull.env)
+    assert (found.returncode, len(pull.reviews)) == (3, 1), found.stdout + found.stderr

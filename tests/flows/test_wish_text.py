@@ -2,6 +2,7 @@
 
 import pytest
 
+from hutch.app.models import OFFLINE
 from hutch.domain import events
 from hutch.domain.wish import Wish
 from hutch.flows.forge_text import is_own, quiet
@@ -56,6 +57,14 @@ def test_who_may_not_write_is_quoted() -> None:
         (
             [ENDED, events.DeliveryEnded(run_id="run_1", outcome="failed", reason="No push for @you.")],
             "It could not be delivered: No push",
+        ),
+        (
+            [
+                events.RunStarted(run_id="run_1", prompt="", persona="", model=f"scripted:{OFFLINE}"),
+                ENDED,
+                events.DeliveryEnded(run_id="run_1", outcome="nothing"),
+            ],
+            "No model is connected where Hutch runs, so nothing was done.",
         ),
         ([events.RunEnded(run_id="run_2", outcome="failed")], "Queued at place 3."),
     ],

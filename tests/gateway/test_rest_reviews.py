@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hutch.app.models import OFFLINE
 from hutch.domain.ids import new_review_id
 from hutch.domain.review import AGENT, Review
 from hutch.store.comments import Reviews
@@ -135,6 +136,27 @@ async def test_what_the_agent_asked_for_is_answered_by_its_next_review(
     assert given["verdict"] == "commented"
     merged = await api.post(f"{url}/merge", json={})
     assert (merged.status_code, merged.json().get("overridden")) == (200, []), merged.text
+
+
+async def test_without_a_model_what_the_agent_asked_for_stands(
+    api: Api, repository: Path, tmp_path: Path
+) -> None:
+    """The attack: a model that says nothing of the change is to take the place of one that did."""
+    change = await proposed(api, repository)
+    url = f"{V1}/changes/{change['id']}"
+    finds = call("comment", path="slug.py", line=3, severity="blocker", body="Loses letters.")
+    await reviewed(api, change, cassette(tmp_path / "c.json", finds, FINISH))
+    begun = await api.post(f"{url}/review", json={"model": f"scripted:{OFFLINE}"})
+
+    async def over() -> list[dict[str, Any]]:
+        return by_type(await api.events(begun.json()["session_id"]), "run.ended")
+
+    [ended] = await eventually(over)
+    assert ended["outcome"] == "failed" and "No model is connected to the server" in ended["reason"]
+    [review] = (await api.get(f"{url}/reviews")).json()["items"]
+    assert (review["verdict"], review["title"]) == ("changes_requested", "It loses letters.")
+    refused = await api.post(f"{url}/merge", json={})
+    assert refused.status_code == 409 and "the agent's review asked for changes" in refused.text
 
 
 async def test_a_reviewer_that_falls_for_it_can_still_do_nothing(

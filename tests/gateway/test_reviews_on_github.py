@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hutch.app.models import OFFLINE
 from hutch.store.vault import Vault
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository
@@ -111,6 +112,17 @@ async def test_one_review_with_comments_on_lines_and_the_rest_in_its_text(
     again = await world.api.post(f"{V1}/reviews", json={"url": world.url})
     assert again.status_code == 409 and given["url"] in again.json()["detail"]
     assert len(world.pull["reviews"]) == 1
+
+
+async def test_without_a_model_nothing_is_posted_and_the_commit_is_not_reviewed(
+    world: World, tmp_path: Path
+) -> None:
+    events = await reviewed(world, f"scripted:{OFFLINE}")
+    assert (events[-1]["type"], events[-1]["outcome"]) == ("run.ended", "failed")
+    assert events[-1]["reason"].startswith("No model is connected to the server, so nothing was done.")
+    assert world.pull["reviews"] == [] and "review.given" not in {each["type"] for each in events}
+    events = await reviewed(world, model(tmp_path / "c.json"))
+    assert events[-1]["type"] == "review.given" and len(world.pull["reviews"]) == 1
 
 
 async def test_lines_that_the_forge_refuses_are_told_in_the_text(world: World, tmp_path: Path) -> None:

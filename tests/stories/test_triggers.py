@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hutch.app.models import OFFLINE
 from hutch.flows.triggers import Manners
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
@@ -202,6 +203,20 @@ async def test_a_server_that_ends_in_between_loses_and_doubles_nothing(tmp_path:
         assert len(comments(made, number)) == 1
         assert comments(made, number)[0]["body"].startswith("Done: ")
         assert len(made.pulls()) == 1
+
+
+async def test_without_a_model_who_asks_hears_that_and_no_script_talks_in_public(tmp_path: Path) -> None:
+    with story(tmp_path) as made:
+        made.keep("github_webhook_secret", SECRET)
+        number, url = open_issue(made), made.hub.url("acme/project")
+        async with made.server(model=f"scripted:{OFFLINE}") as api:
+            api.server.triggers.manners = QUICK
+            await deliver(api, "issues", labeled(url, number))
+            await settled(api)
+        [told] = comments(made, number)
+        assert told["body"].startswith("No model is connected where Hutch runs, so nothing was done.")
+        assert "script" not in told["body"] and "set-secret" not in told["body"]
+        assert made.pulls() == {}
 
 
 async def test_edits_of_the_comment_are_not_more_frequent_than_said(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import structlog
 from hutch.agent.limits import RunLimits
 from hutch.app import reviews
 from hutch.app.personas import find_persona
-from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
 from hutch.domain.session import QueuedRun, Session
+from hutch.domain.stand_in import BY_FIELD, is_stand_in, no_model_there
 from hutch.flows import ai_review
 from hutch.flows.ai_review import Subject
 from hutch.flows.code_change import Bench
@@ -35,6 +36,8 @@ async def equip(
     limits: RunLimits,
 ) -> str:
     """Make a run one that reviews. The whole prompt, which is made when it begins."""
+    if is_stand_in(bench.model.name):
+        raise Unavailable(no_model_there(BY_FIELD))
     subject = await _subject(loaded, session, bench.context.workspace.record.commit)
     begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
     if subject.moved_to and not begun:

@@ -16,7 +16,9 @@ from hutch.app.reviews import ai_review
 from hutch.cli import exits
 from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.run_screen import JsonLines, Screen, Show
+from hutch.cli.stand_in import NO_MODEL, is_stand_in
 from hutch.cli.visible import visible
+from hutch.domain.errors import Unavailable
 
 
 def review_command(
@@ -83,6 +85,9 @@ async def _review(
             loaded, job, on_delta=show.delta, on_event=show.event, on_progress=show.progress
         ) as opened:
             bench = opened.bench
+            if is_stand_in(opened.choice.name):  # what it says of a change is nothing, and counts for nothing
+                await bench.append([runs.events.SessionEnded(outcome="failed", reason=NO_MODEL)])
+                raise Unavailable(NO_MODEL)
             await ai_review.equip(bench, personas.find_persona(loaded, ai_review.PERSONA), subject, limits)
             show.begin(opened)
             worked = await opened.work(prompt)

@@ -22,12 +22,13 @@ from hutch.agent.policy import parse_rule
 from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.comment import Comment as CommentTool
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, Unavailable
 from hutch.domain.events import Entry, ToolCalled, ToolReturned
 from hutch.domain.ids import new_review_id
 from hutch.domain.patch import Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.session import UNBOUND, Bounds, Delivery, Session
+from hutch.domain.stand_in import is_stand_in
 from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.code_change import Bench
@@ -174,8 +175,12 @@ def remarks_in(entries: Sequence[Entry], run_id: str) -> list[Remark]:
 def concluded(
     subject: Subject, entries: Sequence[Entry], session_id: str, run_id: str
 ) -> tuple[Review, list[Remark]]:
-    """The review that a run came to. It never approves: that is for people."""
-    title, summary = past(entries, run_id).said
+    """The review that a run came to. It never approves: that is for people. Where no model has read
+    anything there is none, whatever the script says that speaks then."""
+    before = past(entries, run_id)
+    if is_stand_in(before.started.model):
+        raise Unavailable("No model is connected, so nothing was reviewed.")
+    title, summary = before.said
     remarks = sorted(remarks_in(entries, run_id), key=lambda each: SEVERITIES.index(each.severity or "could"))
     blocked = any(remark.severity == "blocker" for remark in remarks)
     given = Review(

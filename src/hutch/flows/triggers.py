@@ -323,7 +323,7 @@ class Triggers:
         """The agent's own last words, for people."""
         if not progress.run_id:
             return "The session was ended before this was taken up."
-        if not progress.started:
+        if not progress.started or progress.no_model:
             return ""
         title, summary = past(await read_log(self.site.log, SessionId(session.id)), progress.run_id).said
         return self.site.redactor.clean(f"{title}\n\n{quiet(summary)[:4000]}")

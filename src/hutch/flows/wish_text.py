@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hutch.agent.plain import plain as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
+from hutch.domain.stand_in import is_stand_in
 from hutch.domain.wish import Wish
 from hutch.flows.forge_text import OWN, quiet
 
@@ -42,6 +43,7 @@ class Progress:
     run_id: str
     place: int | None = None
     started: bool = False
+    no_model: bool = False  # the script that says so speaks, and is not quoted where everybody reads it
     tests: str = ""
     step: str = ""
     ended: RunEnded | None = None
@@ -53,7 +55,7 @@ class Progress:
                 continue
             match event:
                 case RunStarted():
-                    self.started = True
+                    self.started, self.no_model = True, is_stand_in(event.model)
                 case RanTests():
                     self.tests = f"{event.passed} passed, {event.failed} failed"
                 case StepReached() if self.started:
@@ -75,6 +77,8 @@ class Progress:
         return "\n\n".join([*lines, f"{OWN}{marker(id)}"])
 
     def _headline(self) -> str:
+        if self.no_model:
+            return "No model is connected where Hutch runs, so nothing was done."
         if self.delivered is not None and self.delivered.outcome == "proposed":
             return f"Done: {self.delivered.url}"
         if self.delivered is not None and self.delivered.outcome == "nothing":
