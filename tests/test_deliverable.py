@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.app.deliverable import must_be_deliverable
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Denied
 from tests.flows.delivering import Delivering, bare, branches
 from tests.forge.repositories import git, serving
 
@@ -27,7 +27,7 @@ async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pus
     with serving(tmp_path / "served") as server:
         url = server.url("origin.git")
         async with hutch.workspace(url) as workspace:
-            with pytest.raises(Conflict, match=r"could be delivered: .* --no-pr"):
+            with pytest.raises(Denied, match=r"could be delivered: .* --no-pr"):
                 await must_be_deliverable(hutch.loaded, workspace, address=url)
             git(origin, "config", "http.receivepack", "true")
             assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""

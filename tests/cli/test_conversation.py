@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hutch.cli import exits
 from hutch.cli.client import Client
 from hutch.cli.conversation import EARLIER_LINES, GUARD_S, Conversation
 from hutch.cli.following import Update
@@ -106,7 +107,7 @@ def test_the_run_that_somebody_waits_for() -> None:
     first = Wanted()
     assert first.ended({"type": "run.queued", "run_id": "r1"}) is None
     assert first.ended({"type": "run.ended", "run_id": "r0", "outcome": "failed"}) is None
-    assert first.ended({"type": "run.ended", "run_id": "r1", "outcome": "done"}) == "done"
+    assert first.ended({"type": "run.ended", "run_id": "r1", "outcome": "done"}) == exits.OK
     prompt = Wanted(input=4)
     for event in (
         {"type": "run.queued", "run_id": "r1"},
@@ -115,8 +116,8 @@ def test_the_run_that_somebody_waits_for() -> None:
         {"type": "run.queued", "run_id": "r2"},
     ):
         assert prompt.ended(event) is None
-    assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == "failed"
+    assert prompt.ended({"type": "run.ended", "run_id": "r2", "outcome": "failed"}) == exits.UNAVAILABLE
     heard = Wanted(input=5)
     assert heard.ended({"type": "message.sent", "input": 5}) is None
-    assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == "done"
-    assert Wanted(input=6).ended({"type": "session.ended"}) == "cancelled"
+    assert heard.ended({"type": "run.ended", "run_id": "r3", "outcome": "done"}) == exits.OK
+    assert Wanted(input=6).ended({"type": "session.ended"}) == exits.INTERRUPTED

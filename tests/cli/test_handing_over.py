@@ -7,7 +7,7 @@ import pytest
 
 from hutch.cli import exits
 from hutch.cli.delivery_lines import NOTHING, delivery_lines
-from tests.cli.running import BREAKS, FILES, FIXES
+from tests.cli.running import BREAKS, FILES, FIXES, call
 from tests.cli.visiting import House, open_house
 from tests.forge.repositories import git, make_repository
 
@@ -108,3 +108,25 @@ def test_what_is_told_of_each_outcome() -> None:
         "all the same",
         "hutch changes propose run_1",
     )
+
+
+def test_a_run_of_a_server_exits_as_one_without(house: House) -> None:
+    empty = house.place / "empty"
+    git(house.place, "init", "-q", str(empty))
+    for repo in (house.place / "missing", empty):
+        words = ("run", "Mend add", "--repo", str(repo), "--model", house.model(*FIXES))
+        alone, served = house.hutch(*words), house.hutch(*words, "--server")
+        waited = house.hutch("sessions", "new", "-p", "Mend add", "--wait", *words[2:])
+        codes = [alone.returncode, served.returncode, waited.returncode]
+        assert codes == [exits.BAD_REQUEST] * 3, alone.stderr + served.stdout + served.stderr
+
+
+def test_tests_that_failed_before_are_no_failure_on_a_server_either(house: House) -> None:
+    repo = repository(house, "as before")
+    model = house.model(
+        {"calls": [call("write_file", path="README", content="Adding.\n")]},
+        {"calls": [call("finish", title="Tell what it is", summary="There was no readme.")], "times": 9},
+    )
+    words = ("run", "Write a readme", "--repo", str(repo), "--model", model)
+    ran = [house.hutch(*words), house.hutch(*words, "--server")]
+    assert [each.returncode for each in ran] == [exits.OK, exits.OK], ran[0].stdout + ran[1].stdout

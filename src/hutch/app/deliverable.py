@@ -52,7 +52,8 @@ async def must_be_deliverable(
     except (Unavailable, LimitReached):
         return ""
     except HutchError as error:
-        raise Conflict(NO_WAY.format(error=error, advice=advice)) from None
+        told = NO_WAY.format(error=error, advice=advice)
+        raise (Denied if isinstance(error, Denied) else Conflict)(told) from None
     return NO_PULL.format(host=remote.authority, advice=advice) if tokenless else ""
 
 

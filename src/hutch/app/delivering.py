@@ -60,7 +60,8 @@ class Delivering:
                 )
             raise
         except HutchError as error:  # the work is kept, and can be delivered later
-            ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=clean(str(error)))
+            reason = clean(str(error))
+            ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, code=error.code)
         except Exception:
             logger.exception("delivery.failed", session_id=self.live.id, run_id=self.run.id)
             ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=FAULT)

@@ -37,6 +37,18 @@ OUTCOMES = {  # of runs
 }
 
 
+FAMILIES = {  # of errors that a server tells by their codes
+    "bad_request": BAD_REQUEST,
+    "not_found": BAD_REQUEST,
+    "conflict": BAD_REQUEST,
+    "denied": DENIED,
+    "unauthenticated": DENIED,
+    "limit_reached": LIMIT_REACHED,
+    "too_many_requests": LIMIT_REACHED,
+    "unavailable": UNAVAILABLE,
+}
+
+
 class NotStarted(BadRequest):
     """A command in a jail that could not be started; `exit_code` is what a shell would return."""
 

@@ -44,7 +44,9 @@ def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
         else:
             for name, text in delivery_lines(run_id, told):
                 typer.echo(f"{name}: {visible(text)}", err=True)
-        return exits.UNAVAILABLE if told.get("outcome") == "failed" else exits.OK
+        if told.get("outcome") != "failed":
+            return exits.OK
+        return exits.NO if told.get("failing") else exits.UNAVAILABLE
 
     return ask(work, as_json=as_json)
 

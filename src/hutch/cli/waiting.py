@@ -60,8 +60,8 @@ class Wanted:
     _is_next: bool = False  # it comes to the run that is queued next
     _is_heard: bool = False  # it comes to the run that works now
 
-    def ended(self, event: Mapping[str, Any]) -> str | None:
-        """How it ended, once it has."""
+    def ended(self, event: Mapping[str, Any]) -> int | None:
+        """The exit code by how it ended, once it has."""
         kind = event.get("type")
         is_ours = self.input is not None and event.get("input") == self.input
         if kind == "input.taken" and is_ours:
@@ -74,15 +74,24 @@ class Wanted:
         elif kind == "run.ended" and (self._is_heard or (self.run_id and event.get("run_id") == self.run_id)):
             self._outcome = str(event.get("outcome"))
             if not self.delivers or self._outcome not in DELIVERED:
-                return self._outcome
+                return _exit_of(self._outcome, event)
             self.run_id = str(event.get("run_id"))
         elif kind == "delivery.ended" and self._outcome and event.get("run_id") == self.run_id:
             # Tests that fail are an answer, as they are without a server.
             is_lost = event.get("outcome") == "failed" and not event.get("failing")
-            return "failed" if is_lost else self._outcome
+            # Who is given a change has what was asked for, though its tests fail as they did before.
+            is_proposed = event.get("outcome") == "proposed"
+            return _exit_of("failed" if is_lost else "done" if is_proposed else self._outcome, event)
         elif kind == "session.ended":
-            return "cancelled"
+            return exits.OUTCOMES["cancelled"]
         return None
+
+
+def _exit_of(outcome: str, event: Mapping[str, Any]) -> int:
+    """As a run of this machine would end: what failed with an error, as that does."""
+    if outcome == "failed":
+        return exits.FAMILIES.get(str(event.get("code")), exits.UNAVAILABLE)
+    return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
 
 
 async def shows(client: Client, as_json: bool, session: Mapping[str, Any] | None = None) -> Shows:
@@ -109,10 +118,10 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
                 sys.stderr.write(
                     f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
                 )
-            if outcome := wanted.ended(event):
+            if (code := wanted.ended(event)) is not None:
                 if nobody:
                     raise Unavailable(NO_MODEL_THERE)
-                return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
+                return code
     return exits.INTERRUPTED
 
 

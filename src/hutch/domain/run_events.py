@@ -213,6 +213,7 @@ class DeliveryEnded(Event):
     run_id: str
     outcome: Literal["proposed", "nothing", "failed"]
     reason: str = ""
+    code: str = ""
     failing: bool = False
     change_id: str = ""
     url: str = ""
@@ -240,6 +241,7 @@ class RunEnded(Event):
     run_id: str
     outcome: Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
     reason: str = ""
+    code: str = ""
     turns: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0

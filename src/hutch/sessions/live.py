@@ -62,6 +62,7 @@ class Done:
 
     outcome: str
     reason: str = ""
+    code: str = ""  # of the error that it failed with
 
 
 @dataclass(frozen=True, slots=True)

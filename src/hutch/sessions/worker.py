@@ -133,7 +133,7 @@ class Worker:
         except asyncio.CancelledError:
             done = None if live.leaves_open else Done("cancelled", "It was cancelled.")
         except HutchError as error:
-            done = Done("failed", str(error))
+            done = Done("failed", str(error), error.code)
         except Exception:
             logger.exception("run.failed")
             done = Done("failed", FAULT)
@@ -169,7 +169,7 @@ class Worker:
         reason = live.grounds.redactor.clean(done.reason)
         if run.kind == "prompt" and not await self._ended(live, run.id):
             outcome = done.outcome if done.outcome in ("cancelled", "failed") else "failed"
-            await live.append([RunEnded(run_id=run.id, outcome=outcome, reason=reason)])
+            await live.append([RunEnded(run_id=run.id, outcome=outcome, reason=reason, code=done.code)])
         await self.runs.end(run.id, done.outcome, reason)
         live.run = None
         if not session.workspace_id and done.outcome == "failed":  # it never got ready, and never will

@@ -35,8 +35,8 @@ NO_PYTEST = (
 )
 NO_RUNNER = (
     "{name} is not in the jail, and node_modules comes with no repository. Let the agent install it (--net "
-    "registry.npmjs.org, or jail.network), install it where Hutch runs (sudo npm install -g {bin}), or set "
-    "tests.command in .hutch/config.toml."
+    "with the host of its registry, or jail.network), install it where Hutch runs (sudo npm install -g "
+    "{bin}), or set tests.command in .hutch/config.toml."
 )
 NOT_STARTED = (126, 127)  # exit codes of a shell
 
