@@ -1,5 +1,6 @@
 """What we start ends with us, and takes no more than it may."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.git import Git, GitFailed
-from hutch.forge.leash import FILE_BYTES, MEMORY_BYTES, leashed
+from hutch.forge.leash import FILE_BYTES, MEMORY_BYTES, leashed, put_down
 
 STARTER = """
 import asyncio
@@ -82,3 +83,16 @@ def _wait_for(ask: object, patience_s: float = 30) -> object:
             return found
         time.sleep(0.02)
     raise AssertionError("it did not happen")
+
+
+@pytest.mark.anyio
+async def test_who_prints_what_nobody_reads_is_put_down() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *leashed("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    printed = process.stdout._buffer  # type: ignore[union-attr]
+    async with asyncio.timeout(60):
+        while len(printed) <= 1 << 17:  # noqa: ASYNC110 (until there is more than is kept for us)
+            await asyncio.sleep(0.01)
+        await put_down(process)
+    assert process.returncode == -signal.SIGKILL

@@ -8,10 +8,8 @@ What GitHub says about its limits is heeded.
 import asyncio
 import contextlib
 import json
-import os
 import re
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,7 +20,7 @@ from typing import Any
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.github_failure import GitHubFailed, explain, limited_until
-from hutch.forge.leash import leashed
+from hutch.forge.leash import leashed, put_down
 from hutch.forge.relay import Relay
 
 GITHUB = "github.com"
@@ -158,9 +156,7 @@ class Gh:
                 ) from None
             finally:
                 if process.returncode is None:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
-                    await asyncio.shield(asyncio.ensure_future(process.wait()))
+                    await put_down(process)
         return process.returncode or 0, printed, said.decode(errors="replace").replace(token, "…")
 
     async def _converse(

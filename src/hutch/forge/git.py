@@ -10,9 +10,7 @@ settings that run programs, and belongs into a jail.
 
 import asyncio
 import contextlib
-import os
 import shutil
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.failure import explain
-from hutch.forge.leash import FILE_BYTES, leashed
+from hutch.forge.leash import FILE_BYTES, leashed, put_down
 from hutch.forge.progress import Listener, OnProgress
 from hutch.forge.repo_url import RepoUrl
 
@@ -180,7 +178,7 @@ class Git:
             ) from None
         finally:
             if process.returncode is None:
-                await _end(process)
+                await put_down(process)
         if code != 0:
             said = _without_secret(listener.said(), remote)
             raise explain(said, remote) if remote else GitFailed(words[0], code, said)
@@ -275,13 +273,6 @@ async def _read(process: asyncio.subprocess.Process) -> bytes:
             )
         parts.append(data)
     return b"".join(parts)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill it and all it started, and wait until it is gone, also while we are being cancelled."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await asyncio.shield(asyncio.ensure_future(process.wait()))
 
 
 def _without_secret(said: str, remote: RepoUrl | None) -> str:

@@ -6,8 +6,11 @@ that become the one that is wanted: what runs between a fork and a start is no
 place for Python.
 """
 
+import asyncio
+import contextlib
 import os
 import resource
+import signal
 from pathlib import Path
 
 PRLIMIT, SETPRIV = "/usr/bin/prlimit", "/usr/bin/setpriv"
@@ -25,6 +28,18 @@ def leashed(*words: str | Path, bounded: bool = True, file_bytes: int = FILE_BYT
         file = _at_most(resource.RLIMIT_FSIZE, file_bytes)
         command = [PRLIMIT, f"--as={memory}", f"--fsize={file}", "--core=0", "--", *command]
     return command
+
+
+async def put_down(process: asyncio.subprocess.Process) -> None:
+    """Kill it and all it started, and wait until it is gone, also while we are being cancelled.
+
+    It must lead a group of its own. Its pipes are closed first: what it printed and nobody reads any more
+    would be waited for without end.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process._transport.close()  # type: ignore[attr-defined]  # there is no other name for it
+    await asyncio.shield(asyncio.ensure_future(process.wait()))
 
 
 def _at_most(limit: int, wanted: int) -> int:
