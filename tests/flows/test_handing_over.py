@@ -27,6 +27,12 @@ def test_who_asked_is_heard_until_it_was_tried_and_a_word_holds_on() -> None:
     assert told(ENDED, FAILED, KNOWN, FAILED, ASKED) == Told(ENDED, FAILED, asked=True, failing=True)
 
 
+def test_who_cancels_takes_the_word_back() -> None:
+    cancelled = DeliveryEnded(run_id="run_1", outcome="failed", failing=True, cancelled=True)
+    assert told(ENDED, FAILED, KNOWN, cancelled) == Told(ENDED, cancelled)
+    assert told(ENDED, FAILED, KNOWN, cancelled, ASKED) == Told(ENDED, cancelled, asked=True)
+
+
 def test_other_runs_and_what_was_undone_do_not_count() -> None:
     other = DeliveryAsked(run_id="run_2", by="usr_1", failing=True)
     assert told(ENDED, other) == Told(ENDED)

@@ -9,8 +9,8 @@ import pytest
 
 from hutch.store.users import Users
 from tests.forge.repositories import git
-from tests.gateway.api import V1, Api, eventually
-from tests.sessions.hosting import call, cassette, repository
+from tests.gateway.api import V1, Api, eventually, serving
+from tests.sessions.hosting import BUG, call, cassette, repository
 
 pytestmark = pytest.mark.anyio
 
@@ -114,12 +114,7 @@ async def test_who_may_not_work_in_a_session_gives_no_word(api: Api, tmp_path: P
 
 async def test_what_was_undone_or_is_not_done_is_not_delivered(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
-    await api.give(run["session_id"], type="undo")
-
-    async def undone() -> bool:
-        return "session.rewound" in [each["type"] for each in await api.events(run["session_id"])]
-
-    await eventually(undone)
+    await undone(api, run["session_id"])
     refused = await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)
     assert refused.status_code == 409 and "undone" in refused.json()["detail"]
     sleeps = cassette(tmp_path / "s.json", [call("bash", command="sleep 600", timeout_s=600)])
@@ -151,9 +146,7 @@ async def test_a_word_that_was_given_holds_until_it_is_delivered(api: Api, tmp_p
     assert [each["failing"] for each in events if each["type"] == "delivery.asked"] == [True, False]
 
 
-async def test_who_cancels_what_waits_to_be_delivered_can_have_it_delivered_later(
-    api: Api, tmp_path: Path
-) -> None:
+async def test_who_cancels_what_waits_to_be_delivered_takes_the_word_back(api: Api, tmp_path: Path) -> None:
     run = await worked(api, tmp_path)
     await api.give(run["session_id"], type="pause")
     await api.until(run["session_id"], "paused")
@@ -161,11 +154,117 @@ async def test_who_cancels_what_waits_to_be_delivered_can_have_it_delivered_late
     assert (await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)).status_code == 202
     await api.give(run["session_id"], type="cancel")
     await api.give(run["session_id"], type="resume")
-    assert branches(tmp_path) == ["main"]
     await api.until(run["session_id"], "idle", "parked")
+    kept = await over(api, run["session_id"])
+    assert (kept["outcome"], kept["reason"]) == ("tests_failing", run["reason"])
+    assert kept["delivered"]["outcome"] == "failed" and "cancelled" in kept["delivered"]["reason"]
+    refused = await api.post(f"{V1}/runs/{run['id']}/deliver")
+    assert refused.status_code == 409 and "They passed before." in refused.json()["detail"]
+    assert branches(tmp_path) == ["main"]
     assert (await deliver(api, run, KNOWN))["delivered"]["outcome"] == "proposed"
     events = await api.events(run["session_id"])
-    assert len([each for each in events if each["type"] == "delivery.asked"]) == 1, json.dumps(events)
+    assert len([each for each in events if each["type"] == "delivery.asked"]) == 2, json.dumps(events)
+    assert [each["outcome"] for each in events if each["type"] == "run.ended"] == ["tests_failing"]
+
+
+async def test_a_session_that_ends_leaves_the_outcome_of_what_waits_to_be_delivered(
+    api: Api, tmp_path: Path
+) -> None:
+    run = await worked(api, tmp_path)
+    await api.give(run["session_id"], type="pause")
+    await api.until(run["session_id"], "paused")
+    await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)
+    await api.give(run["session_id"], type="end")
+    await api.until(run["session_id"], "ended")
+    kept = await over(api, run["session_id"])
+    assert (kept["outcome"], kept["delivered"]["outcome"]) == ("tests_failing", "failed")
+    assert "ended" in kept["delivered"]["reason"] and branches(tmp_path) == ["main"]
+    types = [each["type"] for each in await api.events(run["session_id"])]
+    assert types.count("run.ended") == 1
+
+
+async def undone(api: Api, session_id: str) -> int:
+    """How many events there are, once a session has been undone."""
+    await api.give(session_id, type="undo")
+
+    async def look() -> int:
+        types = [each["type"] for each in await api.events(session_id)]
+        return len(types) if "session.rewound" in types else 0
+
+    return int(await eventually(look))
+
+
+async def is_busy(api: Api, place: Path) -> str:
+    """A session that works, and does not come to an end."""
+    sleeps = cassette(place / "busy.json", [call("bash", command="sleep 600", timeout_s=600)])
+    session = await api.new_session(model=sleeps, prompt="Wait.")
+    await api.until(session["id"], "running")
+    return str(session["id"])
+
+
+async def stays_undone(api: Api, session_id: str, after: int) -> None:
+    await api.until(session_id, "idle", "parked")
+    later = [each["type"] for each in (await api.events(session_id))[after:]]
+    assert not {"run.started", "model.replied", "step.reached", "file.changed"} & set(later), later
+    assert (await api.get(f"{V1}/sessions/{session_id}/files/slug.py")).text == BUG["slug.py"]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+async def test_what_is_undone_while_it_waits_to_be_delivered_is_not_done_again(
+    tmp_path: Path, paused: bool
+) -> None:
+    async with serving(tmp_path, sessions={"runs": 1}) as api:
+        run = await worked(api, tmp_path)
+        session_id = run["session_id"]
+        if paused:
+            await api.give(session_id, type="pause")
+            await api.until(session_id, "paused")
+        busy = "" if paused else await is_busy(api, tmp_path)
+        assert (await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)).json()["state"] == "queued"
+        waits = (await api.get(f"{V1}/sessions/{session_id}")).json()["state"]
+        assert waits == ("paused" if paused else "queued")
+        after = await undone(api, session_id)
+        await api.give(busy or session_id, type="cancel" if busy else "resume")
+        kept = await over(api, session_id)
+        assert (kept["outcome"], kept["delivered"]["outcome"]) == ("tests_failing", "failed")
+        await stays_undone(api, session_id, after)
+        assert branches(tmp_path) == ["main"]
+        refused = await api.post(f"{V1}/runs/{run['id']}/deliver", json=KNOWN)
+        assert refused.status_code == 409 and "undone" in refused.json()["detail"]
+
+
+async def test_what_is_undone_while_it_waits_to_go_on_does_not_go_on(tmp_path: Path) -> None:
+    async with serving(tmp_path, sessions={"runs": 1}) as api:
+        sleeps = call("bash", command="sleep 600", timeout_s=600)
+        session = await api.new_session(
+            repository=str(repository(tmp_path / "repo")),
+            prompt="Make slugs lower case.",
+            model=cassette(tmp_path / "c.json", [FIX, sleeps, {"text": "Done."}]),
+        )
+        session_id = session["id"]
+
+        async def begun() -> bool:
+            return "file.changed" in [each["type"] for each in await api.events(session_id)]
+
+        await eventually(begun)
+        await api.give(session_id, type="pause")
+        await api.until(session_id, "paused")
+        busy = await is_busy(api, tmp_path)
+        await api.give(session_id, type="resume")
+        await api.until(session_id, "queued")
+        await api.give(session_id, type="prompt", text="Say hello.")  # it stays in the queue
+        after = await undone(api, session_id)
+        await api.give(busy, type="cancel")
+        runs = f"{V1}/sessions/{session_id}/runs"
+
+        async def next_begun() -> list[dict[str, Any]] | None:
+            found = (await api.get(runs)).json()["items"]
+            return found if found[0]["started_ms"] else None
+
+        second, first = await eventually(next_begun)
+        assert (first["state"], first["outcome"], second["prompt"]) == ("ended", "cancelled", "Say hello.")
+        started = [each for each in (await api.events(session_id))[after:] if each["type"] == "run.started"]
+        assert {each["run_id"] for each in started} <= {second["id"]}
 
 
 async def test_who_follows_a_run_waits_for_the_delivery_that_was_asked_for(api: Api, tmp_path: Path) -> None:

@@ -151,3 +151,31 @@ async def test_what_waits_in_a_session_that_ends_is_held(log: SqlLog) -> None:
     claimed = await runs.claim("w", lease_ms=1000, room=ROOM)
     assert claimed is not None and claimed.id == elsewhere.id
     assert await runs.claim("w", lease_ms=1000, room=ROOM) is None
+
+
+async def test_what_somebody_held_who_was_killed_waits_again_unless_its_session_is_paused(
+    log: SqlLog,
+) -> None:
+    runs = Runs(log)
+    held, paused = await queue(log), await queue(log, "bob")
+    for run in (held, paused):
+        await runs.hold_all(run.session_id)
+    await Sessions(log).set(paused.session_id, state="paused")
+    await runs.reclaim()
+    assert {(await runs.get(run.id)).state for run in (held, paused)} == {"held"}
+    await runs.reclaim(everything=True)
+    assert [(await runs.get(run.id)).state for run in (held, paused)] == ["queued", "held"]
+
+
+async def test_a_session_waits_with_what_is_to_be_delivered_again(log: SqlLog) -> None:
+    runs, sessions = Runs(log), Sessions(log)
+    run = await queue(log)
+    for state, then in (("idle", "queued"), ("parked", "queued"), ("paused", "paused")):
+        await runs.end(run.id, "done")
+        await sessions.set(run.session_id, state=state)
+        await runs.again(run.id)
+        assert (await runs.get(run.id)).state == "queued"
+        assert (await sessions.get(run.session_id)).state == then
+    await sessions.set(run.session_id, state="idle")
+    await runs.again(run.id)  # it waits already
+    assert (await sessions.get(run.session_id)).state == "idle"

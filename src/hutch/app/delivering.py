@@ -13,10 +13,11 @@ from hutch.app.baseline import tests_on_the_base
 from hutch.domain.errors import HutchError
 from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, StepReached
 from hutch.domain.session import QueuedRun, Session
-from hutch.flows import delivery
+from hutch.flows import delivery, handing_over
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, pull_text, ran_before
+from hutch.sessions.giving_up import CANCELLED, undelivered
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
@@ -44,8 +45,10 @@ class Delivering:
         """Hand it over; whatever comes of it is the last word on the run. What failed can be done again."""
         entries = still_told(await self.live.entries())
         for entry in reversed(entries):
+            if isinstance(entry.event, DeliveryAsked) and entry.event.run_id == self.run.id:
+                break
             if isinstance(entry.event, DeliveryEnded) and entry.event.run_id == self.run.id:
-                if entry.event.outcome == "failed":
+                if entry.event.outcome == "failed" and not entry.event.cancelled:
                     break
                 await self.live.delivered(entry.event, entry.at_ms)  # who was killed may not have noted it
                 return
@@ -54,10 +57,7 @@ class Delivering:
             ended = await self._seen_through(entries)
         except asyncio.CancelledError:
             if not self.live.leaves_open:  # nobody takes it up again
-                reason = "It was cancelled before it was delivered."
-                await asyncio.shield(
-                    self._tell(DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason))
-                )
+                await asyncio.shield(self._tell(undelivered(entries, self.run.id, CANCELLED)))
             raise
         except HutchError as error:  # the work is kept, and can be delivered later
             reason = clean(str(error))
@@ -127,8 +127,7 @@ class Delivering:
 
     def _is_known(self, entries: Sequence[Entry]) -> bool:
         """Whether somebody has said that the tests may fail."""
-        asked = [each.event for each in entries if isinstance(each.event, DeliveryAsked)]
-        return any(each.failing for each in asked if each.run_id == self.run.id)
+        return handing_over.read(entries, self.run.id).failing
 
     def _steps(self, entries: Sequence[Entry]) -> delivery.OnStep:
         steps = [each.event for each in entries if isinstance(each.event, StepReached)]

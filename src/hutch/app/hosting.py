@@ -35,6 +35,7 @@ from hutch.flows.terms import Terms
 from hutch.jail.seam import StreamName
 from hutch.llm import seam as llm
 from hutch.sessions.channel import Channels
+from hutch.sessions.giving_up import DELIVERED, UNDONE, first_end, tell_undelivered
 from hutch.sessions.host import Bounds, LocalHost
 from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
 from hutch.sessions.rewind import still_told
@@ -107,23 +108,33 @@ async def _prepare(loaded: Loaded, session: Session, host: LocalHost, rows: Rows
 async def _perform(loaded: Loaded, live: Live, run: QueuedRun) -> Done:
     """A prompt is worked on, or taken up again where it was; what was done goes to the repository."""
     session = await live.sessions.get(live.id)
-    entries = still_told(await live.entries())
-    ended = _ended(entries, run.id)
+    whole = await live.entries()
+    entries = still_told(whole)
+    if undone := _undone(whole, entries, run.id):
+        await tell_undelivered(live, whole, run.id, UNDONE)
+        return undone
+    ended = first_end(entries, run.id)
     if ended is None:
         ended = await _work(loaded, live, session, run, entries)
     if session.delivery.review:
         if ended.outcome in ai_review.FINISHED:
             await reviewing.give(loaded, live, session, run)
-    elif session.deliver and ended.outcome in ("done", "tests_failing"):
+    elif session.deliver and ended.outcome in DELIVERED:
         await Delivering(loaded, live, session, run, ended).go()
     return Done(ended.outcome, ended.reason)
 
 
-def _ended(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
-    """How a run ended, when a crash came after that. The first end counts: one that waits to be delivered
-    again may be cancelled."""
-    events = (entry.event for entry in entries)
-    return next((each for each in events if isinstance(each, RunEnded) and each.run_id == run_id), None)
+def _undone(whole: Sequence[Entry], told: Sequence[Entry], run_id: str) -> Done | None:
+    """What became of a run that was undone since: no model hears of that again, and nobody gets it."""
+
+    def begun(entries: Sequence[Entry]) -> bool:
+        events = (entry.event for entry in entries)
+        return any(isinstance(each, RunStarted | RunEnded) and each.run_id == run_id for each in events)
+
+    if begun(told) or not begun(whole):
+        return None
+    ended = first_end(whole, run_id)
+    return Done(ended.outcome, ended.reason) if ended else Done("cancelled", UNDONE)
 
 
 def woken_since(entries: Sequence[Entry]) -> bool:

@@ -207,7 +207,10 @@ class DeliveryAsked(Event):
 
 
 class DeliveryEnded(Event):
-    """What a run did was handed over, or why it was not; the last word on a run that was to be delivered."""
+    """What a run did was handed over, or why it was not; the last word on a run that was to be delivered.
+
+    `cancelled`: nobody wants it any more, and what was said when it was asked for no longer holds.
+    """
 
     type: Literal["delivery.ended"] = "delivery.ended"
     run_id: str
@@ -215,6 +218,7 @@ class DeliveryEnded(Event):
     reason: str = ""
     code: str = ""
     failing: bool = False
+    cancelled: bool = False
     change_id: str = ""
     url: str = ""
 

@@ -16,11 +16,11 @@ from hutch.domain.user import Who
 from hutch.flows.runs import read_log
 from hutch.flows.sessions import allowed, run
 from hutch.flows.site import Site
+from hutch.sessions.giving_up import DELIVERED
 from hutch.sessions.rewind import still_told
 from hutch.store.runs import Runs
 
 SETTLE_TRIES, SETTLE_S = 20, 0.05
-DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Told:
     ended: RunEnded | None = None
     last: DeliveryEnded | None = None
     asked: bool = False  # somebody has asked since
-    failing: bool = False  # and somebody, then or before, has said that its tests may fail
+    failing: bool = False  # and somebody has said that its tests may fail, and has not taken it back
 
 
 async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -> QueuedRun:
@@ -97,4 +97,5 @@ def read(entries: Sequence[Entry], run_id: str) -> Told:
                 told.asked, told.failing = True, told.failing or asked.failing
             case DeliveryEnded() as ended if ended.run_id == run_id:
                 told.last, told.asked = ended, False
+                told.failing = told.failing and not ended.cancelled
     return told

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hutch.domain.events import Entry, RunStarted, SessionRewound, SnapshotTaken
 
 
-def before_last_run(entries: Sequence[Entry]) -> tuple[int, int] | None:
-    """The number of the last event before it, and the snapshot that was taken of the files then.
+def before_last_run(entries: Sequence[Entry]) -> tuple[int, int, str] | None:
+    """The number of the last event before it, the snapshot that was taken of the files then, and its id.
 
     None when there is no run, or all of them were undone already.
     """
@@ -18,7 +18,7 @@ def before_last_run(entries: Sequence[Entry]) -> tuple[int, int] | None:
         elif isinstance(entry.event, RunStarted):
             # The run's own first snapshot stands just before it.
             upto = last_snapshot_seq if last_snapshot_seq == entry.seq - 1 else entry.seq
-            found = (upto - 1, snapshot)
+            found = (upto - 1, snapshot, entry.event.run_id)
     return found
 
 

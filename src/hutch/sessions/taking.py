@@ -14,6 +14,7 @@ from hutch.agent.loop import Heard
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
+    DeliveryEnded,
     Entry,
     Event,
     InputTaken,
@@ -29,13 +30,12 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import GivenInput, QueuedRun
 from hutch.domain.trace import trace_id
+from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import before_last_run
 from hutch.store import schema
 from hutch.store.runs import add_run
 from hutch.store.sessions import now_ms
-
-OVER_REASON = "The session was ended."
 
 
 async def take_all(live: Live) -> None:
@@ -89,7 +89,7 @@ def _came_of(given: GivenInput, entry: Entry) -> bool:
     if entry.at_ms < given.at_ms:
         return False
     match entry.event:
-        case RunEnded(outcome="cancelled"):
+        case RunEnded(outcome="cancelled") | DeliveryEnded(cancelled=True):
             return '"type":"cancel"' in given.body
         case SessionPaused(by=given.by):
             return '"type":"pause"' in given.body
@@ -170,15 +170,9 @@ async def _cancel(live: Live) -> None:
         return
     waiting = await live.runs.unfinished(live.id)
     if waiting and waiting[0].kind == "prompt":
-        await _give_up(live, waiting.pop(0))
+        await give_up(live, waiting.pop(0), CANCELLED)
         if not waiting and (await live.sessions.get(live.id)).state == "queued":
             await live.tell_state()
-
-
-async def _give_up(live: Live, run: QueuedRun) -> None:
-    """A run that never began, or was held, is over."""
-    await live.append([RunEnded(run_id=run.id, outcome="cancelled", reason="It was cancelled.")])
-    await live.runs.end(run.id, "cancelled", "It was cancelled.")
 
 
 async def _pause(live: Live, given: GivenInput) -> None:
@@ -203,25 +197,39 @@ async def _undo(live: Live, given: GivenInput) -> None:
     found = before_last_run(await live.entries())
     if found is None or live.run is not None:
         return  # nothing to undo, or not now
-    to_seq, snapshot = found
-    for run in await live.runs.unfinished(live.id):
-        if run.state == "held":  # paused in the middle of what is taken back
-            await _give_up(live, run)
-    async with live.used() as desk:
-        if snapshot:
-            await desk.workspace.restore(snapshot)
-        await live.append([SessionRewound(to_seq=to_seq, snapshot=snapshot, by=given.by)])
+    to_seq, snapshot, run_id = found
+    await live.runs.hold_all(live.id)  # else a worker takes one up while the files are put back
+    try:
+        waiting = await live.runs.unfinished(live.id)
+        if any(run.state == "running" for run in waiting):
+            return  # one was taken up this moment
+        for run in waiting:
+            if run.id == run_id:  # it was to go on with what is taken back, or that was to be delivered
+                await give_up(live, run, UNDONE)
+        async with live.used() as desk:
+            if snapshot:
+                await desk.workspace.restore(snapshot)
+            await live.append([SessionRewound(to_seq=to_seq, snapshot=snapshot, by=given.by)])
+    finally:
+        await _let_go_on(live)
+
+
+async def _let_go_on(live: Live) -> None:
+    """What was held for a moment waits as before."""
+    if (await live.sessions.get(live.id)).state == "paused":
+        return
+    if live.run is None:
+        await live.set_state("queued" if await live.runs.unfinished(live.id) else live.state)
+    await live.runs.requeue(live.id)
 
 
 async def _end(live: Live, given: GivenInput, reason: str) -> None:
     await live.runs.hold_all(live.id)  # else a worker takes up the next while this one is stopped
     await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
-    if waiting:
-        await live.append(
-            [RunEnded(run_id=run.id, outcome="cancelled", reason=OVER_REASON) for run in waiting]
-        )
-    await live.runs.end_all(live.id, "cancelled", OVER_REASON)
+    for run in waiting:
+        await give_up(live, run, OVER)
+    await live.runs.end_all(live.id, "cancelled", OVER)
     await live.park(reason="the session ends")
     reason = live.grounds.redactor.clean(reason)
     ended: list[Event] = [

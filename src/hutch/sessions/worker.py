@@ -7,16 +7,17 @@ whoever takes it up again after a pause, a shutdown or a crash.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
 
 from hutch.domain.errors import HutchError
-from hutch.domain.events import Entry, RunEnded, SessionEnded
+from hutch.domain.events import RunEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace import traced
+from hutch.sessions.giving_up import CANCELLED, first_end, tell_undelivered
 from hutch.sessions.live import Done, Live
 from hutch.store.runs import Room, Runs
 
@@ -131,7 +132,7 @@ class Worker:
         try:
             done = await self._perform(live, run)
         except asyncio.CancelledError:
-            done = None if live.leaves_open else Done("cancelled", "It was cancelled.")
+            done = None if live.leaves_open else Done("cancelled", CANCELLED)
         except HutchError as error:
             done = Done("failed", str(error), error.code)
         except Exception:
@@ -167,7 +168,11 @@ class Worker:
                 await live.set_state("queued")
             return
         reason = live.grounds.redactor.clean(done.reason)
-        if run.kind == "prompt" and not await self._ended(live, run.id):
+        ended = await self._ended(live, run.id) if run.kind == "prompt" else None
+        if ended is not None and done.outcome == "cancelled" and session.deliver:
+            await tell_undelivered(live, await live.entries(), run.id, CANCELLED)
+            done, reason = Done(ended.outcome), ended.reason  # of the work: that is not cancelled any more
+        if run.kind == "prompt" and ended is None:
             outcome = done.outcome if done.outcome in ("cancelled", "failed") else "failed"
             await live.append([RunEnded(run_id=run.id, outcome=outcome, reason=reason, code=done.code)])
         await self.runs.end(run.id, done.outcome, reason)
@@ -180,14 +185,10 @@ class Worker:
             waiting = await self.runs.unfinished(live.id) or live.handed  # what was said too late is next
             await live.set_state("queued" if waiting else live.state)
 
-    async def _ended(self, live: Live, run_id: str) -> bool:
+    async def _ended(self, live: Live, run_id: str) -> RunEnded | None:
         head = await live.log.head(live.id)
         recent = await live.log.read(live.id, after=max(0, head.seq - RECENT))
-        if _has_end(recent, run_id):
-            return True
-        # One that is delivered again may have ended long ago.
-        return head.seq > RECENT and _has_end(await live.entries(), run_id)
-
-
-def _has_end(entries: Sequence[Entry], run_id: str) -> bool:
-    return any(isinstance(each.event, RunEnded) and each.event.run_id == run_id for each in entries)
+        ended = first_end(recent, run_id)
+        if ended is None and head.seq > RECENT:  # one that is delivered again may have ended long ago
+            ended = first_end(await live.entries(), run_id)
+        return ended

@@ -19,6 +19,7 @@ from hutch.store.schema import runs, sessions
 from hutch.store.sessions import now_ms
 
 NOT_TO_BE_BEGUN = ("paused", "ended")  # states of a session
+RESTING = ("idle", "parked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,17 @@ class Runs:
         await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
 
     async def again(self, run_id: str) -> None:
-        """One that has ended waits once more: what it did is to be delivered."""
-        over: tuple[RunState, ...] = ("ended",)
-        await self._move(run_id, over, state="queued", worker="", lease_until_ms=0, ended_ms=0)
+        """One that has ended waits once more, and its session with it: what it did is to be delivered."""
+        wanted = update(runs).where(runs.c.id == run_id, runs.c.state == "ended")
+        of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
+        resting = update(sessions).where(sessions.c.id == of, sessions.c.state.in_(RESTING))
+
+        def again(connection: Connection) -> None:
+            values = {"state": "queued", "worker": "", "lease_until_ms": 0, "ended_ms": 0}
+            if connection.execute(wanted.values(values)).rowcount:
+                connection.execute(resting.values(state="queued", updated_ms=now_ms()))
+
+        await self._rows.change(again)
 
     async def deliver(self, run_id: str, delivered: Delivered) -> None:
         """Note how handing it over ended."""
@@ -124,6 +133,10 @@ class Runs:
         def reclaim(connection: Connection) -> list[QueuedRun]:
             found = [read_run(row) for row in connection.execute(select(runs).where(lost)).mappings()]
             connection.execute(update(runs).where(lost).values(state="queued", worker=""))
+            if everything:  # who held them for a moment was killed
+                paused = select(sessions.c.id).where(sessions.c.state.in_(NOT_TO_BE_BEGUN))
+                held = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
+                connection.execute(held.values(state="queued"))
             return found
 
         return await self._rows.change(reclaim)

@@ -1,0 +1,69 @@
+"""A run that waits is given up: it has yet to begin, to go on, or to be delivered once more.
+
+One that has done its work keeps the outcome of that. What is given up then is its delivery alone, and
+with it the word that somebody gave for it.
+"""
+
+from collections.abc import Sequence
+
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
+from hutch.domain.session import QueuedRun
+from hutch.sessions.live import Live
+
+CANCELLED, UNDONE, OVER = "It was cancelled.", "It was undone.", "The session was ended."
+DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which something is delivered
+
+
+async def give_up(live: Live, run: QueuedRun, reason: str) -> None:
+    """Note that nothing more comes of a run. Who is killed on the way does it again."""
+    entries = await live.entries()
+    ended = first_end(entries, run.id)
+    if ended is None:
+        ended = RunEnded(run_id=run.id, outcome="cancelled", reason=reason)
+        await live.append([ended])
+    else:
+        await tell_undelivered(live, entries, run.id, reason)
+    await live.runs.end(run.id, ended.outcome, ended.reason)
+
+
+async def tell_undelivered(live: Live, entries: Sequence[Entry], run_id: str, reason: str) -> None:
+    """Say that what a run did is not delivered, where somebody waits for that."""
+    if (await live.sessions.get(live.id)).deliver and _is_awaited(entries, run_id):
+        await live.append([undelivered(entries, run_id, reason)])
+
+
+def undelivered(entries: Sequence[Entry], run_id: str, reason: str) -> DeliveryEnded:
+    """That what a run did is not delivered. That its tests fail is to be known also after that."""
+    last = DeliveryEnded(run_id=run_id, outcome="failed")
+    for entry in entries:
+        match entry.event:
+            case DeliveryEnded(cancelled=False) as ended if ended.run_id == run_id:
+                last = ended
+    why = f"{reason.rstrip('.')} before it was delivered."
+    return DeliveryEnded(
+        run_id=run_id,
+        outcome="failed",
+        reason=f"{why} {last.reason}" if last.failing else why,
+        failing=last.failing,
+        cancelled=True,
+    )
+
+
+def first_end(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
+    """How a run ended. The first end counts: nothing is worked on after it."""
+    events = (entry.event for entry in entries)
+    return next((each for each in events if isinstance(each, RunEnded) and each.run_id == run_id), None)
+
+
+def _is_awaited(entries: Sequence[Entry], run_id: str) -> bool:
+    """Whether it is still open what comes of the delivery of a run."""
+    awaited = False
+    for entry in entries:
+        match entry.event:
+            case RunEnded() as ended if ended.run_id == run_id:
+                awaited = ended.outcome in DELIVERED
+            case DeliveryAsked() as asked if asked.run_id == run_id:
+                awaited = True
+            case DeliveryEnded() as ended if ended.run_id == run_id:
+                awaited = False
+    return awaited
