@@ -178,11 +178,20 @@ class Api:
         for comment in data.get("comments", []):
             if f"b/{comment['path']}".encode() not in ran.stdout:
                 return 422, {"message": "Unprocessable Entity", "errors": ["Path could not be resolved"]}
+        return 200, self._given(repo, number, data, login)
+
+    def _given(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> dict[str, Any]:
         review = {"id": self.state.next_id(), "user": {"login": login}, **data}
         review["state"] = STATES[data.get("event", "COMMENT")]
         review["html_url"] = _url(repo, number, f"#review-{review['id']}")
-        pull["reviews"].append(review)
-        return 200, {"id": review["id"], "html_url": review["html_url"]}
+        writes = "OWNER" if login == repo.owner else "COLLABORATOR"
+        review["author_association"] = writes if repo.rank(login) > 2 else "NONE"
+        repo.pulls[number]["reviews"].append(review)
+        return {"id": review["id"], "html_url": review["html_url"]}
+
+    def judge(self, repo: Repository, number: int, login: str, event: str, body: str) -> None:
+        """Somebody gives a verdict on the page, and not by the API."""
+        self._given(repo, number, {"event": event, "body": body}, login)
 
     def _remark(self, repo: Repository, number: int, data: dict[str, Any], login: str) -> Answer:
         pull = repo.pulls.get(number)

@@ -158,9 +158,14 @@ async def test_a_pull_request_is_closed_and_who_objects_is_known(world: World) -
     reviews = world.hub.repository("acme/project").pulls[pull.number]["reviews"]
     for login, verdict in (("eve", "CHANGES_REQUESTED"), ("bob", "CHANGES_REQUESTED"), ("eve", "COMMENTED")):
         reviews.append({"user": {"login": login}, "state": verdict})
-    assert await forge.objectors(pull.number) == ("eve", "bob")
+    assert (await forge.verdicts(pull.number)).against == ("eve", "bob")
     reviews += [{"user": {"login": "eve"}, "state": "APPROVED"}] * 100
-    assert await forge.objectors(pull.number) == ("bob",)
+    stranger = {"user": {"login": "mallory"}, "state": "CHANGES_REQUESTED", "html_url": "https://127.0.0.1/m"}
+    reviews.append({**stranger, "author_association": "NONE"})
+    reviews.append({**reviews[1], "html_url": "https://127.0.0.1/b", "author_association": "MEMBER"})
+    reviews.append({"user": {"login": "bob"}, "state": "COMMENTED", "html_url": "https://127.0.0.1/c"})
+    found = await forge.verdicts(pull.number)
+    assert (found.against, found.urls) == (("bob",), {"https://127.0.0.1/b"})
     assert (await forge.close(pull.number)).state == "closed"
     on_line = LineComment(path="b", line=1, body="Why?", start_line=1)
     posted = await forge.remark(pull.number, on_line, commit=seen)

@@ -43,9 +43,6 @@ async def test_it_is_read_commented_on_judged_and_merged_there(told: tuple[Story
     assert said.status_code == 201, said.text
     (posted,) = pull["comments"].values()
     assert "who has no token of their own here" in posted["body"] and posted["user"]["login"] == "hutch-bot"
-    own = await api.post(f"{url}/approve")
-    assert (own.status_code, own.json()["code"]) == (409, "conflict")
-    assert "of their own" in own.json()["detail"] and pull["reviews"] == []
     made.keep(f"github_enterprise_token_{await me(api)}", EVE)
     judged = await api.post(f"{url}/request-changes", json={"body": "Strip it."})
     assert judged.status_code == 201, judged.text
@@ -81,3 +78,98 @@ async def test_nobody_else_settles_it(told: tuple[Story, Api]) -> None:
     assert made.pulls()[change["number"]]["state"] == "open"
     assert (await api.post(f"{url}/close")).status_code == 204
     assert made.pulls()[change["number"]]["state"] == "closed"
+
+
+async def audited(api: Api, change: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the audit has of a change, the oldest first."""
+    listed = (await api.get(f"{V1}/audit")).json()["items"]
+    return [each for each in reversed(listed) if each["object"] == change["id"]]
+
+
+async def shared(api: Api, change: dict[str, Any], *names: str) -> list[Api]:
+    """People who may work in the session of a change, and have no token of their own."""
+    people = []
+    for name in names:
+        people.append(await api.as_user(name))
+        given = await api.put(f"{V1}/sessions/{change['session_id']}/shares/{name}", json={"role": "member"})
+        assert given.is_success, given.text
+    return people
+
+
+async def test_nobody_lifts_the_objection_of_somebody_else(told: tuple[Story, Api]) -> None:
+    made, api = told
+    made.keep(f"github_enterprise_token_{await me(api)}", EVE)
+    change = await proposed(made, api)
+    url = f"{V1}/changes/{change['id']}"
+    bob, carol = await shared(api, change, "bob", "carol")
+    refused = await bob.post(f"{url}/request-changes", json={"body": "This deletes data."})
+    assert refused.status_code == 201, refused.text
+    assert (await api.post(f"{url}/merge")).status_code == 409
+    assert (await carol.post(f"{url}/approve", json={"body": "Fine."})).status_code == 201
+    reviews = made.pulls()[change["number"]]["reviews"]
+    assert [(each["event"], each["user"]["login"]) for each in reviews] == [("COMMENT", "hutch-bot")] * 2
+    assert "bob asks for changes" in reviews[0]["body"] and "This deletes data." in reviews[0]["body"]
+    assert "carol approves" in reviews[1]["body"] and "Fine." in reviews[1]["body"]
+    assert refused.json()["url"] == reviews[0]["html_url"]
+    still = await api.post(f"{url}/merge")
+    assert still.status_code == 409 and "bob asked for changes" in still.json()["detail"]
+    assert "carol" not in still.json()["detail"]
+    # Nor does somebody on GitHub who copies the mark of bob's review into one of their own.
+    made.judge(change["number"], "ada", "APPROVE", reviews[0]["body"])
+    assert (await api.post(f"{url}/merge")).status_code == 409
+    assert (await bob.post(f"{url}/approve")).status_code == 201
+    merged = await api.post(f"{url}/merge")
+    assert (merged.status_code, merged.json()["overridden"]) == (200, [])
+
+
+async def test_only_who_may_write_there_holds_a_merge_back(told: tuple[Story, Api]) -> None:
+    made, api = told
+    change = await proposed(made, api)
+    made.judge(change["number"], "stranger", "REQUEST_CHANGES", "No!")
+    merged = await api.post(f"{V1}/changes/{change['id']}/merge")
+    assert (merged.status_code, merged.json()["overridden"]) == (200, [])
+
+
+async def test_the_tokens_rights_force_nothing_for_who_has_none(tmp_path: Path) -> None:
+    with story(tmp_path, permissions={"hutch-bot": "write", "eve": "write"}) as made:
+        made.hub.state.tokens[EVE] = "eve"
+        async with made.server(model=made.model()) as api:
+            bob = await api.as_user("bob")
+            asked = {"repoUrl": made.hub.url("acme/project"), "prompt": "Make slugs lower case."}
+            done = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"}, timeout=90)
+            assert done.status_code == 200, done.text
+            [change] = (await bob.get(f"{V1}/changes")).json()["items"]
+            url, pull = f"{V1}/changes/{change['id']}", made.pulls()[change["number"]]
+            made.judge(change["number"], "eve", "REQUEST_CHANGES", "Not yet.")
+            refused = await bob.post(f"{url}/merge", json={"force": True})
+            assert (refused.status_code, refused.json()["code"]) == (403, "denied")
+            bob_id = await me(bob)
+            assert f"github_enterprise_token_{bob_id}" in refused.json()["detail"]
+            assert pull["state"] == "open"
+            made.keep(f"github_enterprise_token_{bob_id}", EVE)
+            forced = await bob.post(f"{url}/merge", json={"force": True})
+            assert forced.status_code == 200 and len(forced.json()["overridden"]) == 1, forced.text
+            noted = await audited(api, change)
+            told = [(each["action"], each["user_id"], each["ok"]) for each in noted]
+            assert told == [
+                ("change.merge_forced", bob_id, False),
+                ("change.merge_forced", bob_id, True),
+                ("change.merged", bob_id, True),
+            ]
+            assert all("eve asked for changes" in each["detail"] for each in noted)
+
+
+async def test_who_judged_and_who_closed_is_in_the_audit(told: tuple[Story, Api]) -> None:
+    made, api = told
+    change = await proposed(made, api)
+    url = f"{V1}/changes/{change['id']}"
+    [bob] = await shared(api, change, "bob")
+    assert (await bob.post(f"{url}/request-changes", json={"body": "No."})).status_code == 201
+    assert (await bob.post(f"{url}/approve")).status_code == 201
+    assert (await api.post(f"{url}/close")).status_code == 204
+    noted = await audited(api, change)
+    assert [(each["action"], each["user_id"]) for each in noted] == [
+        ("change.changes_requested", await me(bob)),
+        ("change.approved", await me(bob)),
+        ("change.closed", await me(api)),
+    ]

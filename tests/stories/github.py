@@ -53,6 +53,10 @@ class Story:
     def pulls(self, full_name: str = "acme/project") -> dict[int, dict[str, Any]]:
         return self.hub.repository(full_name).pulls
 
+    def judge(self, number: int, login: str, event: str, body: str) -> None:
+        """Somebody gives a verdict on GitHub itself."""
+        self.hub.api.judge(self.hub.repository("acme/project"), number, login, event, body)
+
     @asynccontextmanager
     async def server(self, **more: Any) -> AsyncIterator[Api]:
         flags = {**self.flags, **more, "server": {**self.flags["server"], **more.get("server", {})}}

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from hutch.app.changes import changes_of, repository_jail, settling
 from hutch.app.pulls import pull_of
+from hutch.app.settler import Settler
 from hutch.domain.change import Change
 from hutch.flows import review
 from hutch.flows.review import Strategy
 from hutch.settings import Loaded
 from hutch.store.rows import Rows
 
-__all__ = ["MergedChange", "Strategy", "close", "diff", "merge"]
+__all__ = ["MergedChange", "Settler", "Strategy", "close", "diff", "merge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,28 @@ async def merge(
     force: bool,
     author: str,
     user: str = "",
+    by: Settler | None = None,
 ) -> MergedChange:
     """Bring a change into its base branch, unless its tests or somebody speak against that."""
+    by = by or Settler(rows)
     async with settling(loaded, found) as change:
         if pull := pull_of(loaded, change, user=user):
-            merged, overridden = await pull.merge(rows, strategy=strategy, force=force)
+            merged, overridden = await pull.merge(rows, strategy=strategy, force=force, by=by)
         else:
             overridden = await review.must_be_fit(rows, change, force=force)
+            if overridden:
+                await by.insist(change, overridden)
             merged = await review.merge(
                 change, lambda path: repository_jail(loaded, path), strategy=strategy, author=author
             )
         await changes_of(loaded).end(change, "merged", merged_commit=merged.commit)
+        await by.note("change.merged", change, "; ".join(overridden))
     return MergedChange(change, merged.commit, merged.branch_stays, overridden)
 
 
-async def close(loaded: Loaded, found: Change, *, user: str = "") -> str:
+async def close(
+    loaded: Loaded, rows: Rows, found: Change, *, user: str = "", by: Settler | None = None
+) -> str:
     """Close a change and delete its branch; why that stays, if it does."""
     async with settling(loaded, found) as change:
         stays = ""
@@ -62,4 +70,5 @@ async def close(loaded: Loaded, found: Change, *, user: str = "") -> str:
         else:
             await review.delete_branch(change, lambda path: repository_jail(loaded, path))
         await changes_of(loaded).end(change, "closed")
+        await (by or Settler(rows)).note("change.closed", change)
     return stays

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hutch.app import forges
 from hutch.app.changes import changes_of
 from hutch.app.models import redactor
+from hutch.app.settler import Settler
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError, Unavailable
 from hutch.domain.patch import FilePatch, parse_patch
@@ -25,6 +26,7 @@ from hutch.store.rows import Rows
 __all__ = ["Pull", "pull_of"]
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
+DOES = {"approved": "approves this", "changes_requested": "asks for changes"}
 METHODS: dict[Strategy | None, MergeMethod | None] = {
     None: None,
     "merge": "merge",
@@ -41,13 +43,17 @@ class Pull:
     loaded: Loaded
     change: Change
     forge: Forge
-    says: str = ""  # whose words these are, where the token is not their own
+    user: str = ""  # for whom it is done; empty on the command line
+    says: str = ""  # who that is to people
+    is_own: bool = True  # whether the token is theirs
 
     @property
     def number(self) -> int:
         return self.change.number
 
-    async def merge(self, rows: Rows, *, strategy: Strategy | None, force: bool) -> tuple[Merged, list[str]]:
+    async def merge(
+        self, rows: Rows, *, strategy: Strategy | None, force: bool, by: Settler
+    ) -> tuple[Merged, list[str]]:
         """Have it merged by its forge, if nothing speaks against it here or there; what was overridden."""
         if strategy not in METHODS:
             raise BadRequest(
@@ -58,10 +64,11 @@ class Pull:
         if pull.state == "merged":  # by somebody who was killed before that was noted, or there
             return Merged(pull.merged_commit, await self._dropped(pull)), []
         self._must_be_as_proposed(pull)
-        there = [
-            f"{login} asked for changes at {pull.url}" for login in await self.forge.objectors(self.number)
-        ]
-        overridden = await must_be_fit(rows, self.change, force=force, also=there)
+        given = await self.forge.verdicts(self.number)
+        there = [f"{login} asked for changes at {pull.url}" for login in given.against]
+        overridden = await must_be_fit(rows, self.change, force=force, also=there, there=given.urls)
+        if overridden:
+            await by.insist(self.change, overridden, refused="" if self.is_own else self._borrowed())
         try:
             made = await self.forge.merge(self.number, commit=pull.commit, method=METHODS[strategy])
         except Conflict as refused:
@@ -98,14 +105,18 @@ class Pull:
         )
 
     async def judge(self, given: Review) -> Review:
-        """Give a verdict there: a review of its own, by whose token this is."""
+        """Give a verdict there: a review of its own, by whose token this is.
+
+        Who has none is quoted, and their verdict counts here: an account that speaks for many neither
+        approves nor blocks for one of them what another decides.
+        """
         pull = await self._now()
         self._must_be_as_proposed(pull)
         marker = f"<!-- hutch-review {given.id} -->"
         wanted = PostedReview(
             commit=pull.commit,
-            body=f"{self._words(given.body)}\n{OWN}{marker}".strip(),
-            verdict=VERDICTS[given.verdict],
+            body=f"{self._words(given.body, DOES[given.verdict])}\n{OWN}{marker}".strip(),
+            verdict=VERDICTS[given.verdict] if self.is_own else "COMMENT",
         )
         try:
             posted = await self._once(lambda: self.forge.review(self.number, wanted), marker, among="reviews")
@@ -162,10 +173,18 @@ class Pull:
                 return found
             raise
 
-    def _words(self, body: str) -> str:
+    def _borrowed(self) -> str:
+        name = f"{forges.token_name(forges.parse_repo_url(self.change.repository))}_{self.user}"
+        return (
+            f"Nothing is forced there with a token that is not yours. An owner can merge {self.change.id}, "
+            f"or set one for you: hutch config set-secret {name}"
+        )
+
+    def _words(self, body: str, does: str = "") -> str:
         """What somebody says, without secrets, and by whom."""
         said = unhidden(redactor(self.loaded).clean(body))
-        by = f"*By {quiet(self.says)}, who has no token of their own here.*" if self.says else ""
+        who = f"{quiet(self.says)} {does}, and" if does else f"By {quiet(self.says)}, who"
+        by = "" if self.is_own else f"*{who} has no token of their own here.*"
         return "\n\n".join(filter(None, [by, said]))
 
 
@@ -175,8 +194,7 @@ def pull_of(loaded: Loaded, change: Change, *, user: str = "", name: str = "") -
     if change.forge != "github" or not change.number:
         return None
     forge = forges.need_forge(loaded, change.repository, user=user)
-    says = "" if forges.has_own_token(loaded, change.repository, user) else name
-    return Pull(loaded, change, forge, says)
+    return Pull(loaded, change, forge, user, name, forges.has_own_token(loaded, change.repository, user))
 
 
 def _not_shown(comment: Comment, found: FilePatch | None, url: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from hutch.app import forges
 from hutch.app.changes import changes_of, one_at_a_time, repository_jail
 from hutch.app.pulls import pull_of
+from hutch.app.settler import Settler
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
@@ -35,6 +36,7 @@ __all__ = [
     "Remark",
     "Review",
     "Reviews",
+    "Settler",
     "Severity",
     "Subject",
     "Verdict",
@@ -278,7 +280,9 @@ async def judge(
     """Approve a change, or ask for something else first, where it is."""
     pull = pull_of(loaded, change, user=user, name=name)
     post = pull.judge if pull else None
-    return await comments.judge(rows, change, verdict, author=author, body=body, commit=commit, post=post)
+    told = await comments.judge(rows, change, verdict, author=author, body=body, commit=commit, post=post)
+    await (by or Settler(rows)).note(f"change.{verdict}", change, f"at {told.commit[:12]}")
+    return told
 
 
 def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
@@ -295,6 +299,7 @@ def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
         change_id=review.change_id,
         url=review.url,
     )
+    by: Settler | None = None,
 
 
 async def _post(

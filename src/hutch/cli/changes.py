@@ -304,7 +304,8 @@ def close(name: Name = "last") -> None:
 
     async def work() -> tuple[str, str]:
         found = await runs.changes_of(loaded).find(name)
-        return found.id, await merging.close(loaded, found)
+        async with said.opened(loaded) as rows:
+            return found.id, await merging.close(loaded, rows, found)
 
     closed, stays = asyncio.run(work())
     typer.echo(f"{closed} is closed{'.' if stays else ', and its branch is gone.'}")

@@ -1,6 +1,6 @@
 """What people do with a change: read it, merge it, or close it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -57,11 +57,12 @@ async def diff(change: Change, open_jail: OpenJail) -> bytes:
     return ran.stdout
 
 
-async def objections(rows: Rows, change: Change) -> list[str]:
+async def objections(rows: Rows, change: Change, there: Collection[str] = ()) -> list[str]:
     """What speaks against merging a change: its tests, and who asked for changes and has not approved since.
 
     A later commit does not answer a request by itself: who asked for changes says whether it does. The agent,
-    which never approves, does so by a later review that finds no blocker.
+    which never approves, does so by a later review that finds no blocker. `there` are the addresses of
+    verdicts that count where they were posted, and not here: their authors may take them back there.
     """
     found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
     last: dict[str, Review] = {}
@@ -69,7 +70,7 @@ async def objections(rows: Rows, change: Change) -> list[str]:
         if given.verdict != "commented" or given.author == AGENT:
             last[given.author] = given
     asked = [given for given in last.values() if given.verdict == "changes_requested"]
-    asked = [given for given in asked if given.author == AGENT or not given.url]  # posted, it counts there
+    asked = [given for given in asked if given.author == AGENT or given.url not in there]
     names = {str(user.id): user.name for user in await Users(rows).list()} if asked else {}
     for given in asked:
         who = "the agent's review" if given.author == AGENT else names.get(given.author, given.author)
@@ -78,10 +79,12 @@ async def objections(rows: Rows, change: Change) -> list[str]:
     return found
 
 
-async def must_be_fit(rows: Rows, change: Change, *, force: bool, also: Sequence[str] = ()) -> list[str]:
+async def must_be_fit(
+    rows: Rows, change: Change, *, force: bool, also: Sequence[str] = (), there: Collection[str] = ()
+) -> list[str]:
     """Refuse what something speaks against, unless somebody insists; what is overridden by that. `also` is
-    what others object to where the change is."""
-    found = [*await objections(rows, change), *also]
+    what others object to where the change is, and `there` which verdicts count there."""
+    found = [*await objections(rows, change, there), *also]
     if found and not force:
         raise Conflict(
             f"The change {change.id} is not merged: {'; '.join(found)}. Mend it and have it approved, or "

@@ -26,6 +26,7 @@ from hutch.forge.seam import (
     Review,
     Spoken,
     Target,
+    Verdicts,
 )
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
@@ -34,6 +35,7 @@ USER = "x-access-token"
 FORK_TRIES = 30
 MOST_PAGES = 30  # of a hundred comments each
 DIFF = "application/vnd.github.diff"
+STRANGERS = ("CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE")  # may not write
 METHODS: dict[MergeMethod, str] = {
     "merge": "allow_merge_commit",
     "squash": "allow_squash_merge",
@@ -179,18 +181,23 @@ class GitHub:
         async with self._about(number):
             return posted(await self._ask("POST", f"/pulls/{number}/reviews", {**body, "comments": comments}))
 
-    async def objectors(self, number: int) -> tuple[str, ...]:
+    async def verdicts(self, number: int) -> Verdicts:
         last: dict[str, str] = {}
+        urls = set()
         async with self._about(number):
             for page in range(1, MOST_PAGES + 1):
                 way = f"/pulls/{number}/reviews?per_page=100&page={page}"
                 listed = (await self._ask("GET", way)).listed()
                 for each in listed:
-                    if (verdict := text(each, "state")) in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
+                    verdict = text(each, "state")
+                    counts = text(each, "author_association") not in STRANGERS
+                    if counts and verdict in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
                         last[text(each, "user", "login") or "somebody"] = verdict
+                        urls.add(text(each, "html_url"))
                 if len(listed) < 100:
                     break
-        return tuple(login for login, verdict in last.items() if verdict == "CHANGES_REQUESTED")
+        against = tuple(login for login, verdict in last.items() if verdict == "CHANGES_REQUESTED")
+        return Verdicts(against, frozenset(urls - {""}))
 
     async def permission(self, user: str) -> Permission:
         if not NAME.fullmatch(user):

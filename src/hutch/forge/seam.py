@@ -93,6 +93,14 @@ class Posted:
     url: str
 
 
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What people who may write there have said of a pull request."""
+
+    against: tuple[str, ...]  # who asked for changes, and has not approved it since
+    urls: frozenset[str]  # of all that approve it or ask for changes
+
+
 class Forge(Protocol):
     """One repository of a forge."""
 
@@ -157,8 +165,8 @@ class Forge(Protocol):
 
     async def review(self, number: int, review: Review) -> Posted: ...
 
-    async def objectors(self, number: int) -> tuple[str, ...]:
-        """Who asked for changes there, and has not approved it since."""
+    async def verdicts(self, number: int) -> Verdicts:
+        """Who holds it back there. Of strangers, whom anybody may be, nothing is counted."""
         ...
 
     async def permission(self, user: str) -> Permission:

@@ -11,7 +11,7 @@ from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.flows import changes as flow
 from hutch.flows.review import Strategy
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.route import router, server_of
 
@@ -52,7 +52,9 @@ class MergeIn(In):
         "repository allows.",
     )
     force: bool = Field(
-        False, description="Also when its tests fail or somebody asked for changes; the answer says which."
+        False,
+        description="Also when its tests fail or somebody asked for changes; the answer says which. A pull "
+        "request takes a token of one's own for that, or an owner.",
     )
 
 
@@ -109,7 +111,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
 
 @routes.post("/changes/{change_id}/merge", operation_id="merge_change", response_model=MergedOut)
 async def merge(
-    request: Request, who: Writer, once: ByKey, change_id: str, wanted: MergeIn | None = None
+    request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str, wanted: MergeIn | None = None
 ) -> Response:
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
@@ -122,15 +124,17 @@ async def merge(
         force=wanted is not None and wanted.force,
         author=server.loaded.settings.delivery.author or AUTHOR,
         user=who.user.id,
+        by=merging.Settler(server.rows, guard.actor(request.scope, who), who.is_owner),
     )
     told_of = {"commit": done.commit, "branch_stays": done.branch_stays, "overridden": done.overridden}
     return answer({"id": done.change.id, "base": done.change.base, **told_of})
 
 
 @routes.post("/changes/{change_id}/close", status_code=204, operation_id="close_change")
-async def close(request: Request, who: Writer, once: ByKey, change_id: str) -> Response:
+async def close(request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str) -> Response:
     """Close a change and delete its branch."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
-    await merging.close(server.loaded, found, user=who.user.id)
+    by = merging.Settler(server.rows, guard.actor(request.scope, who), who.is_owner)
+    await merging.close(server.loaded, server.rows, found, user=who.user.id, by=by)
     return Response(status_code=204)

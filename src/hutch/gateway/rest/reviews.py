@@ -11,7 +11,8 @@ from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
 from hutch.flows import ai_review, changes
 from hutch.gateway.answers import In, Out, Page, answer, page
-from hutch.gateway.auth.who import Reader, Writer
+from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.flows.users import Actor
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow, Once
 from hutch.gateway.rest.comments import Body, Commit
 from hutch.gateway.rest.route import PREFIX, router, server_of
@@ -86,10 +87,11 @@ async def listed(request: Request, who: Reader, change_id: str) -> Response:
     "/changes/{change_id}/approve", status_code=201, operation_id="approve_change", response_model=ReviewOut
 )
 async def approve(
-    request: Request, who: Writer, once: ByKey, change_id: str, said: JudgeIn | None = None
+    request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str, said: JudgeIn | None = None
 ) -> Response:
     """Say that a change is good, as it is now."""
-    return await _judge(request, who, change_id, "approved", said)
+    actor = guard.actor(request.scope, who)
+    return await _judge(request, who, actor, change_id, "approved", said)
 
 
 @routes.post(
@@ -99,10 +101,11 @@ async def approve(
     response_model=ReviewOut,
 )
 async def request_changes(
-    request: Request, who: Writer, once: ByKey, change_id: str, said: JudgeIn
+    request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str, said: JudgeIn
 ) -> Response:
     """Say what must be changed first."""
-    return await _judge(request, who, change_id, "changes_requested", said)
+    actor = guard.actor(request.scope, who)
+    return await _judge(request, who, actor, change_id, "changes_requested", said)
 
 
 @routes.post(
@@ -152,7 +155,7 @@ async def _begin(
 
 
 async def _judge(
-    request: Request, who: Who, change_id: str, verdict: Verdict, said: JudgeIn | None
+    request: Request, who: Who, actor: Actor, change_id: str, verdict: Verdict, said: JudgeIn | None
 ) -> Response:
     server = server_of(request)
     change = await changes.find(server.site, who, change_id, "input")
@@ -169,3 +172,4 @@ async def _judge(
         commit=said.commit,
     )
     return answer(told(given), 201)
+        by=reviews.Settler(server.rows, actor, who.is_owner),

@@ -1,0 +1,42 @@
+"""Who settles a change: what they do is in the audit, also what they do in spite of something."""
+
+from dataclasses import dataclass
+
+from hutch.domain.change import Change
+from hutch.domain.errors import Denied
+from hutch.flows.users import LOCAL, Actor
+from hutch.store.audit import Audit
+from hutch.store.rows import Rows
+
+__all__ = ["Settler"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settler:
+    """Somebody who judges, merges or closes."""
+
+    rows: Rows
+    actor: Actor = LOCAL
+    is_owner: bool = True  # of the installation
+
+    async def insist(self, change: Change, overridden: list[str], *, refused: str = "") -> None:
+        """Note that somebody merges in spite of something, before it is done: afterwards nobody might be left
+        to say so. Where there is a reason to refuse that, only an owner may."""
+        allowed = self.is_owner or not refused
+        await self.note("change.merge_forced", change, "; ".join(overridden), ok=allowed)
+        if not allowed:
+            raise Denied(refused)
+
+    async def note(self, action: str, change: Change, detail: str = "", *, ok: bool = True) -> None:
+        """Add to the audit."""
+        who = self.actor
+        await Audit(self.rows).add(
+            action,
+            user_id=who.user_id,
+            credential_id=who.credential_id,
+            object=change.id,
+            address=who.address,
+            ok=ok,
+            detail=detail,
+            trace_id=who.trace_id,
+        )
