@@ -276,6 +276,7 @@ async def judge(
     user: str = "",
     name: str = "",
     commit: str = "",
+    by: Settler | None = None,
 ) -> Review:
     """Approve a change, or ask for something else first, where it is."""
     pull = pull_of(loaded, change, user=user, name=name)
@@ -299,7 +300,6 @@ def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
         change_id=review.change_id,
         url=review.url,
     )
-    by: Settler | None = None,
 
 
 async def _post(

@@ -10,9 +10,9 @@ from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
 from hutch.flows import ai_review, changes
+from hutch.flows.users import Actor
 from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
-from hutch.flows.users import Actor
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow, Once
 from hutch.gateway.rest.comments import Body, Commit
 from hutch.gateway.rest.route import PREFIX, router, server_of
@@ -170,6 +170,6 @@ async def _judge(
         user=who.user.id,
         name=who.user.name,
         commit=said.commit,
+        by=reviews.Settler(server.rows, actor, who.is_owner),
     )
     return answer(told(given), 201)
-        by=reviews.Settler(server.rows, actor, who.is_owner),
