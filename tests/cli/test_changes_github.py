@@ -218,6 +218,26 @@ def test_the_address_that_is_printed_names_it(told: Story) -> None:
     assert f"{HOST}:{told.hub.port}: give its address with that port" in elsewhere.stderr
 
 
+@pytest.mark.parametrize("spelled", ["as it is printed", "by where it was pushed", "otherwise"])
+def test_a_blocker_that_is_found_by_the_address_holds_the_merge_back(told: Story, spelled: str) -> None:
+    change = shown(told)
+    there = told.hub.url("acme/project").removesuffix(".git") + "/pull/1"
+    urls = {"as it is printed": change["web_url"], "by where it was pushed": there}
+    say = call("comment", path="slug.py", line=2, severity="blocker", body="Loses letters.")
+    model = ("--model", told.model(say, call("finish", title="Not yet.", summary=""), name="r.json"))
+    url = urls.get(spelled, there.replace("acme/project", "Acme/Project") + "/files")
+    ran = hutch(told, "review", url, *model)
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    said = changes(told, "comments", change["id"]).stdout
+    assert "changes requested by hutch" in said and "slug.py:2  blocker" in said
+    assert "the agent's review asked for changes" in refused(told, "merge", change["id"])
+    again = hutch(told, "review", change["id"], *model)
+    assert (again.returncode, "Already reviewed at " in again.stdout) == (3, True), again.stdout
+    fine = ("--model", told.model(call("finish", title="Good.", summary=""), name="f.json"))
+    assert hutch(told, "review", url, "--again", *fine).returncode == 0
+    assert changes(told, "merge", change["id"]).returncode == 0
+
+
 def test_without_a_token_it_is_said_which_to_set(told: Story) -> None:
     told.keep(value=" ")
     assert "hutch config set-secret github_enterprise_token" in refused(told, "merge")

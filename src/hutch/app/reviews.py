@@ -41,6 +41,7 @@ __all__ = [
     "Subject",
     "Verdict",
     "ai_review",
+    "change_at",
     "comment",
     "first_of",
     "given",
@@ -75,10 +76,11 @@ def jail_opener(loaded: Loaded) -> OpenJail:
 async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str = "") -> tuple[str, Subject]:
     """What is to be reviewed, by a change's name or a pull request's address, and its repository.
 
-    With `commit`, as it was then. Of a pull request that is elsewhere by now, that alone can be told.
+    With `commit`, as it was then. Of a pull request that is elsewhere by now, that alone can be told. By its
+    address it is nobody's change: who may speak about the one that it is names that, see `change_at`.
     """
     if "://" in target:
-        ours = await changes_of(loaded).of_web_url(target)
+        ours = await change_at(loaded, target)
         return await _of_pull(loaded, _address(ours) if ours else target, user, commit)
     change = await changes_of(loaded).find(target)
     if change.forge == "github" and change.number:
@@ -95,6 +97,21 @@ async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str
         diff=await review.diff(change, jail_opener(loaded)),
     )
     return change.repository, subject
+
+
+async def change_at(loaded: Loaded, url: str) -> Change | None:
+    """The newest change that a pull request is, however its address is spelled."""
+    repository, number = parse_pull_url(url)
+    ours = await changes_of(loaded).of_number(number)
+    place = _place(repository)
+    exactly = (each for each in ours if _place(each.repository) == place)
+    called = (each for each in ours if each.web_url.partition("://")[2].lower() == f"{place}/pull/{number}")
+    return next(exactly, None) or next(called, None)
+
+
+def _place(repository: str) -> str:
+    """A repository's address as it is compared."""
+    return forges.web_address(repository).partition("://")[2].lower()
 
 
 def _address(change: Change) -> str:
@@ -137,7 +154,8 @@ async def first_of(
     """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile."""
     async with one_at_a_time(loaded, "reviews"):
         at = f"{subject.pull_url} at {subject.commit[:12]}"
-        if not again and (session_id := await Reviews(rows).under_way(subject.pull_url, subject.commit)):
+        names = list(filter(None, (subject.pull_url, subject.change_id)))
+        if not again and (session_id := await Reviews(rows).under_way(names, subject.commit)):
             raise Conflict(
                 f"{at} is being reviewed, in the session {session_id}. Say `again` to have it read once more."
             )
@@ -156,7 +174,7 @@ async def _given_before(
     loaded: Loaded, rows: Rows, subject: Subject, user: str, *, but: str = ""
 ) -> Review | None:
     reviews = Reviews(rows)
-    if found := await reviews.of_pull(subject.pull_url, subject.commit):
+    if found := await reviews.of_pull(subject.pull_url, subject.commit, subject.change_id):
         return found
     repository, number = parse_pull_url(subject.pull_url)
     for tried in await reviews.pending(subject.pull_url, subject.commit):
@@ -165,8 +183,11 @@ async def _given_before(
         await asyncio.sleep(max(0.0, tried.created_ms / 1000 + forge.SETTLE_S - time.time()))
         there = forges.need_forge(loaded, repository, user=user)
         if posted := await there.find(number, _marker(tried), among="reviews"):
-            return await reviews.posted(tried, posted.url)
-        await reviews.drop(tried)
+            found = await reviews.posted(tried, posted.url)
+            if subject.change_id in ("", found.change_id):
+                return found
+        else:
+            await reviews.drop(tried)
     return None
 
 

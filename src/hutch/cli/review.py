@@ -68,7 +68,8 @@ async def _review(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        repository, subject = await reviews.subject_of(loaded, target)
+        ours = await reviews.change_at(loaded, target) if "://" in target else None
+        repository, subject = await reviews.subject_of(loaded, ours.id if ours else target)
         if subject.pull_url and not again and (before := await _before(loaded, subject)):
             return _told(before, [], as_json, _already(before))
         prompt = ai_review.prompt(subject)

@@ -1,7 +1,7 @@
 """The changes of an installation, as rows."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -87,12 +87,12 @@ class Changes:
             raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
         return next(each for each in found if each.id == meant)
 
-    async def of_web_url(self, url: str) -> Change | None:
-        """The newest that is this pull request, by what its forge calls it."""
-        wanted = select(changes).where(changes.c.web_url == url.rstrip("/"), changes.c.number > 0)
-        wanted = wanted.order_by(changes.c.id.desc()).limit(1)
-        row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
-        return Change(**row) if row else None
+    async def of_number(self, number: int) -> Sequence[Change]:
+        """Those that are pull requests of this number, in whichever repository; the newest first."""
+        wanted = select(changes).where(changes.c.number == number, changes.c.forge == "github")
+        wanted = wanted.order_by(changes.c.id.desc())
+        rows = await self._run(lambda connection: connection.execute(wanted).mappings().all())
+        return [Change(**row) for row in rows]
 
     async def of_run(self, run_id: str) -> Change | None:
         """What a run has proposed already."""

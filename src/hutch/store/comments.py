@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.review import AGENT, Comment, Review
@@ -105,21 +105,24 @@ class Reviews:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return [Review(**row) for row in found]
 
-    async def of_pull(self, pull_url: str, commit: str) -> Review | None:
-        """The agent's review of a pull request as it was at a commit."""
+    async def of_pull(self, pull_url: str, commit: str, change_id: str = "") -> Review | None:
+        """The agent's review of a pull request as it was at a commit; with `change_id`, one that counts for
+        that change."""
         wanted = select(reviews).where(reviews.c.pull_url == pull_url, reviews.c.commit == commit)
+        if change_id:
+            wanted = wanted.where(reviews.c.change_id == change_id)
         wanted = wanted.where(reviews.c.url != "").order_by(reviews.c.id.desc()).limit(1)
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         return Review(**row) if row else None
 
-    async def under_way(self, pull_url: str, commit: str) -> str | None:
-        """The session in which an agent reads a pull request at a commit right now."""
-        told = f'"review": {json.dumps(pull_url)}'
+    async def under_way(self, names: Sequence[str], commit: str) -> str | None:
+        """The session in which an agent reads what has one of these names, at a commit, right now."""
+        told = [f'"review": {json.dumps(name)}' for name in names]
         wanted = (
             select(sessions.c.id)
             .join(runs, runs.c.session_id == sessions.c.id)
             .where(runs.c.state != "ended", sessions.c.revision == commit)
-            .where(sessions.c.delivery.contains(told, autoescape=True))
+            .where(or_(*(sessions.c.delivery.contains(each, autoescape=True) for each in told)))
         )
         return await self._rows.fetch(lambda connection: connection.scalars(wanted.limit(1)).first())
 

@@ -6,6 +6,8 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.app import reviews
+from hutch.app.server import Server
+from hutch.domain.errors import Denied, NotFound
 from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
@@ -124,13 +126,27 @@ async def review(
 
 @routes.post("/reviews", status_code=202, operation_id="review_pull_request", response_model=UnderReviewOut)
 async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: PullReviewIn) -> Response:
-    """Have an agent read a pull request. What it finds is posted there, as one review."""
+    """Have an agent read a pull request. What it finds is posted there, as one review.
+
+    One of a session that you work in is a change: then it is a review of that, too.
+    """
     server = server_of(request)
-    reviews.parse_pull_url(how.url)  # an address, and no change's name: those are asked for otherwise
-    repository, subject = await reviews.subject_of(server.loaded, how.url, user=who.user.id)
+    change_id = await _change_at(server, who, how.url)
     user = who.user.id
+    repository, subject = await reviews.subject_of(server.loaded, change_id or how.url, user=user)
+    target = change_id or subject.pull_url
     async with reviews.first_of(server.loaded, server.rows, subject, again=how.again, user=user):
-        return await _begin(request, who, once, repository, subject.commit, subject.pull_url, how)
+        return await _begin(request, who, once, repository, subject.commit, target, how)
+
+
+async def _change_at(server: Server, who: Who, url: str) -> str:
+    """The change that a pull request is, if they may speak about it: what others have read of it neither
+    holds its merge back nor lets it through."""
+    found = await reviews.change_at(server.loaded, url)
+    try:
+        return (await changes.find(server.site, who, found.id, "input")).id if found else ""
+    except (NotFound, Denied):
+        return ""
 
 
 async def _begin(
