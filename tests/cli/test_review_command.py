@@ -88,6 +88,18 @@ def test_without_a_model_nothing_is_reviewed_and_what_was_said_stands(desk: Desk
     assert merged.returncode == 2 and "the agent's review asked for changes" in merged.stderr
 
 
+def test_a_review_that_ends_without_a_title_is_called_by_what_it_says(desk: Desk) -> None:
+    for said, title, body in (
+        ("## It adds.\n\nNothing is wrong with it.", "It adds.", "Nothing is wrong with it."),
+        ("word " * 40, f"{'word ' * 14}w…", ("word " * 40).strip()),
+        ("\a", "Review", ""),
+    ):
+        ran = desk.hutch("review", "--json", "--model", desk.cassette({"text": said, "times": 9}))
+        assert ran.returncode == 0, ran.stderr
+        last = lines(ran.stdout)[-1]
+        assert (last["title"], last["body"]) == (title, body)
+
+
 @dataclass
 class Pull:
     """A pull request of somebody on a GitHub."""

@@ -34,7 +34,7 @@ from hutch.flows import sessions
 from hutch.flows.code_change import Bench
 from hutch.flows.comments import made
 from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import past
+from hutch.flows.past import first_line, past
 from hutch.flows.sessions import Also, NewSession
 from hutch.flows.site import Site
 from hutch.workspace.workspace import Workspace
@@ -43,6 +43,7 @@ PERSONA = "reviewer"
 FINISHED = ("done", "tests_failing")  # outcomes of a run that has given a verdict
 EDITING = frozenset({"write_file", "edit_file", "apply_patch", "ask_user"})
 RULES = tuple(map(parse_rule, ("deny bash git commit", "deny bash git push", "deny bash git remote")))
+UNTITLED = "Review"  # that said nothing
 MOST_ENTRIES = 10_000  # in which notes are looked for
 MOST_LETTERS = 120_000  # of a patch, in a prompt
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -180,7 +181,7 @@ def concluded(
     before = past(entries, run_id)
     if is_stand_in(before.started.model):
         raise Unavailable("No model is connected, so nothing was reviewed.")
-    title, summary = before.said
+    title, summary = _worded(*before.own_words)
     remarks = sorted(remarks_in(entries, run_id), key=lambda each: SEVERITIES.index(each.severity or "could"))
     blocked = any(remark.severity == "blocker" for remark in remarks)
     given = Review(
@@ -197,6 +198,18 @@ def concluded(
         created_ms=time.time_ns() // 1_000_000,
     )
     return given, remarks
+
+
+def _worded(title: str, summary: str) -> tuple[str, str]:
+    """A review's title and text. One that ended without `finish` is called by the first line it said: the
+    prompt is Hutch's own, and says nothing of what was found."""
+    if plain(title):
+        return title, summary
+    said = plain(summary)
+    if not said:
+        return UNTITLED, ""
+    title, rest = first_line(said), said.partition("\n")[2].strip()
+    return title.lstrip("# ") or UNTITLED, said if title.endswith("…") else rest
 
 
 def comments_of(review: Review, remarks: Sequence[Remark]) -> list[Comment]:

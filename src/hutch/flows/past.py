@@ -40,12 +40,18 @@ class Past:
     @property
     def said(self) -> tuple[str, str]:
         """The title and the summary that it finished with, as far as it got."""
+        title, summary = self.own_words
+        return title or first_line(self.started.prompt), summary
+
+    @property
+    def own_words(self) -> tuple[str, str]:
+        """The same, where an empty title says that it gave none."""
         match self.conversation.last:
             case Call() as call:
                 given = _given(call)
-                return given.get("title") or first_line(self.started.prompt), given.get("summary", "")
+                return given.get("title", ""), given.get("summary", "")
             case text:
-                return first_line(self.started.prompt), text or ""
+                return "", text or ""
 
 
 def past(entries: Sequence[Entry], run_id: str | None = None) -> Past:
