@@ -16,14 +16,20 @@ DELIVERED = frozenset({"done", "tests_failing"})  # outcomes of runs after which
 
 async def give_up(live: Live, run: QueuedRun, reason: str) -> None:
     """Note that nothing more comes of a run. Who is killed on the way does it again."""
+    await tell_given_up(live, [run], reason)
+    await live.runs.end(run.id, "cancelled", reason)
+
+
+async def tell_given_up(live: Live, runs: Sequence[QueuedRun], reason: str) -> None:
+    """Say so of many; those that have done their work are over then, the others are to be ended."""
     entries = await live.entries()
-    ended = first_end(entries, run.id)
-    if ended is None:
-        ended = RunEnded(run_id=run.id, outcome="cancelled", reason=reason)
-        await live.append([ended])
-    else:
-        await tell_undelivered(live, entries, run.id, reason)
-    await live.runs.end(run.id, ended.outcome, ended.reason)
+    ends = {each.event.run_id: each.event for each in reversed(entries) if isinstance(each.event, RunEnded)}
+    unended = [run for run in runs if run.id not in ends]
+    if unended:
+        await live.append([RunEnded(run_id=run.id, outcome="cancelled", reason=reason) for run in unended])
+    for ended in (ends[run.id] for run in runs if run.id in ends):
+        await tell_undelivered(live, entries, ended.run_id, reason)
+        await live.runs.end(ended.run_id, ended.outcome, ended.reason)
 
 
 async def tell_undelivered(live: Live, entries: Sequence[Entry], run_id: str, reason: str) -> None:

@@ -30,7 +30,7 @@ from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import GivenInput, QueuedRun
 from hutch.domain.trace import trace_id
-from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up
+from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up, tell_given_up
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import before_last_run
 from hutch.store import schema
@@ -227,8 +227,7 @@ async def _end(live: Live, given: GivenInput, reason: str) -> None:
     await live.runs.hold_all(live.id)  # else a worker takes up the next while this one is stopped
     await live.stop()
     waiting = [run for run in await live.runs.unfinished(live.id) if run.kind == "prompt"]
-    for run in waiting:
-        await give_up(live, run, OVER)
+    await tell_given_up(live, waiting, OVER)
     await live.runs.end_all(live.id, "cancelled", OVER)
     await live.park(reason="the session ends")
     reason = live.grounds.redactor.clean(reason)
