@@ -279,3 +279,23 @@ async def test_who_follows_a_run_waits_for_the_delivery_that_was_asked_for(api: 
     await api.give(run["session_id"], type="resume")
     told = (await waiting).json()
     assert (told["outcome"], told["pullRequest"]["branch"]) == ("done", "hutch/slugs-are-lower-case")
+
+
+async def test_no_secret_in_the_name_of_a_failing_test_is_told(api: Api, tmp_path: Path) -> None:
+    token = "ghp_" + "A1b2C3d4E5" * 4
+    script = (
+        "echo 'FAILED t.py::old'\n"
+        f"if grep -q lower slug.py; then echo 'FAILED t.py::new[{token}]'; N=2; else N=1; fi\n"
+        'echo "$N failed, 1 passed in 0.10s"\nexit 1\n'
+    )
+    session = await api.new_session(
+        repository=str(repository(tmp_path / "repo", {**BUG, "t.sh": script})),
+        model=cassette(tmp_path / "c.json", [FIX, *[FINISH] * 6]),
+        deliver=True,
+        prompt="Make slugs lower case.",
+        delivery={"tests": "sh t.sh"},
+    )
+    run = await over(api, session["id"])
+    assert "t.py::new[[redacted:github_token]]" in run["delivered"]["reason"]
+    shown = (await api.get(f"{V1}/sessions/{session['id']}")).text
+    assert token not in json.dumps([run, await api.events(session["id"])]) + shown

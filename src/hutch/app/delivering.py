@@ -105,6 +105,7 @@ class Delivering:
             if compared.new:
                 why = before.tests.reason if before.tests else ""
                 reason = f"{why or f'The tests fail: {about.tests}.'} {compared.told}".strip()
+                reason = self.live.grounds.redactor.clean(reason)  # names of tests are the repository's
                 return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, failing=True)
             about = replace(about, tests_before=compared.before, tests_note=compared.told)
         change = await changes.deliver(
