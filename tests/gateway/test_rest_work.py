@@ -175,3 +175,20 @@ async def test_ports_that_somebody_listens_on_can_be_looked_at(api: Api, url: st
     session = url.rpartition("/")[2]
     assert preview == {"port": 8123, "url": f"{api.url}/preview/{session}/8123/"}
     assert "Directory listing" in (await api.get(preview["url"])).text
+
+
+async def test_the_rest_of_a_long_private_key_is_not_shown_from_its_middle(api: Api, url: str) -> None:
+    lines = "\n".join(f"{number:060d}ABCD" for number in range(620))  # 40 KB
+    key = f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{lines}\n-----END PGP PRIVATE KEY BLOCK-----\n"
+    assert (await api.put(f"{url}/files/key.asc", content=key.encode())).status_code < 300
+    wanted = {"command": "cat key.asc; echo after; sleep 300", "yield_s": 0.2, "shell": "long"}
+    started = (await api.post(f"{url}/commands", json=wanted)).json()
+
+    async def all_of_it() -> bool:
+        return (await api.get(f"{url}/commands/{started['id']}")).json()["end"] == len(key) + 6
+
+    await eventually(all_of_it)
+    for offset in (1000, 20_000, 39_000):
+        told = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()["text"]
+        assert "ABCD" not in told and told.endswith("after\n")
+    await api.delete(f"{url}/commands/{started['id']}")

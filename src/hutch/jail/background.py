@@ -24,7 +24,7 @@ from hutch.jail.shell_result import Result
 KEPT_ENDED = 100  # that can still be asked about
 KEPT_WHOLE = 4  # of these, the last to end
 KEPT_BYTES = 16 * 1024  # of the others' output, head and tail
-BEFORE_BYTES = 16 * 1024  # of what stood before, for who looks for secrets: no key is as long
+BEFORE_BYTES = 64 * 1024  # of what stood before, for who looks for secrets: as a stream holds back
 
 
 @dataclass(frozen=True, slots=True)
