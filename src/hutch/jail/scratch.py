@@ -34,7 +34,11 @@ def make_directory(prefix: str = PREFIX) -> Path:
 def _sweep(prefix: str) -> None:
     for directory in Path(tempfile.gettempdir()).glob(f"{prefix}-*.*-*"):
         mark = directory.name.removeprefix(f"{prefix}-").partition("-")[0]
-        if is_left_over(mark) and directory.lstat().st_uid == os.geteuid():
+        try:
+            own = directory.lstat().st_uid == os.geteuid()
+        except FileNotFoundError:  # another process sweeps, too
+            continue
+        if own and is_left_over(mark):
             shutil.rmtree(directory, ignore_errors=True)
 
 
