@@ -245,3 +245,15 @@ async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None
     )
     wrong = toolbox.parse("leak", json.dumps({SECRET: 1}))
     assert isinstance(wrong, ToolResult) and SECRET not in wrong.text and mark in wrong.text
+
+
+def test_no_half_of_a_secret_is_left_where_a_wrong_argument_is_cut() -> None:
+    key = "sk-ant-" + "K3y" * 12
+    toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+    for letters in range(40, 200, 5):
+        for given in (
+            {"command": ["x" * letters + " " + key + " " + "y" * 300]},
+            {"x" * letters + " " + key: 1},
+        ):
+            told = toolbox.parse("bash", json.dumps(given))
+            assert isinstance(told, ToolResult) and "K3y" not in told.text

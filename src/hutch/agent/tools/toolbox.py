@@ -73,7 +73,7 @@ class Toolbox:
         try:
             arguments = tool.arguments.model_validate(given)
         except ValidationError as error:
-            return ToolResult(_wrong_shape(name, tool.arguments, error), ok=False)
+            return ToolResult(_wrong_shape(name, tool.arguments, error, self._text), ok=False)
         if "\\u" in text and (fault := _unusable(given)):
             return ToolResult(f"{name}: {fault} Call it again without.", ok=False)
         return arguments
@@ -146,10 +146,11 @@ def _lean(node: Any, shared: dict[str, Any]) -> Any:
     return kept
 
 
-def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError) -> str:
+def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told: Callable[[str], str]) -> str:
+    """What is wrong with arguments. What is cut is clean before: half of a secret is not recognised."""
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(faults.place(fault), SHOWN_LETTERS)
+        place = shortened(told(faults.place(fault)), SHOWN_LETTERS)
         match fault["type"]:
             case "missing":
                 sentences.append(faults.with_name(fault))
@@ -159,7 +160,7 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError) -> st
                     f"`{place}` is not known" + (f" (did you mean `{near[0]}`?)" if near else "")
                 )
             case _:
-                shown = shortened(json.dumps(fault["input"], default=str), SHOWN_LETTERS)
+                shown = shortened(told(json.dumps(fault["input"], default=str)), SHOWN_LETTERS)
                 words = faults.in_words(fault)
                 sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
     wanted = ", ".join(
