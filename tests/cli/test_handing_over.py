@@ -52,6 +52,16 @@ def test_failing_tests_of_a_server_are_told_and_proposed_on_somebodys_word(house
     assert f"delivered     {change} {repo}#{branch}\n" in house.hutch("sessions", "show", "last").stdout
 
 
+def test_nobody_waits_for_a_session_that_is_paused(house: House) -> None:
+    repo = repository(house, "paused")
+    house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
+    run = house.json("sessions", "show", "last")["runs"][0]["id"]
+    assert house.hutch("sessions", "pause", "last").returncode == exits.OK
+    told = house.hutch("changes", "propose", run)
+    assert (told.returncode, branches(repo)) == (exits.OK, ["main"])
+    assert "is paused: it is delivered when that goes on." in told.stdout
+
+
 def test_a_run_that_changed_nothing_says_so(house: House) -> None:
     repo = repository(house, "same")
     model = house.model({"text": "It is fine."})

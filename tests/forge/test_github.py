@@ -1,6 +1,7 @@
 """The real gh against a GitHub on a socket: pull requests, once, by who may, and with nothing told on."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import GitHub
 from hutch.forge.repo_url import parse_repo_url
@@ -307,3 +308,40 @@ async def test_gh_finds_nothing_of_ours_in_its_environment(world: World, tmp_pat
     }
     assert gh.environment(tmp_path, TOKEN)["GH_TOKEN"] == TOKEN
     assert "GH_TOKEN" not in replace(gh, host="ghe.example.com").environment(tmp_path, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "chg_01jd2m4c9k7w6t0q8n5x3vbaeh",
+        "https://evil.example.com/acme/project/pull/1",
+        "https://127.0.0.1@evil.example.com/pull/1",
+        "https://token@127.0.0.1/pull/1",
+        "javascript://127.0.0.1/%0aalert(1)",
+        "https://127.0.0.1/\u202egnp",
+        "https://[127.0.0.1/",
+    ],
+)
+async def test_a_page_that_is_not_on_the_forge_is_nobodys_address(world: World, url: str) -> None:
+    forge, seen = world.forge(), world.push()
+    pull = await forge.open(replace(WANTED, commit=seen))
+    about = {"number": 1, "state": "open", "html_url": url, "head": {"ref": "b"}, "base": {"ref": "main"}}
+    world.hub.fault("/pulls/1$", 200, content=json.dumps(about).encode())
+    world.hub.fault("/issues/1/comments$", 201, content=json.dumps({"id": 7, "html_url": url}).encode())
+    assert (await forge.pull(pull.number)).url.endswith("/acme/project/pull/1")
+    assert (await forge.comment(1, "x")).url == ""
+
+
+async def test_an_answer_about_another_pull_request_is_refused(world: World) -> None:
+    about = {"number": 2, "state": "open", "html_url": "", "head": {"ref": "b"}, "base": {"ref": "main"}}
+    world.hub.fault("/pulls/1$", 200, content=json.dumps(about).encode())
+    forge = world.forge()
+    for asking in (forge.pull(1), forge.update(1, body="x"), forge.close(1)):
+        with pytest.raises(Unavailable, match="is about #2, and not about #1"):
+            await asking
+
+
+async def test_a_diff_that_is_too_large_for_the_api_is_told_as_that(world: World) -> None:
+    world.hub.fault("/pulls/1$", 406, message="Sorry, the diff exceeded the maximum number of lines (20000)")
+    with pytest.raises(LimitReached, match="git fetch origin pull/1/head"):
+        await world.forge().diff(1)

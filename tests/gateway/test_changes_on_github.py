@@ -173,3 +173,40 @@ async def test_who_judged_and_who_closed_is_in_the_audit(told: tuple[Story, Api]
         ("change.approved", await me(bob)),
         ("change.closed", await me(api)),
     ]
+
+
+@pytest.mark.parametrize("door", ["comments", "request-changes"])
+async def test_what_is_sent_again_with_its_key_is_said_once_there(told: tuple[Story, Api], door: str) -> None:
+    made, api = told
+    change = await proposed(made, api)
+    url = f"{V1}/changes/{change['id']}/{door}"
+    kind = "reviews" if door == "request-changes" else door
+    made.hub.fault(rf"POST .*/pulls/1/{kind}", 502, after=True, times=1)  # it is there, and nobody knows
+    made.hub.fault(rf"GET .*/pulls/1/{kind}", 503, times=1 + 4)
+    said = SLUG if door == "comments" else {"body": "No."}
+    answers = [
+        await api.post(url, json=said, headers={"Idempotency-Key": key}) for key in ("a", "a", "a", "b")
+    ]
+    assert [each.status_code for each in answers] == [503, 201, 201, 201], answers[1].text
+    assert answers[1].json() == answers[2].json()
+    there = made.pulls()[1][kind]
+    assert len(there) == 2
+    kept = (await api.get(f"{V1}/changes/{change['id']}/{kind}")).json()["items"]
+    assert [each["id"] for each in kept] == [answers[1].json()["id"], answers[3].json()["id"]]
+
+
+async def test_what_was_closed_there_and_opened_again_is_settled_here(told: tuple[Story, Api]) -> None:
+    made, api = told
+    change = await proposed(made, api)
+    url = f"{V1}/changes/{change['id']}"
+    pull = made.pulls()[change["number"]]
+    for door, body in (("approve", {}), ("comments", SLUG), ("merge", {})):
+        pull["state"] = "closed"
+        refused = await api.post(f"{url}/{door}", json=body)
+        assert refused.status_code == 409, refused.text
+        assert (await api.get(url)).json()["state"] == "closed"
+        pull["state"] = "open"
+        done = await api.post(f"{url}/{door}", json=body)
+        assert done.is_success, done.text
+    assert (await api.get(url)).json()["state"] == "merged"
+    assert (await api.post(f"{url}/close")).status_code == 409

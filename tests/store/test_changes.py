@@ -1,7 +1,8 @@
 """Changes are kept, found by what people call them, and end once."""
 
 import asyncio
-from dataclasses import replace
+import sqlite3
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,28 @@ async def test_a_change_that_is_open_grows_and_one_that_is_not_is_left(changes: 
     await changes.end(grown, "closed")
     assert await changes.open_of_session("ses_2") is None
     assert await changes.open_of_session("ses_1") == THIRD
+
+
+async def test_an_id_is_never_taken_for_what_others_call_a_change(changes: Changes) -> None:
+    await changes.add(replace(SECOND, id="chg_c4", run_id="run_4", web_url="chg_a1", number=4))
+    await changes.add(replace(SECOND, id="chg_c5", run_id="run_5", branch="chg_a1"))
+    await changes.add(replace(SECOND, id="chg_c6", run_id="run_6", branch="last"))
+    assert await changes.find("chg_a1") == FIRST
+    assert (await changes.find("last")).id == "chg_c6"
+
+
+async def test_the_oldest_of_many_is_found_by_its_beginning(changes: Changes, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "hutch.db") as database:
+        names = ", ".join(f'"{name}"' for name in asdict(FIRST) if name not in ("id", "branch"))
+        many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10001)"
+        copied = f"SELECT 'chg_z' || i, 'many', {names} FROM changes, n WHERE id = 'chg_a2'"
+        database.execute(f"INSERT INTO changes (id, branch, {names}) {many} {copied}")
+    for name, found in (("chg_a1", FIRST), ("hutch/two", SECOND), ("chg_b", THIRD)):
+        assert await changes.find(name) == found
+
+
+async def test_what_was_closed_is_open_again_and_what_was_merged_is_not(changes: Changes) -> None:
+    await changes.end(FIRST, "closed")
+    await changes.end(SECOND, "merged")
+    assert (await changes.reopen(FIRST)).state == "open"
+    assert (await changes.reopen(SECOND)).state == "merged"

@@ -44,6 +44,7 @@ __all__ = [
 AUTHOR = "Hutch <hutch@localhost>"
 MOST_NAMED = 10_000  # changes and runs among which one is looked for by a part of its id
 Append = Callable[[Sequence[Event]], Awaitable[object]]
+Look = Callable[[Change], Awaitable[bool]]
 
 
 def changes_of(loaded: Loaded) -> Changes:
@@ -77,16 +78,19 @@ async def one_at_a_time(loaded: Loaded, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def settling(loaded: Loaded, change: Change) -> AsyncIterator[Change]:
+async def settling(loaded: Loaded, change: Change, look: Look | None = None) -> AsyncIterator[Change]:
     """An open change as it is now, while nobody else merges or closes anything of its repository.
 
-    Who decides about it holds this from the first look to the last note, on the command line, too.
+    Who decides about it holds this from the first look to the last note, on the command line, too. `look` is
+    for one that was noted as closed: whether it is so where it is.
     """
     path = parse_repo_url(change.repository).path
     place = await asyncio.to_thread(path.resolve) if path else change.repository
     name = hashlib.sha256(str(place).encode(errors="surrogateescape")).hexdigest()[:24]
     async with one_at_a_time(loaded, name):
         now = await changes_of(loaded).find(change.id)
+        if now.state == "closed" and look is not None and await look(now):
+            now = await changes_of(loaded).reopen(now)
         if now.state != "open":
             raise Conflict(f"The change {now.id} is {now.state} already.")
         yield now

@@ -1,9 +1,10 @@
 """A change is read, merged and closed where it lies: in a repository of this machine, or on its forge."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from hutch.app.changes import changes_of, repository_jail, settling
-from hutch.app.pulls import pull_of
+from hutch.app.pulls import is_open_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
 from hutch.flows import review
@@ -44,7 +45,7 @@ async def merge(
 ) -> MergedChange:
     """Bring a change into its base branch, unless its tests or somebody speak against that."""
     by = by or Settler(rows)
-    async with settling(loaded, found) as change:
+    async with settling(loaded, found, partial(is_open_there, loaded, user=user)) as change:
         if pull := pull_of(loaded, change, user=user):
             merged, overridden = await pull.merge(rows, strategy=strategy, force=force, by=by)
         else:
@@ -63,7 +64,7 @@ async def close(
     loaded: Loaded, rows: Rows, found: Change, *, user: str = "", by: Settler | None = None
 ) -> str:
     """Close a change and delete its branch; why that stays, if it does."""
-    async with settling(loaded, found) as change:
+    async with settling(loaded, found, partial(is_open_there, loaded, user=user)) as change:
         stays = ""
         if pull := pull_of(loaded, change, user=user):
             stays = await pull.close()

@@ -4,11 +4,14 @@ What is asked for here is asked of GitHub, as it stands there: somebody may have
 it, merged it or closed it without our knowing. Nothing is noted here before it is so there.
 """
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hutch.app import forges
-from hutch.app.changes import changes_of
+from hutch.app.changes import changes_of, settling
 from hutch.app.models import redactor
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
@@ -18,12 +21,12 @@ from hutch.domain.review import Comment, Review
 from hutch.flows.commit_text import plain
 from hutch.flows.forge_text import OWN, quiet, unhidden
 from hutch.flows.review import Merged, Strategy, must_be_fit
-from hutch.forge.seam import Forge, LineComment, MergeMethod, Posted, PullRequest, Spoken, Verdict
+from hutch.forge.seam import SETTLE_S, Forge, LineComment, MergeMethod, Posted, PullRequest, Spoken, Verdict
 from hutch.forge.seam import Review as PostedReview
 from hutch.settings import Loaded
 from hutch.store.rows import Rows
 
-__all__ = ["Pull", "pull_of"]
+__all__ = ["NEVER_BEFORE", "Asked", "Pull", "as_it_is_there", "is_open_there", "pull_of"]
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
 DOES = {"approved": "approves this", "changes_requested": "asks for changes"}
@@ -37,6 +40,17 @@ SHOWN_RANGES = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for, perhaps not for the first time."""
+
+    mark: str = ""  # the same each time; empty where nobody can know
+    tried_ms: int = 0  # when somebody was killed who did it; 0 when nobody was
+
+
+NEVER_BEFORE = Asked()
+
+
+@dataclass(frozen=True, slots=True)
 class Pull:
     """A change on a forge, and who it is spoken for there."""
 
@@ -46,6 +60,7 @@ class Pull:
     user: str = ""  # for whom it is done; empty on the command line
     says: str = ""  # who that is to people
     is_own: bool = True  # whether the token is theirs
+    asked: Asked = NEVER_BEFORE
 
     @property
     def number(self) -> int:
@@ -89,10 +104,10 @@ class Pull:
         """Say something about a line there. GitHub takes that for lines that the diff shows."""
         pull = await self._now()
         self._must_be_as_proposed(pull)
-        patch = parse_patch(await self.forge.diff(self.number))
+        patch = await asyncio.to_thread(parse_patch, await self.forge.diff(self.number))
         if not patch.shows(comment.path, comment.side, comment.line):
             raise BadRequest(_not_shown(comment, patch.files.get(comment.path), pull.url))
-        marker = f"<!-- hutch-comment {comment.id} -->"
+        marker = f"<!-- hutch-comment {self.asked.mark or comment.id} -->"
         how_bad = f"**{comment.severity}**: " if comment.severity else ""
         wanted = LineComment(
             path=comment.path,
@@ -112,7 +127,7 @@ class Pull:
         """
         pull = await self._now()
         self._must_be_as_proposed(pull)
-        marker = f"<!-- hutch-review {given.id} -->"
+        marker = f"<!-- hutch-review {self.asked.mark or given.id} -->"
         wanted = PostedReview(
             commit=pull.commit,
             body=f"{self._words(given.body, DOES[given.verdict])}\n{OWN}{marker}".strip(),
@@ -166,6 +181,12 @@ class Pull:
             return f"{pull.branch} stays: {error}"
 
     async def _once(self, post: Callable[[], Awaitable[Posted]], marker: str, *, among: Spoken) -> Posted:
+        """Post what was not posted before, when it was asked for the first time and not noted."""
+        if self.asked.mark:
+            if self.asked.tried_ms:
+                await asyncio.sleep(max(0.0, self.asked.tried_ms / 1000 + SETTLE_S - time.time()))
+            if found := await self.forge.find(self.number, marker, among=among):
+                return found
         try:
             return await post()
         except Unavailable:  # the answer may be all that was lost
@@ -188,13 +209,30 @@ class Pull:
         return "\n\n".join(filter(None, [by, said]))
 
 
-def pull_of(loaded: Loaded, change: Change, *, user: str = "", name: str = "") -> Pull | None:
+def pull_of(
+    loaded: Loaded, change: Change, *, user: str = "", name: str = "", asked: Asked = NEVER_BEFORE
+) -> Pull | None:
     """The pull request that a change is; None for one that is not. `user` is for whom, and `name` who that is
     to people."""
     if change.forge != "github" or not change.number:
         return None
     forge = forges.need_forge(loaded, change.repository, user=user)
-    return Pull(loaded, change, forge, user, name, forges.has_own_token(loaded, change.repository, user))
+    is_own = forges.has_own_token(loaded, change.repository, user)
+    return Pull(loaded, change, forge, user, name, is_own, asked)
+
+
+async def is_open_there(loaded: Loaded, change: Change, *, user: str = "") -> bool:
+    """Whether a pull request that was noted as closed was opened again."""
+    pull = pull_of(loaded, change, user=user)
+    return pull is not None and (await pull.forge.pull(pull.number)).state == "open"
+
+
+async def as_it_is_there(loaded: Loaded, change: Change, *, user: str = "") -> Change:
+    """A change that is to be spoken about: one that was noted as closed may be open again."""
+    if change.state != "closed":
+        return change
+    async with settling(loaded, change, partial(is_open_there, loaded, user=user)) as now:
+        return now
 
 
 def _not_shown(comment: Comment, found: FilePatch | None, url: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hutch.app import forges
 from hutch.app.changes import changes_of, one_at_a_time, repository_jail
-from hutch.app.pulls import pull_of
+from hutch.app.pulls import NEVER_BEFORE, Asked, as_it_is_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
@@ -26,11 +26,12 @@ from hutch.flows.runs import read_log
 from hutch.forge import seam as forge
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded
-from hutch.store.comments import Comments, Reviews
+from hutch.store.comments import Also, Comments, Reviews
 from hutch.store.log import open_log
 from hutch.store.rows import Rows
 
 __all__ = [
+    "Asked",
     "Comment",
     "Comments",
     "Remark",
@@ -264,6 +265,8 @@ async def comment(
     user: str = "",
     name: str = "",
     commit: str = "",
+    asked: Asked = NEVER_BEFORE,
+    also: Also[Comment] | None = None,
 ) -> tuple[Comment, str]:
     """Say something about a line of a change, where it is; and where that can be read, if not here."""
     url = ""
@@ -273,7 +276,8 @@ async def comment(
         assert pull is not None
         url = (await pull.comment(made)).url
 
-    pull = pull_of(loaded, change, user=user, name=name)
+    change = await as_it_is_there(loaded, change, user=user)
+    pull = pull_of(loaded, change, user=user, name=name, asked=asked)
     made = await comments.add(
         rows,
         change,
@@ -282,6 +286,7 @@ async def comment(
         open_jail=jail_opener(loaded),
         commit=commit,
         post=post if pull else None,
+        also=also,
     )
     return made, url
 
@@ -298,11 +303,15 @@ async def judge(
     name: str = "",
     commit: str = "",
     by: Settler | None = None,
+    asked: Asked = NEVER_BEFORE,
+    also: Also[Review] | None = None,
 ) -> Review:
     """Approve a change, or ask for something else first, where it is."""
-    pull = pull_of(loaded, change, user=user, name=name)
+    change = await as_it_is_there(loaded, change, user=user)
+    pull = pull_of(loaded, change, user=user, name=name, asked=asked)
+    said = {"author": author, "body": body, "commit": commit}
     post = pull.judge if pull else None
-    told = await comments.judge(rows, change, verdict, author=author, body=body, commit=commit, post=post)
+    told = await comments.judge(rows, change, verdict, **said, post=post, also=also)
     await (by or Settler(rows)).note(f"change.{verdict}", change, f"at {told.commit[:12]}")
     return told
 

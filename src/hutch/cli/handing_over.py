@@ -34,17 +34,19 @@ def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
         while run["state"] in ("queued", "running"):
             await asyncio.sleep(LOOK_S)
             run = await client.get(f"/runs/{run_id}")
+            if run["state"] == "queued" and await _is_paused(client, run):
+                break
         told = run["delivered"] or {}
         if as_json:
             typer.echo(json.dumps(run))
-        elif run["state"] == "held":
+        elif run["state"] in ("queued", "held"):
             typer.echo(f"The session {run['session_id']} is paused: it is delivered when that goes on.")
         elif told.get("outcome") == "proposed":
             await _show(client, told)
         else:
             for name, text in delivery_lines(run_id, told):
                 typer.echo(f"{name}: {visible(text)}", err=True)
-        if told.get("outcome") != "failed":
+        if told.get("outcome") != "failed" or run["state"] != "ended":
             return exits.OK
         return exits.NO if told.get("failing") else exits.UNAVAILABLE
 
@@ -53,6 +55,31 @@ def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
 
 async def _show(client: Client, told: dict[str, Any]) -> None:
     change = await client.get(f"/changes/{told['change_id']}")
+def propose_here(loaded: Loaded, run_id: str, *, as_json: bool) -> int:
+    """The same for a run of the command line, which nobody else has."""
+    by = signature(loaded.settings.delivery.author) or runs.AUTHOR
+    try:
+        change = asyncio.run(runs.changes.propose(loaded, run_id, author=by))
+    except (Denied, LimitReached, Unavailable) as error:  # the work is kept
+        if as_json:
+            typer.echo(exits.error_json(error), err=True)
+            return exits.code_of(error)
+        for name, text in delivery_lines(run_id, {"outcome": "failed", "reason": str(error)}):
+            typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
+        return exits.code_of(error)
+    if as_json:
+        typer.echo(json.dumps(change and asdict(change)))
+    elif change is None:
+        typer.echo(NOTHING, err=True)
+    else:
+        _tell(change.id, change.branch, change.title, change.web_url)
+    return exits.OK
+
+
+async def _is_paused(client: Client, run: dict[str, Any]) -> bool:
+    return bool((await client.get(f"/sessions/{run['session_id']}"))["state"] == "paused")
+
+
     typer.echo(f"{change['id']}  {visible(change['branch'])}  {one_line(change['title'], 200)}")
     if str(told["url"]).startswith("http"):
         typer.echo(visible(told["url"]))

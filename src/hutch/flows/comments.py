@@ -1,5 +1,6 @@
 """What people say about a change: comments on its lines, approval, or that something must change first."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
@@ -11,7 +12,7 @@ from hutch.domain.review import Comment, Remark, Review, Verdict
 from hutch.flows import repository_git, review
 from hutch.flows.commit_text import plain
 from hutch.flows.repository_git import OpenJail
-from hutch.store.comments import Comments, Reviews
+from hutch.store.comments import Also, Comments, Reviews
 from hutch.store.rows import Rows
 
 
@@ -24,6 +25,7 @@ async def add(
     open_jail: OpenJail,
     commit: str = "",
     post: Callable[[Comment], Awaitable[object]] | None = None,
+    also: Also[Comment] | None = None,
 ) -> Comment:
     """Say something about a line, which must be one that the change shows or the file has. `post` says it
     where the change is, if that is not here, and knows which lines there are."""
@@ -32,7 +34,7 @@ async def add(
         raise BadRequest("The comment says nothing.")
     comment = made(remark, change.id, change.commit, author)
     await (post(comment) if post else _check_place(change, remark, open_jail))
-    await Comments(rows).add(comment)
+    await Comments(rows).add(comment, also)
     return comment
 
 
@@ -45,6 +47,7 @@ async def judge(
     body: str = "",
     commit: str = "",
     post: Callable[[Review], Awaitable[Review]] | None = None,
+    also: Also[Review] | None = None,
 ) -> Review:
     """Approve a change, or ask for something else first: by whom, when, and at which commit. `post` says it
     where the change is, if that is not here."""
@@ -62,7 +65,7 @@ async def judge(
         commit=change.commit,
         created_ms=time.time_ns() // 1_000_000,
     )
-    return await Reviews(rows).add(await post(given) if post else given, [])
+    return await Reviews(rows).add(await post(given) if post else given, [], also)
 
 
 def made(remark: Remark, change_id: str, commit: str, author: str, review_id: str = "") -> Comment:
@@ -83,7 +86,7 @@ def made(remark: Remark, change_id: str, commit: str, author: str, review_id: st
 
 
 async def _check_place(change: Change, remark: Remark, open_jail: OpenJail) -> None:
-    patch = parse_patch(await review.diff(change, open_jail))
+    patch = await asyncio.to_thread(parse_patch, await review.diff(change, open_jail))
     if patch.shows(remark.path, remark.side, remark.line):
         return
     commit = change.commit if remark.side == "new" else change.base_commit

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 from urllib.parse import quote
 
-from hutch.domain.errors import Conflict, NotFound, Unavailable
+from hutch.domain.errors import Conflict, LimitReached, NotFound, Unavailable
 from hutch.forge.gh import Answer, Gh, GitHubFailed
-from hutch.forge.github_told import at, default_branch, need, number_of, posted, pull_of, text
+from hutch.forge.github_told import address, at, default_branch, need, posted, pull_of, text
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import (
     LineComment,
@@ -35,6 +35,7 @@ USER = "x-access-token"
 FORK_TRIES = 30
 MOST_PAGES = 30  # of a hundred comments each
 DIFF = "application/vnd.github.diff"
+TOO_LARGE = 406  # of a diff: more than 300 files or 20,000 lines
 STRANGERS = ("CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE")  # may not write
 METHODS: dict[MergeMethod, str] = {
     "merge": "allow_merge_commit",
@@ -99,15 +100,24 @@ class GitHub:
         async with self._about(number):
             answer = await self._ask("PATCH" if said else "GET", f"/pulls/{number}", said or None)
             notes = await self._adorn(number, labels, reviewers)
-            return replace(pull_of(answer.told()), notes=notes)
+            return replace(self._pull(answer.told(), number), notes=notes)
 
     async def pull(self, number: int) -> PullRequest:
         async with self._about(number):
-            return pull_of((await self._ask("GET", f"/pulls/{number}")).told())
+            return self._pull((await self._ask("GET", f"/pulls/{number}")).told(), number)
 
     async def diff(self, number: int) -> bytes:
         async with self._about(number):
-            return (await self._ask("GET", f"/pulls/{number}", accept=DIFF)).content
+            try:
+                return (await self._ask("GET", f"/pulls/{number}", accept=DIFF)).content
+            except GitHubFailed as failed:
+                if failed.status != TOO_LARGE:
+                    raise
+                raise LimitReached(
+                    f"The patch of #{number} is larger than {self.gh.host} tells by its API. Look at it in a "
+                    f"clone: git fetch origin pull/{number}/head && git diff HEAD...FETCH_HEAD",
+                    limit="output_bytes",
+                ) from None
 
     async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
         async with self._about(number):
@@ -124,7 +134,8 @@ class GitHub:
 
     async def close(self, number: int) -> PullRequest:
         async with self._about(number):
-            return pull_of((await self._ask("PATCH", f"/pulls/{number}", {"state": "closed"})).told())
+            told = (await self._ask("PATCH", f"/pulls/{number}", {"state": "closed"})).told()
+            return self._pull(told, number)
 
     async def drop_branch(self, pull: PullRequest) -> str:
         if not FULL_NAME.fullmatch(pull.head_repository):
@@ -145,11 +156,11 @@ class GitHub:
         async with _plainly():
             if id is not None:
                 try:
-                    return posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
+                    return self._posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
                 except GitHubFailed as failed:
                     if failed.status != 404:  # it was deleted: say it anew
                         raise
-            return posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
+            return self._posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
 
     async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
         thread = f"/issues/{number}" if among == "comments" else f"/pulls/{number}"
@@ -159,27 +170,28 @@ class GitHub:
                 listed = (await self._ask("GET", f"{what}?per_page=100&page={page}")).listed()
                 for each in listed:
                     if marker in text(each, "body"):
-                        return Posted(number_of(each, "id"), text(each, "html_url"))
+                        return posted(each, self.gh.host)
                 if len(listed) < 100:
                     break
         return None
 
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
         async with _plainly():
-            return posted(
+            return self._posted(
                 await self._ask("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
             )
 
     async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
         async with self._about(number):
             about = {"commit_id": commit, **_on_lines(comment)}
-            return posted(await self._ask("POST", f"/pulls/{number}/comments", about))
+            return self._posted(await self._ask("POST", f"/pulls/{number}/comments", about))
 
     async def review(self, number: int, review: Review) -> Posted:
         comments = [_on_lines(each) for each in review.comments]
         body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
         async with self._about(number):
-            return posted(await self._ask("POST", f"/pulls/{number}/reviews", {**body, "comments": comments}))
+            told = {**body, "comments": comments}
+            return self._posted(await self._ask("POST", f"/pulls/{number}/reviews", told))
 
     async def verdicts(self, number: int) -> Verdicts:
         last: dict[str, str] = {}
@@ -193,7 +205,7 @@ class GitHub:
                     counts = text(each, "author_association") not in STRANGERS
                     if counts and verdict in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
                         last[text(each, "user", "login") or "somebody"] = verdict
-                        urls.add(text(each, "html_url"))
+                        urls.add(address(each, self.gh.host))
                 if len(listed) < 100:
                     break
         against = tuple(login for login, verdict in last.items() if verdict == "CHANGES_REQUESTED")
@@ -219,6 +231,17 @@ class GitHub:
             return text((await self.gh.api("GET", "user")).told(), "login")
 
     # --- inside ---
+
+    def _pull(self, told: Mapping[str, Any], number: int = 0) -> PullRequest:
+        """The pull request that was asked for, and no other."""
+        found = pull_of(told, self.gh.host)
+        if number not in (0, found.number):
+            raise Unavailable(f"GitHub's answer is about #{found.number}, and not about #{number}.")
+        page = f"https://{self.gh.host}/{self.full_name}/pull/{found.number}"
+        return found if found.url else replace(found, url=page)
+
+    def _posted(self, answer: Answer) -> Posted:
+        return posted(answer.told(), self.gh.host)
 
     async def _pushable(self) -> dict[str, Any]:
         """What GitHub says of the repository; refused where neither it nor a copy of it can be pushed to."""
@@ -286,7 +309,7 @@ class GitHub:
         """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
         head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
         listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).listed()
-        found = [pull_of(each) for each in listed]
+        found = [self._pull(each) for each in listed]
         fitting = [each for each in found if each.state == "open" and each.base == wanted.base]
         fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
         return fitting[0] if fitting else None

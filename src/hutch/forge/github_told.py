@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.gh import Answer
 from hutch.forge.seam import Posted, PullRequest, PullState
 
 
@@ -41,17 +41,30 @@ def default_branch(about: Mapping[str, Any]) -> str:
     return text(about, "default_branch") or "main"
 
 
-def posted(answer: Answer) -> Posted:
-    told = answer.told()
-    return Posted(number_of(told, "id"), text(told, "html_url"))
+def address(told: Any, host: str) -> str:
+    """A page for people to visit, on this host; else none: it stands in messages, and things are found by
+    it."""
+    found = text(told, "html_url")
+    if not found.isascii() or not found.isprintable() or " " in found:
+        return ""
+    try:
+        parts, own = urlsplit(found), urlsplit(f"//{host}")
+    except ValueError:
+        return ""
+    fits = parts.scheme in ("http", "https") and parts.hostname == own.hostname and "@" not in parts.netloc
+    return found if fits else ""
 
 
-def pull_of(told: Mapping[str, Any]) -> PullRequest:
+def posted(told: Mapping[str, Any], host: str) -> Posted:
+    return Posted(number_of(told, "id"), address(told, host))
+
+
+def pull_of(told: Mapping[str, Any], host: str) -> PullRequest:
     is_open = need(told, "state") == "open"
     state: PullState = "merged" if told.get("merged_at") else "open" if is_open else "closed"
     return PullRequest(
         number=number_of(told, "number"),
-        url=need(told, "html_url"),
+        url=address(told, host),
         title=text(told, "title"),
         body=text(told, "body"),
         state=state,

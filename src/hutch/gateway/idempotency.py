@@ -47,6 +47,13 @@ class Once:
     request_hash: str = ""
     atomic: bool = False  # the answer is written with what was asked for, or neither is
     kept: bool = False
+    tried_ms: int = 0  # when a server ended while it did this; 0 when none did
+
+    @property
+    def mark(self) -> str:
+        """What is the same each time that this is asked for, and not known to others; empty without a key."""
+        said = f"{self.user_id}\n{self.key}\n{self.request_hash}"
+        return hashlib.sha256(said.encode()).hexdigest()[:32] if self.key else ""
 
     def keep(self, of: Callable[[T], Response]) -> Callable[[Connection, T], None]:
         """For a flow, to be called in its transaction: the answer made of what came to be."""
@@ -157,6 +164,7 @@ class Answered:
                 if not once.atomic:
                     return found
                 once.release(connection)  # nothing came of it before a crash
+                once.tried_ms = found["at_ms"]
                 found = None
             if found is None:
                 once.reserve(connection)

@@ -59,6 +59,24 @@ def _place(repository: str) -> str:
     return repository.rstrip("/").removesuffix(".git").lower()
 
 
+def _named(connection: Connection, name: str) -> Change | None:
+    if found := find_change(connection, name):
+        return found
+    newest = select(changes.c.id).order_by(changes.c.id.desc())
+    if name == "last":
+        ids = list(connection.scalars(newest.limit(1)))
+    else:
+        called = (changes.c.web_url if "://" in name else changes.c.branch) == name
+        ids = list(connection.scalars(newest.where(called)))
+    if len(ids) > 1:
+        raise ambiguous(ids, name, "changes")
+    if not ids:
+        fitting = newest.where(changes.c.id.contains(name, autoescape=True))
+        meant = one_of(connection.scalars(fitting), name, "changes")
+        ids = [meant] if meant else []
+    return find_change(connection, ids[0]) if ids else None
+
+
 class Changes:
     """Proposed changes, kept in the installation's database."""
 
@@ -77,15 +95,14 @@ class Changes:
         return [Change(**row) for row in rows]
 
     async def find(self, name: str) -> Change:
-        """A change by its id, a beginning or end of that, its branch, its address on a forge, or `last`."""
-        found = await self.list(limit=1 if name == "last" else 10_000)
-        on_branch = [each.id for each in found if name in ("last", each.branch, each.web_url or None)]
-        if len(on_branch) > 1:
-            raise ambiguous(on_branch, name, "changes")
-        meant = on_branch[0] if on_branch else one_of((each.id for each in found), name, "changes")
-        if meant is None:
+        """A change by its id, a beginning or end of that, its branch, its address on a forge, or `last`.
+
+        An id is always that change's: branches and addresses are named by others.
+        """
+        found = await self._run(lambda connection: _named(connection, name))
+        if found is None:
             raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
-        return next(each for each in found if each.id == meant)
+        return found
 
     async def of_number(self, number: int) -> Sequence[Change]:
         """Those that are pull requests of this number, in whichever repository; the newest first."""
@@ -113,6 +130,12 @@ class Changes:
         wanted = update(changes).where(changes.c.id == change.id)
         values = {name: getattr(change, name) for name in names}
         await self._run(lambda connection: connection.execute(wanted.values(values)))
+
+    async def reopen(self, change: Change) -> Change:
+        """One that was noted as closed is open again where it is."""
+        wanted = update(changes).where(changes.c.id == change.id, changes.c.state == "closed")
+        await self._run(lambda connection: connection.execute(wanted.values(state="open")))
+        return await self.find(change.id)
 
     async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
         """An open change is merged or closed; only the first who says so is right."""

@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
@@ -12,6 +13,9 @@ from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.rows import Rows
 from hutch.store.schema import comments, reviews, runs, sessions
 
+T = TypeVar("T")
+Also: TypeAlias = Callable[[Connection, T], None]
+
 
 class Comments:
     """Comments and reviews, kept in the installation's database."""
@@ -19,8 +23,15 @@ class Comments:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def add(self, comment: Comment) -> None:
-        await self._rows.change(lambda connection: add_comment(connection, comment))
+    async def add(self, comment: Comment, also: Also[Comment] | None = None) -> None:
+        """Keep one; `also` is written in the same stroke."""
+
+        def add(connection: Connection) -> None:
+            add_comment(connection, comment)
+            if also:
+                also(connection, comment)
+
+        await self._rows.change(add)
 
     async def of_change(
         self, change_id: str, *, resolved: bool | None = None, after: str = "", limit: int = 1000
@@ -54,7 +65,7 @@ class Reviews:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def add(self, review: Review, remarks: list[Comment]) -> Review:
+    async def add(self, review: Review, remarks: list[Comment], also: Also[Review] | None = None) -> Review:
         """Keep a review with its comments, in one stroke.
 
         One by the agent takes the place of its last one about the same commit, comments and all; of two
@@ -69,6 +80,8 @@ class Reviews:
             connection.execute(insert(reviews).values(asdict(review)))
             for remark in remarks:
                 add_comment(connection, remark)
+            if also:
+                also(connection, review)
             return review
 
         return await self._rows.change(add)

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.app.reviews import comment
+from hutch.app.reviews import Asked, comment
 from hutch.domain.patch import Side
 from hutch.domain.review import Comment, Remark, Severity
 from hutch.flows import changes
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
-from hutch.gateway.idempotency import ByKey
+from hutch.gateway.idempotency import ByKey, ByKeyWithRow
 from hutch.gateway.rest.route import router, server_of
 from hutch.store.comments import Comments
 
@@ -82,7 +82,7 @@ async def listed(
     operation_id="comment_on_change",
     response_model=CommentOut,
 )
-async def add(request: Request, who: Writer, once: ByKey, change_id: str, new: CommentIn) -> Response:
+async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str, new: CommentIn) -> Response:
     """Say something about a line of a change, or of a file that it touches."""
     server = server_of(request)
     change = await changes.find(server.site, who, change_id, "input")
@@ -102,6 +102,8 @@ async def add(request: Request, who: Writer, once: ByKey, change_id: str, new: C
         user=who.user.id,
         name=who.user.name,
         commit=new.commit,
+        asked=Asked(once.mark, once.tried_ms),
+        also=once.keep(lambda made: answer(told(made), 201)),
     )
     return answer(told(made), 201)
 

@@ -15,7 +15,7 @@ from hutch.flows import ai_review, changes
 from hutch.flows.users import Actor
 from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
-from hutch.gateway.idempotency import ByKey, ByKeyWithRow, Once
+from hutch.gateway.idempotency import ByKeyWithRow, Once
 from hutch.gateway.rest.comments import Body, Commit
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.store.comments import Reviews
@@ -89,11 +89,16 @@ async def listed(request: Request, who: Reader, change_id: str) -> Response:
     "/changes/{change_id}/approve", status_code=201, operation_id="approve_change", response_model=ReviewOut
 )
 async def approve(
-    request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str, said: JudgeIn | None = None
+    request: Request,
+    who: Writer,
+    guard: AGuard,
+    once: ByKeyWithRow,
+    change_id: str,
+    said: JudgeIn | None = None,
 ) -> Response:
     """Say that a change is good, as it is now."""
     actor = guard.actor(request.scope, who)
-    return await _judge(request, who, actor, change_id, "approved", said)
+    return await _judge(request, who, actor, once, change_id, "approved", said)
 
 
 @routes.post(
@@ -103,11 +108,11 @@ async def approve(
     response_model=ReviewOut,
 )
 async def request_changes(
-    request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str, said: JudgeIn
+    request: Request, who: Writer, guard: AGuard, once: ByKeyWithRow, change_id: str, said: JudgeIn
 ) -> Response:
     """Say what must be changed first."""
     actor = guard.actor(request.scope, who)
-    return await _judge(request, who, actor, change_id, "changes_requested", said)
+    return await _judge(request, who, actor, once, change_id, "changes_requested", said)
 
 
 @routes.post(
@@ -171,7 +176,13 @@ async def _begin(
 
 
 async def _judge(
-    request: Request, who: Who, actor: Actor, change_id: str, verdict: Verdict, said: JudgeIn | None
+    request: Request,
+    who: Who,
+    actor: Actor,
+    once: Once,
+    change_id: str,
+    verdict: Verdict,
+    said: JudgeIn | None,
 ) -> Response:
     server = server_of(request)
     change = await changes.find(server.site, who, change_id, "input")
@@ -187,5 +198,7 @@ async def _judge(
         name=who.user.name,
         commit=said.commit,
         by=reviews.Settler(server.rows, actor, who.is_owner),
+        asked=reviews.Asked(once.mark, once.tried_ms),
+        also=once.keep(lambda given: answer(told(given), 201)),
     )
     return answer(told(given), 201)
