@@ -32,10 +32,10 @@ def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
     async def work(client: Client) -> int:
         run = await client.post(f"/runs/{run_id}/deliver", {"failing": failing})
         while run["state"] in ("queued", "running"):
-            await asyncio.sleep(LOOK_S)
-            run = await client.get(f"/runs/{run_id}")
             if run["state"] == "queued" and await _is_paused(client, run):
                 break
+            await asyncio.sleep(LOOK_S)
+            run = await client.get(f"/runs/{run_id}")
         told = run["delivered"] or {}
         if as_json:
             typer.echo(json.dumps(run))
@@ -53,33 +53,12 @@ def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
     return ask(work, as_json=as_json)
 
 
-async def _show(client: Client, told: dict[str, Any]) -> None:
-    change = await client.get(f"/changes/{told['change_id']}")
-def propose_here(loaded: Loaded, run_id: str, *, as_json: bool) -> int:
-    """The same for a run of the command line, which nobody else has."""
-    by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-    try:
-        change = asyncio.run(runs.changes.propose(loaded, run_id, author=by))
-    except (Denied, LimitReached, Unavailable) as error:  # the work is kept
-        if as_json:
-            typer.echo(exits.error_json(error), err=True)
-            return exits.code_of(error)
-        for name, text in delivery_lines(run_id, {"outcome": "failed", "reason": str(error)}):
-            typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
-        return exits.code_of(error)
-    if as_json:
-        typer.echo(json.dumps(change and asdict(change)))
-    elif change is None:
-        typer.echo(NOTHING, err=True)
-    else:
-        _tell(change.id, change.branch, change.title, change.web_url)
-    return exits.OK
-
-
 async def _is_paused(client: Client, run: dict[str, Any]) -> bool:
     return bool((await client.get(f"/sessions/{run['session_id']}"))["state"] == "paused")
 
 
+async def _show(client: Client, told: dict[str, Any]) -> None:
+    change = await client.get(f"/changes/{told['change_id']}")
     typer.echo(f"{change['id']}  {visible(change['branch'])}  {one_line(change['title'], 200)}")
     if str(told["url"]).startswith("http"):
         typer.echo(visible(told["url"]))
