@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.cli import exits
 from tests.forge.github_server import HOST
 from tests.forked import HUTCH, run
 from tests.stories.github import FINISH, FIX, TOKEN, Story, story
@@ -41,7 +42,7 @@ def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is
     model = told.model(FIX, FINISH)
     words = ("--repo", told.hub.url("acme/project"), "--model", model)
     ran = hutch(told, "run", "Make slugs lower case.", *words)
-    assert ran.returncode != 0 and "not delivered" in ran.stderr
+    assert ran.returncode == exits.UNAVAILABLE and "\nnot delivered: " in ran.stdout
     assert told.pulls() == {} and TOKEN not in ran.stdout + ran.stderr
     fault.times = 0
     again = hutch(told, "changes", "deliver", "last", "--json")
@@ -51,6 +52,9 @@ def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is
     assert (change["forge"], change["number"], change["branch"]) == ("github", 1, pull["branch"])
     assert change["web_url"] == "https://127.0.0.1/acme/project/pull/1"
     assert "**Session:**" in pull["body"] and "As they should be" in pull["body"]
+    shown = hutch(told, "changes", "deliver", "last")
+    look = f"look at it: hutch changes show {change['id']}"
+    assert shown.stdout.splitlines()[1:] == [change["web_url"], look]
 
 
 def test_the_address_of_the_pull_request_is_printed(told: Story) -> None:

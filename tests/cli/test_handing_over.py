@@ -140,3 +140,4 @@ def test_tests_that_failed_before_are_no_failure_on_a_server_either(house: House
     words = ("run", "Write a readme", "--repo", str(repo), "--model", model)
     ran = [house.hutch(*words), house.hutch(*words, "--server")]
     assert [each.returncode for each in ran] == [exits.OK, exits.OK], ran[0].stdout + ran[1].stdout
+    assert all("1 test fails, as it did before." in each.stdout for each in ran), ran[1].stdout

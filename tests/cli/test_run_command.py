@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
+from hutch.cli.delivery_lines import NOTHING
 from tests.cli.running import BREAKS, FIXES, Desk, call, lines
 from tests.forge.repositories import commit, git
 from tests.forked import HUTCH, Forked
@@ -89,6 +90,16 @@ def test_nothing_done_is_no_pull_request(desk: Desk) -> None:
     assert (ran.returncode, branches(desk)) == (0, ["main"])
     assert "Nothing was changed" in ran.stdout
     assert "pull request" not in ran.stdout
+
+
+def test_what_is_not_there_is_not_delivered_and_told_as_that(desk: Desk) -> None:
+    desk.run(replies=({"text": "It is fine."},))
+    nothing = desk.hutch("changes", "deliver")
+    assert (nothing.returncode, nothing.stderr) == (0, f"{NOTHING}\n")
+    assert json.loads(desk.hutch("changes", "propose", "--json").stdout) is None
+    desk.run("--no-pr")
+    unwanted = desk.hutch("changes", "deliver")
+    assert unwanted.returncode == 2 and "was not to be delivered" in unwanted.stderr
 
 
 def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: Desk) -> None:
@@ -217,6 +228,9 @@ def test_tests_that_failed_before_keep_nothing_from_being_delivered(desk: Desk) 
     ran = desk.run(replies=(FIXES[0], {**FIXES[1], "times": 50}))
     assert (ran.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
     assert "1 test fails, as it did before." in desk.hutch("changes", "show").stdout
+    assert "tests: 1 failed, 1 passed. 1 test fails, as it did before.\n" in ran.stdout
+    merge = re.search(r"merge it:   hutch (changes merge chg_\S+ --force)\n", ran.stdout)
+    assert merge and desk.hutch(*merge[1].split()).returncode == 0
     assert len(list((desk.place / "home/data/workspaces").iterdir())) == 1
 
 
@@ -258,8 +272,11 @@ def test_what_fails_is_delivered_when_somebody_says_so_and_says_that_it_fails(de
     assert change["body"] == "It is not right.\n\nThe tests fail: 1 failed."
     assert change["body"] in git(desk.work, "show", "-s", "--format=%B", "hutch/nearly")
     assert branches(desk) == ["hutch/nearly", "main"]
-    again = desk.hutch(*command[1].split())
-    assert again.returncode == 2 and "is over" in again.stderr
+    for word in ("propose", "deliver"):
+        again = desk.hutch("changes", word, command[1].split()[-1])
+        assert (again.returncode, again.stderr) == (0, "")
+        assert again.stdout.startswith(f"{change['id']}  hutch/nearly  Nearly\n")
+    assert branches(desk) == ["hutch/nearly", "main"]
     assert desk.hutch("resume").returncode == 2
 
 
@@ -348,6 +365,13 @@ def test_what_makes_no_sense_is_two_and_told(desk: Desk, words: tuple[str, ...],
 
 
 # --- the prompt ---
+
+
+def test_what_goes_wrong_before_a_run_is_json_for_programs(desk: Desk) -> None:
+    for words in (("run", "Mend add", "--repo", "nowhere"), ("resume", "run_nowhere")):
+        told = desk.hutch(*words, "--json")
+        assert (told.returncode, told.stdout) == (2, "")
+        assert json.loads(told.stderr)["error"]["code"] == "not_found"
 
 
 def test_a_prompt_from_standard_input(desk: Desk) -> None:
@@ -517,8 +541,15 @@ def test_what_could_not_be_delivered_is_delivered_later(desk: Desk) -> None:
     hook.chmod(0o755)
     ran = desk.run()
     assert ran.returncode == 6
-    assert "closed for the night" in ran.stderr
-    assert "hutch resume run_" in ran.stderr
+    assert "\nnot delivered: " in ran.stdout and "closed for the night" in ran.stdout
+    assert "try again: hutch changes deliver run_" in ran.stdout
+    assert "The sign was wrong." in ran.stdout and " turns, " in ran.stdout.splitlines()[-1]
+    as_json = desk.run("--json")
+    assert as_json.returncode == 6
+    assert "closed for the night" in json.loads(as_json.stdout.splitlines()[-1])["not_delivered"]
+    again = desk.hutch("changes", "deliver", "last")
+    assert again.returncode == 6 and "closed for the night" in again.stderr
+    assert "try again: hutch changes deliver run_" in again.stderr
     hook.unlink()
     went_on = desk.hutch("resume", "last")
     assert (went_on.returncode, went_on.stderr) == (0, "")

@@ -11,8 +11,8 @@ from pathlib import Path
 from hutch.app import forges, jails, models, records, workspaces
 from hutch.app.forges import Forge
 from hutch.domain.change import Change
-from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.domain.events import ChangeProposed, Event, RanTests, SessionEnded
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.events import ChangeProposed, Entry, Event, RanTests, SessionEnded, SnapshotTaken
 from hutch.domain.ids import one_of
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
@@ -196,15 +196,18 @@ async def _whole_id(loaded: Loaded, log: SqlLog, name: str) -> str:
     return one_of(sorted(ids), name, "runs, sessions and changes") or name
 
 
-async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
-    """Deliver what a run did so far, whatever its tests say and however it ended: somebody says so."""
+async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:
+    """Deliver what a run did so far, whatever its tests say and however it ended: somebody says so.
+
+    What was delivered already is that change; None if a run that is done has changed nothing.
+    """
     clean = models.redactor(loaded).clean
     async with records.event_log(loaded.paths) as log:
         session_id, entries = await find_run(log, name)
         before = past(entries)
         run_id = before.started.run_id
         if before.over:
-            raise BadRequest(f"The session of {run_id} is over: what it did was delivered, or was not to be.")
+            return await _delivered(loaded, before, entries)
         async with workspaces.open_workspace(loaded, before.started.workspace) as workspace:
             title, summary = before.said
             words = [clean(plain(summary)), _warning(before.tests, before.tested)]
@@ -231,6 +234,21 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change:
             raise Conflict(f"The run {run_id} has changed nothing, so there is nothing to propose.")
         await log.append(session_id, [SessionEnded(outcome="done", reason="It was proposed as it is.")])
         return change
+
+
+async def _delivered(loaded: Loaded, before: Past, entries: Sequence[Entry]) -> Change | None:
+    """What came of a run whose session is over."""
+    run_id = before.started.run_id
+    if change := await changes_of(loaded).of_run(run_id):
+        return change
+    taken = [each.event for each in entries if isinstance(each.event, SnapshotTaken)]
+    trees = {each.snapshot: each.tree for each in taken}
+    if trees.get(before.start) == trees.get(before.last):
+        return None
+    raise Conflict(
+        f"What the run {run_id} did was not to be delivered. It is in the workspace "
+        f"{before.started.workspace}."
+    )
 
 
 def about_run(session_id: str, before: Past) -> About:

@@ -124,7 +124,13 @@ class Delivering:
         )
         if change is None:
             return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason="Nothing was changed.")
-        return DeliveryEnded(run_id=self.run.id, outcome="proposed", change_id=change.id, url=change.url)
+        return DeliveryEnded(
+            run_id=self.run.id,
+            outcome="proposed",
+            reason=about.tests_note,
+            change_id=change.id,
+            url=change.url,
+        )
 
     def _is_known(self, entries: Sequence[Entry]) -> bool:
         """Whether somebody has said that the tests may fail."""

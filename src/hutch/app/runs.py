@@ -111,6 +111,8 @@ class Opened:
     address: str = ""  # of the repository as it was named, with credentials if it had some
     warnings: list[str] = field(default_factory=list)
     held_back: str = ""  # why work whose tests fail was not delivered
+    tests_note: str = ""  # why it was, all the same
+    lost: str = ""  # why work that could be delivered was not
     notes: list[str] = field(default_factory=list)  # what else is to be known
     looking: "asyncio.Task[str] | None" = None  # for what was changed and not committed
 
@@ -154,8 +156,9 @@ class Opened:
                 name=self.run_id[-12:].lower(),
             )
             if compared.new:
-                self.held_back = compared.told
+                self.held_back = self.bench.redactor.clean(compared.told)  # names of tests are not ours
                 return None
+            self.tests_note = compared.told
             worked = replace(worked, summary=f"{worked.summary}\n\n{compared.told}".strip())
             about = replace(about, tests_before=compared.before)
         proposal = delivery.Proposal(
@@ -190,9 +193,9 @@ class Opened:
 
     async def finish(self, worked: Worked, *, delivered: bool = False) -> None:
         """End the session of a run that is over; one that was stopped can still go on, and work whose tests
-        fail can still be proposed."""
+        fail, or that was not delivered, can still be proposed."""
         failing = worked.ended.outcome == "tests_failing" and worked.changed and self.can_deliver
-        undecided = failing and not delivered
+        undecided = bool(self.lost) or (failing and not delivered)
         if worked.ended.outcome in FINAL and not undecided:
             await self.bench.append([SessionEnded(outcome="done", reason=worked.ended.reason)])
 

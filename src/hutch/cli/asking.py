@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hutch.cli import exits
-from hutch.cli.client import Client, error_json
+from hutch.cli.client import Client
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound
 from hutch.domain.ids import SHORTEST, ambiguous, fits
 
@@ -39,7 +39,7 @@ def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = Fals
     except HutchError as error:
         if not as_json:
             raise
-        sys.stderr.write(f"{error_json(error)}\n")
+        sys.stderr.write(f"{exits.error_json(error)}\n")
         return exits.code_of(error)
 
 

@@ -15,7 +15,7 @@ from hutch import settings
 from hutch.app import forges, merging, runs
 from hutch.app import reviews as said
 from hutch.cli.author import signature
-from hutch.cli.handing_over import hand_over, named_run
+from hutch.cli.handing_over import hand_over, named_run, propose_here
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
 
@@ -87,17 +87,7 @@ def propose(
     run_id, served = named_run(loaded, run)
     if served:
         raise typer.Exit(hand_over(run_id, failing=True, as_json=as_json))
-    _propose(loaded, run_id, as_json)
-
-
-def _propose(loaded: settings.Loaded, run: str, as_json: bool) -> None:
-    by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-    change = asyncio.run(runs.changes.propose(loaded, run, author=by))
-    if as_json:
-        typer.echo(json.dumps(asdict(change)))
-        return
-    typer.echo(f"{change.id}  {change.branch}  {change.title}")
-    typer.echo(f"look at it: hutch changes show {change.id}")
+    raise typer.Exit(propose_here(loaded, run_id, as_json=as_json))
 
 
 @app.command()
@@ -112,7 +102,7 @@ def deliver(
     run_id, served = named_run(loaded, name)
     if served:
         raise typer.Exit(hand_over(run_id, failing=False, as_json=as_json))
-    _propose(loaded, run_id, as_json)
+    raise typer.Exit(propose_here(loaded, run_id, as_json=as_json))
 
 
 @app.command()

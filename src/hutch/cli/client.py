@@ -6,7 +6,6 @@ another port meanwhile, so its address is looked up again for each try.
 """
 
 import asyncio
-import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -190,16 +189,6 @@ def check(answer: httpx2.Response) -> None:
 def path_of(text: str) -> str:
     """A name as a part of an address; its slashes stay."""
     return quote(text, safe="/")
-
-
-def error_json(error: HutchError) -> str:
-    """An error for programs, in a line."""
-    told: dict[str, Any] = {"code": error.code, "detail": str(error)}
-    if isinstance(error, LimitReached):
-        told["limit"] = error.limit
-    if isinstance(error, TooManyRequests):
-        told["retry_after_s"] = error.retry_after_s
-    return json.dumps({"error": told})
 
 
 def _retry_after_s(answer: httpx2.Response) -> float | None:

@@ -9,7 +9,8 @@ NOTHING = "Nothing was changed, so there is nothing to deliver."
 def delivery_lines(run_id: str, told: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What became of it and, where it failed, the command that repeats it; each with what to call it."""
     if told.get("outcome") == "proposed":
-        return [("delivered", f"{told.get('change_id')} {told.get('url') or ''}".strip())]
+        note = [("note", str(told["reason"]))] if told.get("reason") else []
+        return [("delivered", f"{told.get('change_id')} {told.get('url') or ''}".strip()), *note]
     if told.get("outcome") != "failed":
         return [("delivered", NOTHING)]
     if told.get("failing"):

@@ -1,6 +1,9 @@
 """What each exit code means: the one table that scripts can rely on."""
 
-from hutch.domain.errors import BadRequest, Denied, LimitReached, Unavailable
+import json
+from typing import Any
+
+from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, TooManyRequests, Unavailable
 
 OK = 0
 BUG = 1
@@ -72,3 +75,13 @@ def code_of(error: Exception) -> int:
             return UNAVAILABLE
         case _:
             return BUG
+
+
+def error_json(error: HutchError) -> str:
+    """An error for programs, in a line."""
+    told: dict[str, Any] = {"code": error.code, "detail": str(error)}
+    if isinstance(error, LimitReached):
+        told["limit"] = error.limit
+    if isinstance(error, TooManyRequests):
+        told["retry_after_s"] = error.retry_after_s
+    return json.dumps({"error": told})

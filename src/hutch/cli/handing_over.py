@@ -1,7 +1,8 @@
-"""What a run of a server did is handed over once more, and what came of it is told."""
+"""What a run did is handed over once more, and what came of it is told: by a server, or here."""
 
 import asyncio
 import json
+from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -9,10 +10,11 @@ import typer
 from hutch.app import runs
 from hutch.cli import exits
 from hutch.cli.asking import ask, find_session
+from hutch.cli.author import signature
 from hutch.cli.client import Client
-from hutch.cli.delivery_lines import delivery_lines
+from hutch.cli.delivery_lines import NOTHING, delivery_lines
 from hutch.cli.visible import one_line, visible
-from hutch.domain.errors import HutchError, NotFound
+from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.settings import Loaded
 
 LOOK_S = 0.2
@@ -53,16 +55,43 @@ def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
     return ask(work, as_json=as_json)
 
 
+def propose_here(loaded: Loaded, run_id: str, *, as_json: bool) -> int:
+    """The same for a run of the command line, which nobody else has."""
+    by = signature(loaded.settings.delivery.author) or runs.AUTHOR
+    try:
+        change = asyncio.run(runs.changes.propose(loaded, run_id, author=by))
+    except (Denied, LimitReached, Unavailable) as error:  # the work is kept
+        if as_json:
+            typer.echo(exits.error_json(error), err=True)
+            return exits.code_of(error)
+        for name, text in delivery_lines(run_id, {"outcome": "failed", "reason": str(error)}):
+            typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
+        return exits.code_of(error)
+    if as_json:
+        typer.echo(json.dumps(change and asdict(change)))
+    elif change is None:
+        typer.echo(NOTHING, err=True)
+    else:
+        _tell(change.id, change.branch, change.title, change.web_url)
+    return exits.OK
+
+
 async def _is_paused(client: Client, run: dict[str, Any]) -> bool:
     return bool((await client.get(f"/sessions/{run['session_id']}"))["state"] == "paused")
 
 
 async def _show(client: Client, told: dict[str, Any]) -> None:
     change = await client.get(f"/changes/{told['change_id']}")
-    typer.echo(f"{change['id']}  {visible(change['branch'])}  {one_line(change['title'], 200)}")
-    if str(told["url"]).startswith("http"):
-        typer.echo(visible(told["url"]))
-    typer.echo(f"look at it: hutch changes show {change['id']}")
+    _tell(change["id"], change["branch"], change["title"], str(told["url"]))
+    if told.get("reason"):
+        typer.echo(f"note: {visible(told['reason'])}", err=True)
+
+
+def _tell(id: str, branch: str, title: str, url: str) -> None:
+    typer.echo(f"{id}  {visible(branch)}  {one_line(title, 200)}")
+    if url.startswith("http"):
+        typer.echo(visible(url))
+    typer.echo(f"look at it: hutch changes show {id}")
 
 
 async def _elsewhere(name: str, unknown: NotFound) -> str:

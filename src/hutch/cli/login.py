@@ -19,7 +19,7 @@ import typer
 from hutch import settings
 from hutch.cli import exits
 from hutch.cli.asking import Json
-from hutch.cli.client import API, Client, check, error_json
+from hutch.cli.client import API, Client, check
 from hutch.cli.servers import Address, parse_url, store_login, stored_login
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated, Unavailable
 
@@ -52,7 +52,7 @@ def login_command(
     except HutchError as error:
         if not as_json:
             raise
-        sys.stderr.write(f"{error_json(error)}\n")
+        sys.stderr.write(f"{exits.error_json(error)}\n")
         return exits.code_of(error)
     if as_json:
         typer.echo(json.dumps({"url": address, "user": who["user"]["name"], "scopes": who["scopes"]}))

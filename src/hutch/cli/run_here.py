@@ -3,9 +3,11 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hutch import app, settings
 from hutch.app import records, runs
@@ -35,13 +37,24 @@ def run_here(wanted: WantedSession, *, uncommitted: bool, record: Path | None, a
         terms=terms,
         watched=True,
     )
-    return asyncio.run(_run(job, JsonLines() if as_json else Screen()))
+    return _told(_run(job, JsonLines() if as_json else Screen()), as_json)
 
 
 def resume_here(name: str, wanted: WantedSession, *, deliver: bool | None, as_json: bool) -> int:
     """Go on with a run; of what is wanted, its limits and its model count."""
     show = JsonLines() if as_json else Screen()
-    return asyncio.run(_resume(name, wanted.model or None, _limits(wanted), deliver, show))
+    return _told(_resume(name, wanted.model or None, _limits(wanted), deliver, show), as_json)
+
+
+def _told(work: Coroutine[Any, Any, int], as_json: bool) -> int:
+    """With `as_json` what goes wrong is told as that, too, on standard error."""
+    try:
+        return asyncio.run(work)
+    except HutchError as error:
+        if not as_json:
+            raise
+        sys.stderr.write(f"{exits.error_json(error)}\n")
+        return exits.code_of(error)
 
 
 def _limits(wanted: WantedSession) -> runs.RunLimits:
@@ -100,30 +113,24 @@ async def _run(job: runs.Job, show: Show, *, resume: runs.Resume | None = None) 
             opened.bench.context.on_output = show.output
             show.begin(opened)
             worked = await opened.work(job.prompt)
-            change = None
+            change, lost = None, None
             if worked.changed:
                 patch, cut = await opened.workspace.patch(worked.first.id, worked.last.id)
                 clean = opened.bench.redactor.clean
                 show.patch(clean(patch.decode(errors="replace")).encode(), cut)
                 if job.terms.deliver and opened.can_deliver and worked.ended.outcome in runs.FINAL:
-                    change = await _deliver(opened, worked)
+                    try:
+                        change = await opened.deliver(worked)
+                    except HutchError as error:  # the work is kept, and can be delivered later
+                        lost, opened.lost = error, clean(str(error))
             await opened.finish(worked, delivered=change is not None)
             show.end(worked, change, opened)
             if job.model is None and is_stand_in(opened.choice.name):
                 raise Unavailable(NO_MODEL)
+            if lost is not None:
+                return exits.code_of(lost)
             return exits.OK if change else exits.OUTCOMES[worked.ended.outcome]
     except asyncio.CancelledError:
         with suppress(BrokenPipeError):
             show.interrupted(run_id)
         return exits.INTERRUPTED
-
-
-async def _deliver(opened: runs.Opened, worked: runs.Worked) -> runs.Change | None:
-    """Hand over what was done. Where that fails, the work is not lost."""
-    try:
-        return await opened.deliver(worked)
-    except HutchError:
-        sys.stderr.write(
-            f"hutch: It is done, but not delivered. Try again with: hutch resume {opened.run_id}\n"
-        )
-        raise

@@ -13,7 +13,7 @@ from rich.cells import chop_cells
 from hutch.app import runs
 from hutch.app.runs import events, llm
 from hutch.app.workspaces import Progress
-from hutch.cli.delivery_lines import NOTHING
+from hutch.cli.delivery_lines import NOTHING, delivery_lines
 from hutch.cli.live import LAST_LINES, Live, Window
 from hutch.cli.visible import visible
 from hutch.domain.redaction import CleanStream, Redactor
@@ -136,10 +136,15 @@ class Screen:
         tests = opened.bench.tests.reason if opened.bench.tests else ""
         if worked.tests and not tests:
             tests = worked.tests.text().splitlines()[0]
+        if opened.tests_note:
+            tests = f"{tests.rstrip('.')}. {opened.tests_note}"
         if tests:
             self._line(f"tests: {visible(tests)}")
         if not worked.changed:
             self._line(NOTHING)
+        elif opened.lost:
+            for name, text in delivery_lines(opened.run_id, {"outcome": "failed", "reason": opened.lost}):
+                self._line(f"{name}: {visible(text, lines=True)}")
         elif not change:
             workspace = opened.workspace.record.id
             why = " since the tests fail" if ended.outcome == "tests_failing" else ""
@@ -154,7 +159,8 @@ class Screen:
             if change.web_url:
                 self._line(visible(change.web_url))
             self._line(f"look at it: hutch changes diff {change.id}")
-            self._line(f"merge it:   hutch changes merge {change.id}")
+            force = " --force" if change.tests_fail else ""
+            self._line(f"merge it:   hutch changes merge {change.id}{force}")
         for note in opened.untold():
             self._line(f"warning: {visible(note)}")
         if on := _way_on(worked, opened):
@@ -279,6 +285,7 @@ class JsonLines:
             else None,
             change=change
             and {"id": change.id, "branch": change.branch, "commit": change.commit, "url": change.url},
+            not_delivered=opened.lost or opened.held_back or None,
             cost_usd=worked.ended.cost_usd,
             turns=worked.ended.turns,
             go_on=_way_on(worked, opened) or None,

@@ -219,8 +219,11 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
             yield Line(text("reason", lines=True), "bad", "not delivered: ")
         case "delivery.ended" if event.get("outcome") == "nothing":
             yield Line(NOTHING)
-        case "delivery.ended" if event.get("outcome") == "proposed" and text("url").startswith("http"):
-            yield Line(text("url"), "strong", "pull request: ")
+        case "delivery.ended" if event.get("outcome") == "proposed":
+            if text("reason"):
+                yield Line(text("reason"), lead="note: ")
+            if text("url").startswith("http"):
+                yield Line(text("url"), "strong", "pull request: ")
         case "file.changed" if not event.get("call_id"):
             yield Line(f"{who} {text('kind')} {text('path')}", "dim")
         case "egress.attempted" if not event.get("allowed"):
