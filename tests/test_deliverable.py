@@ -1,5 +1,6 @@
 """What could not be delivered is known before anybody works on it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,18 @@ async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pus
             assert branches(origin) == ["main"]
     async with hutch.workspace(str(origin)) as workspace:  # what is down now may be back later
         assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""
+
+
+async def test_who_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hutch.app.deliverable.LOOK_S", 0.2)
+    hutch, origin = Delivering(tmp_path), bare(tmp_path)
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with hutch.workspace(str(origin)) as workspace:
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        async with server, asyncio.timeout(20):
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/origin.git"
+            assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""

@@ -4,6 +4,8 @@ It is cheap: a repository of this machine is not asked, one elsewhere once. Only
 refused; a forge that is down now may be back when the work is done.
 """
 
+import asyncio
+
 from hutch.app import forges
 from hutch.app.workspaces import Workspace
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
@@ -13,6 +15,7 @@ from hutch.settings import Loaded
 
 __all__ = ["must_be_deliverable"]
 
+LOOK_S = 5.0  # for the other side to answer: the work does not wait for what is only a courtesy
 NO_PULL = "There is no token for {host}: a branch will be pushed, and no pull request opened. {advice}"
 NO_TOKEN = "There is no token for {host}, so nothing that is done could be delivered. {advice}"
 NO_WAY = "Nothing that is done could be delivered: {error} {advice}"
@@ -45,11 +48,9 @@ async def must_be_deliverable(
     if tokenless and guarded and not account:
         raise Denied(NO_TOKEN.format(host=remote.authority, advice=advice))
     try:
-        if forge is not None:
-            await forge.check()
-        else:
-            await check_push(remote, workspace)
-    except (Unavailable, LimitReached):
+        async with asyncio.timeout(LOOK_S):
+            await (forge.check() if forge is not None else check_push(remote, workspace))
+    except (TimeoutError, Unavailable, LimitReached):
         return ""
     except HutchError as error:
         told = NO_WAY.format(error=error, advice=advice)
