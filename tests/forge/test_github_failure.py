@@ -31,6 +31,18 @@ def test_who_must_act(status: int | None, said: str, family: type[HutchError]) -
 
 
 @pytest.mark.parametrize(
+    ("host", "secret"),
+    [
+        ("github.com", "github_token"),
+        ("github.example.com", "github_enterprise_token"),
+        ("github.example.com:8443", "github_enterprise_token"),
+    ],
+)
+def test_a_wrong_token_names_the_secret_of_its_host(host: str, secret: str) -> None:
+    assert f"set-secret {secret}`" in str(explain(401, "Bad credentials", host))
+
+
+@pytest.mark.parametrize(
     ("status", "headers", "until"),
     [
         (429, {"retry-after": "30"}, 1030.0),

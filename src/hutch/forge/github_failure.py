@@ -29,11 +29,12 @@ class GitHubFailed(Unavailable):
 def explain(status: int | None, said: str, host: str) -> GitHubFailed:
     """The failure for an answer, or for none."""
     line = plain(said)
+    secret = "github_token" if host.partition(":")[0] == "github.com" else "github_enterprise_token"
     error: HutchError
     if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", said):
         error = Denied(
             f"{host} does not know the token that Hutch shows ({line}). It may have run out: set a new one "
-            "with `hutch config set-secret github_token`."
+            f"with `hutch config set-secret {secret}`."
         )
     elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", said) or status == 429:
         error = Unavailable(f"The limit of requests to {host} is used up ({line}). Try again later.")
