@@ -122,7 +122,7 @@ async def test_comments_are_kept_up_to_date_and_reviews_have_lines(world: World)
 @pytest.mark.parametrize(
     ("token", "name", "family", "words"),
     [
-        ("tok_wrong_0123456789", "acme/project", Denied, "set-secret github_token"),
+        ("tok_wrong_0123456789", "acme/project", Denied, "set-secret github_enterprise_token"),
         (TOKEN, "acme/missing", NotFound, "no such repository"),
     ],
 )

@@ -274,7 +274,7 @@ NO_FORK = dumped({"permissions": {"push": False}, "allow_forking": False}).encod
 @pytest.mark.parametrize(
     ("status", "content", "words"),
     [
-        (401, b"", "set-secret github_token"),
+        (401, b"", "set-secret github_enterprise_token"),
         (200, ARCHIVED, "is archived"),
         (200, NO_FORK, "no right to push"),
     ],
