@@ -1,6 +1,7 @@
 """Delivery is taken up wherever it was left."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,7 +9,7 @@ import pytest
 
 from hutch.app import changes
 from hutch.domain.change import Change
-from hutch.domain.events import ChangeProposed, Event
+from hutch.domain.events import ChangeProposed, Event, RanTests
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches
 
 pytestmark = pytest.mark.anyio
@@ -49,3 +50,35 @@ async def test_what_was_written_down_and_not_told_is_told_once(place: Path) -> N
     assert branches(origin) == ["hutch/say-more", "main"]
     assert [event.change_id for event in log if isinstance(event, ChangeProposed)] == [change.id]
     assert await changes.changes_of(hutch.loaded).list() == [change]
+
+
+def ran(reason: str = "", *, failed: int = 0, ok: bool = False) -> RanTests:
+    return RanTests(run_id="run_1", command="t", ok=ok, passed=2, failed=failed, skipped=0, reason=reason)
+
+
+async def test_why_tests_could_not_be_run_is_told_in_a_line() -> None:
+    told = changes.told_tests(ran("The tests failed with exit code 2:\nno \x1b[31mmodule\u2028'x'."))
+    assert told == "failed as a whole: The tests failed with exit code 2: no [31mmodule 'x'"
+    assert changes.told_tests(ran()) == "failed as a whole, 2 passed"
+    assert changes.told_tests(ran(failed=1)) == "1 failed, 2 passed"
+    assert changes.told_tests(ran(ok=True)) == "2 passed"
+    assert len(changes.told_tests(ran("x" * 10_000))) < 600
+
+
+async def test_a_secret_that_tests_print_is_not_delivered(place: Path) -> None:
+    hutch, origin, token = Delivering(place), bare(place), "ghp_" + "a1B2" * 9
+    tests = changes.told_tests(ran(f"test_x[{token}] is not found"))
+
+    async def append(events: Sequence[Event]) -> None:
+        return None
+
+    async with hutch.workspace(str(origin)) as workspace:
+        start = await workspace.snapshot("before")
+        await workspace.write("new", b"1\n")
+        last = await workspace.snapshot("after")
+        proposal = replace(PROPOSAL, tests=tests)
+        change = await changes.deliver(
+            hutch.loaded, workspace, proposal, append=append, start=start, last=last
+        )
+    assert change and change.tests_fail and token in tests
+    assert token not in change.tests and change.tests.startswith("failed as a whole: test_x[")

@@ -157,11 +157,13 @@ def test_a_change_with_failing_tests_is_merged_only_by_force(desk: Desk) -> None
 
 
 def test_tests_that_cannot_be_run_at_all_speak_against_a_merge_too(desk: Desk) -> None:
-    commit(desk.work, {".hutch.toml": '[tests]\ncommand = "false"\n'})
-    assert desk.run(replies=BREAKS).returncode == 3
+    command = "echo 'error: <b>@octocat.'; false"
+    assert desk.run(replies=BREAKS, HUTCH_TESTS__COMMAND=command).returncode == 3
     assert desk.hutch("changes", "propose").returncode == 0
     refused = desk.hutch("changes", "merge")
-    assert (refused.returncode, "its tests fail (" in refused.stderr) == (2, True)
+    why = "failed as a whole: The tests failed with exit code 1: error: <b>@octocat"
+    assert (refused.returncode, f"its tests fail ({why})" in refused.stderr) == (2, True), refused.stderr
+    assert f"tests      {why}\n" in desk.hutch("changes", "show").stdout
 
 
 def test_whoever_asked_for_changes_has_to_approve_first(desk: Desk) -> None:

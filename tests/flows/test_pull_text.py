@@ -1,6 +1,7 @@
 """What a pull request says, and what it does not do by saying it."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -91,3 +92,13 @@ def test_what_the_tests_said_before_the_first_change() -> None:
     found = ran_before(log, "run_1")
     assert found is not None and found.failed == 2
     assert ran_before(entries(taken(1, "a"), started, taken(2, "b"), ran(0)), "run_1") is None
+
+
+def test_what_tests_print_does_nothing_in_a_pull_request() -> None:
+    hostile = "failed as a whole: test_x[@octocat]\n\n<img src=//e.vil> ![x](//e.vil) Fixes #7 <!-- &#64;ada"
+    about = replace(ABOUT, tests=hostile, tests_before=hostile, tests_note=hostile)
+    said = pull_text("It greets.", about)
+    tests, *others = said.splitlines()[2:]
+    assert tests.startswith("- **Tests:** failed as a whole: test_x") and tests.count("octocat") == 3
+    assert not re.search(r"@\w|<|\[|Fixes #7", tests)
+    assert others == pull_text("It greets.", ABOUT).splitlines()[3:]

@@ -43,6 +43,7 @@ __all__ = [
 
 AUTHOR = "Hutch <hutch@localhost>"
 MOST_NAMED = 10_000  # changes and runs among which one is looked for by a part of its id
+REASON_LETTERS = 500  # of why tests could not be run
 Append = Callable[[Sequence[Event]], Awaitable[object]]
 Look = Callable[[Change], Awaitable[bool]]
 
@@ -120,6 +121,9 @@ async def deliver(
     changes = changes_of(loaded)
     change = await changes.of_run(proposal.run_id)
     if change is None:
+        clean = models.redactor(loaded).clean  # what the tests said may be a line that they printed
+        describe = proposal.describe
+        proposal = replace(proposal, tests=clean(proposal.tests), describe=lambda body: clean(describe(body)))
         named = address or workspace.record.source or ""
         how = {"guarded": guarded, "account": account}
         remote = await forges.reachable(loaded, named, user=user, **how) if named else None
@@ -210,12 +214,12 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:
             return await _delivered(loaded, before, entries)
         async with workspaces.open_workspace(loaded, before.started.workspace) as workspace:
             title, summary = before.said
-            words = [clean(plain(summary)), _warning(before.tests, before.tested)]
+            words = [plain(summary), _warning(before.tests, before.tested)]
             proposal = delivery.Proposal(
                 session_id=session_id,
                 run_id=run_id,
                 title=clean(one_line(title)),
-                summary="\n\n".join(filter(None, words)),
+                summary=clean("\n\n".join(filter(None, words))),
                 tests=told_tests(before.tests) if before.tested else "",
                 author=before.started.author or author,
                 describe=partial(pull_text, about=about_run(session_id, before)),
@@ -265,11 +269,16 @@ def about_run(session_id: str, before: Past) -> About:
 
 
 def told_tests(tests: RanTests | None) -> str:
-    """What the tests said last, in a line."""
+    """What the tests said last, in a line; why, where none of them failed and they did not pass."""
     if tests is None:
         return ""
     counts = count_tests(tests.failed, tests.passed, tests.skipped)
-    return counts if tests.ok or tests.failed else f"failed as a whole, {counts}"
+    if tests.ok or tests.failed:
+        return counts
+    # No sign is taken away without a space in its place: that could make a secret whole.
+    why = " ".join("".join(sign if sign.isprintable() else " " for sign in tests.reason).split())
+    why = why if len(why) <= REASON_LETTERS else f"{why[: REASON_LETTERS - 1]}…"
+    return f"failed as a whole: {why.rstrip('.')}" if why else f"failed as a whole, {counts}"
 
 
 def count_tests(failed: int, passed: int, skipped: int) -> str:

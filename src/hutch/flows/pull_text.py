@@ -38,8 +38,9 @@ class About:
 def pull_text(summary: str, about: About) -> str:
     """The text, in Markdown."""
     session = f"[{about.session_id}]({about.link})" if about.link else f"`{about.session_id}`"
+    tests = "; ".join(filter(None, [about.tests or "none were run", _before(about), about.tests_note]))
     rows = {
-        "Tests": "; ".join(filter(None, [about.tests or "none were run", _before(about), about.tests_note])),
+        "Tests": _inert(tests),
         "Cost": _cost(about),
         "Session": session,
         "Asked for in": about.issue,
@@ -53,6 +54,11 @@ def harmless(text: str) -> str:
     """A text that names nobody in a way that calls them, and nothing in a way that closes it."""
     text = ENTITY.sub(_plain, text).replace("<!--", f"<!{NOTHING}--")
     return CLOSING.sub(rf"\1{NOTHING}\2{NOTHING}", MENTION.sub(f"@{NOTHING}", text))
+
+
+def _inert(text: str) -> str:
+    """A line that tests may have printed: harmless, and neither HTML, a link nor an image."""
+    return harmless(" ".join(text.split())).replace("<", "&lt;").replace("[", "&#91;")
 
 
 def _plain(entity: re.Match[str]) -> str:
