@@ -14,6 +14,7 @@ from hutch import app as wiring
 from hutch import settings
 from hutch.app import forges, merging, runs
 from hutch.app import reviews as said
+from hutch.cli import change_lines
 from hutch.cli.author import signature
 from hutch.cli.handing_over import hand_over, named_run, propose_here
 from hutch.cli.visible import visible
@@ -62,19 +63,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(asdict(change)))
         return
-    typer.echo(f"{change.title}\n\n{change.body.strip()}\n" if change.body.strip() else f"{change.title}\n")
-    rows = {
-        "change": change.id,
-        "state": change.state,
-        "branch": f"{change.branch} for {change.base}",
-        "repository": change.repository,
-        "commit": change.commit,
-        "tests": change.tests or "none were run",
-        "session": change.session_id,
-    }
-    rows |= {"pull": change.web_url} if change.web_url else {}
-    for key, value in rows.items():
-        typer.echo(f"{key:<11}{value}")
+    change_lines.show(change)
 
 
 @app.command()
@@ -113,7 +102,7 @@ def diff(name: Name = "last") -> None:
     async def work() -> bytes:
         return await merging.diff(loaded, await runs.changes_of(loaded).find(name))
 
-    sys.stdout.buffer.write(asyncio.run(work()))
+    change_lines.write_patch(asyncio.run(work()))
 
 
 @app.command("comments")

@@ -1,0 +1,89 @@
+"""A change is shown to a person: what others wrote in it stays text, and a pipe gets the patch as it is."""
+
+import os
+import pty
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import FIX, Desk, call
+from tests.forge.repositories import git
+from tests.forked import HUTCH, Forked, run
+
+TITLE = "\x1b]0;owned\x07"  # would name the window
+TURNED = "\u202e"  # would turn round what follows
+EVIL = f"{TITLE}{TURNED}é"
+HARMLESS = r"\x1b]0;owned\x07\u202eé"
+PAGE = f"# {EVIL}\r\n\tlast ".encode() + b"\xff\n"
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    made = Desk(directory)
+    octal = "".join(f"\\{byte:03o}" for byte in PAGE)
+    replies = (
+        {"calls": [call("bash", command=f"printf '{octal}' > page.md")]},
+        {"calls": [call("edit_file", **FIX)]},
+        {"calls": [call("finish", title="A page", summary="It is there.")]},
+    )
+    ran = made.run(replies=replies)
+    assert ran.returncode == 0, ran.stderr
+    yield made
+    shutil.rmtree(directory)
+
+
+def on_a_terminal(desk: Desk, *words: str) -> str:
+    """What is on the screen of who types this."""
+    ours, theirs = pty.openpty()
+    command = ["setsid", "-c", HUTCH, *words]
+    process = Forked(
+        command, cwd=desk.work, env=desk.environment(), stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    screen = b""
+    try:
+        while read := os.read(ours, 65536):
+            screen += read
+    except OSError:  # nobody is on the other side any more
+        assert process.wait(30) == 0, screen
+    finally:
+        os.close(ours)
+    return screen.decode().replace("\r\n", "\n")
+
+
+def test_a_patch_on_a_terminal_is_text_and_in_a_pipe_itself(desk: Desk) -> None:
+    screen = on_a_terminal(desk, "changes", "diff")
+    assert "\x1b" not in screen and "\x07" not in screen and TURNED not in screen and "\r" not in screen
+    assert f"\n+# {HARMLESS}\\r\n" in screen and "last \\xff\n" in screen
+    piped = run(
+        [HUTCH, "changes", "diff"], cwd=desk.work, env=desk.environment(), capture_output=True, timeout=120
+    )
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    patch = desk.place / "patch"
+    patch.write_bytes(piped.stdout)
+    git(desk.work, "apply", "--whitespace=nowarn", str(patch))
+    assert (desk.work / "page.md").read_bytes() == PAGE
+
+
+def test_the_words_of_a_change_drive_no_terminal(desk: Desk) -> None:
+    with closing(sqlite3.connect(desk.place / "home" / "data" / "hutch.db")) as database, database:
+        database.execute(
+            "UPDATE changes SET title = ?, body = ?, branch = ?, web_url = ?, tests = ?, base = ?",
+            (EVIL, f"First\n{EVIL}", f"hutch/{EVIL}", f"https://example.com/{EVIL}", EVIL, EVIL),
+        )
+    screen = on_a_terminal(desk, "changes", "show")
+    assert screen.startswith(f"{HARMLESS}\n\nFirst\n{HARMLESS}\n\nchange     chg_")
+    assert f"\nbranch     hutch/{HARMLESS} for {HARMLESS}\n" in screen
+    assert f"\ntests      {HARMLESS}\n" in screen
+    assert screen.endswith(f"\npull       https://example.com/{HARMLESS}\n")
+    listed = on_a_terminal(desk, "changes", "list")
+    assert listed.endswith(f"  hutch/{HARMLESS}  {HARMLESS}\n")
+    for shown in (screen, listed):
+        assert "\x1b" not in shown and "\x07" not in shown and TURNED not in shown
