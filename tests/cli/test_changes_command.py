@@ -1,6 +1,7 @@
 """`hutch changes`: what a run proposed is read, merged or closed, by people and by programs."""
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -38,6 +39,28 @@ def test_a_new_installation_has_none(desk: Desk) -> None:
         ran = desk.hutch("changes", *words)
         assert (ran.returncode, ran.stdout) == (2, "")
         assert "There is no change" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "chg_\x1b[31m"), "not_found"),
+        (("comments",), "not_found"),
+        (("comment", "last", "adding.py", "x"), "bad_request"),
+        (("approve",), "not_found"),
+        (("request-changes", "last", "--body", "x"), "not_found"),
+        (("merge",), "not_found"),
+        (("merge", "--squash", "--strategy", "merge"), "bad_request"),
+        (("propose", "ses_x"), "not_found"),
+        (("deliver", "ses_x"), "not_found"),
+    ],
+)
+def test_programs_are_told_errors_as_json(desk: Desk, words: tuple[str, ...], code: str) -> None:
+    ran = desk.hutch("changes", *words, "--json")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    told = json.loads(ran.stderr)
+    assert told["error"]["code"] == code and told["error"]["detail"]
+    assert desk.hutch("changes", *words).stderr.startswith("hutch: ")
 
 
 def test_a_change_is_listed_shown_read_and_merged(desk: Desk) -> None:
@@ -119,6 +142,8 @@ def test_what_is_said_about_a_change_is_kept_and_listed(desk: Desk) -> None:
     (desk.place / ".gitconfig").write_text("[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n")
     said = desk.hutch("changes", "comment", "last", "adding.py:2", "Why \x1b[31mso?", "--severity", "should")
     assert said.returncode == 0, said.stderr
+    old = desk.hutch("changes", "comment", "last", "adding.py:2", "Keep it.", "--old")
+    assert old.returncode == 0, old.stderr
     for place, why in (
         ("adding.py:900", "has 2 lines"),
         ("nowhere.py:1", "no file"),
@@ -128,9 +153,11 @@ def test_what_is_said_about_a_change_is_kept_and_listed(desk: Desk) -> None:
         assert (refused.returncode, why in refused.stderr) == (2, True), refused.stderr
     assert desk.hutch("changes", "approve", "--body", "Good.").returncode == 0
     listed = desk.hutch("changes", "comments")
+    assert re.search(r"^adding\.py:2 \(old\)  cmt_\w+\n    Keep it\.$", listed.stdout, re.MULTILINE)
     assert "adding.py:2  should  cmt_" in listed.stdout and "\x1b" not in listed.stdout
     assert f"approved by Ada Lovelace <ada@example.org> at {change['commit'][:12]}" in listed.stdout
-    assert desk.hutch("changes", "resolve", "last", said.stdout.strip()).returncode == 0
+    for each in (said, old):
+        assert desk.hutch("changes", "resolve", "last", each.stdout.strip()).returncode == 0
     told = lines(desk.hutch("changes", "comments", "--json").stdout)
     assert [each["type"] for each in told] == ["review"]
     told = lines(desk.hutch("changes", "comments", "--all", "--json").stdout)

@@ -5,7 +5,8 @@ import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, Any
+from functools import wraps
+from typing import Annotated, Any, ParamSpec
 
 import typer
 
@@ -21,6 +22,7 @@ SessionName = Annotated[
         metavar="SESSION", help="Its id, the beginning or the end of it when that fits only one, or 'last'."
     ),
 ]
+Given = ParamSpec("Given")
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT_LETTERS = 6
 PAGE, MOST_PAGES = 200, 50
@@ -41,6 +43,22 @@ def ask(work: Callable[[Client], Awaitable[int | None]], *, as_json: bool = Fals
             raise
         sys.stderr.write(f"{exits.error_json(error)}\n")
         return exits.code_of(error)
+
+
+def errors_as_wanted(command: Callable[Given, int | None]) -> Callable[Given, int | None]:
+    """The same for a command that asks no server: `as_json` is one of its options."""
+
+    @wraps(command)
+    def told(*args: Given.args, **options: Given.kwargs) -> int | None:
+        try:
+            return command(*args, **options)
+        except HutchError as error:
+            if not options["as_json"]:
+                raise
+            sys.stderr.write(f"{exits.error_json(error)}\n")
+            return exits.code_of(error)
+
+    return told
 
 
 async def find_session(client: Client, name: str) -> dict[str, Any]:

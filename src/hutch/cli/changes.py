@@ -15,6 +15,7 @@ from hutch import settings
 from hutch.app import forges, merging, runs
 from hutch.app import reviews as said
 from hutch.cli import change_lines
+from hutch.cli.asking import Json, errors_as_wanted
 from hutch.cli.author import signature
 from hutch.cli.handing_over import hand_over, named_run, propose_here
 from hutch.cli.visible import visible
@@ -24,7 +25,6 @@ app = typer.Typer(
     help="Review and merge what runs have proposed.", no_args_is_help=True, add_completion=False
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 MOST = 10_000  # that are listed
 Name = Annotated[
     str,
@@ -33,6 +33,7 @@ Name = Annotated[
 
 
 @app.command("list")
+@errors_as_wanted
 def list_(
     everything: Annotated[bool, typer.Option("--all", help="Also those that are merged or closed.")] = False,
     as_json: Json = False,
@@ -57,6 +58,7 @@ def list_(
 
 
 @app.command()
+@errors_as_wanted
 def show(name: Name = "last", as_json: Json = False) -> None:
     """Show a change: what it is for, what was done, what the tests said."""
     change = asyncio.run(runs.changes_of(_load()).find(name))
@@ -67,6 +69,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
 
 
 @app.command()
+@errors_as_wanted
 def propose(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's or session's id, or 'last'.")] = "last",
     as_json: Json = False,
@@ -80,6 +83,7 @@ def propose(
 
 
 @app.command()
+@errors_as_wanted
 def deliver(
     name: Annotated[
         str, typer.Argument(metavar="RUN", help="A run's, session's or change's id, or 'last'.")
@@ -106,6 +110,7 @@ def diff(name: Name = "last") -> None:
 
 
 @app.command("comments")
+@errors_as_wanted
 def comments_(
     name: Name = "last",
     everything: Annotated[bool, typer.Option("--all", help="Also those that are dealt with.")] = False,
@@ -131,15 +136,17 @@ def comments_(
         if as_json:
             typer.echo(json.dumps({"type": "comment", **asdict(each)}))
             continue
+        side = " (old)" if each.side == "old" else ""
         done = "  (dealt with)" if each.resolved_ms else ""
         how_bad = f"  {each.severity}" if each.severity else ""
-        typer.echo(visible(f"{each.path}:{each.line}{how_bad}  {each.id}{done}"))
+        typer.echo(visible(f"{each.path}:{each.line}{side}{how_bad}  {each.id}{done}"))
         typer.echo(_indented(each.body))
     if not as_json and not reviews and not found:
         typer.echo("Nothing is said about it.", err=True)
 
 
 @app.command()
+@errors_as_wanted
 def comment(
     name: Name,
     place: Annotated[str, typer.Argument(metavar="PATH:LINE", help="What it is about.")],
@@ -192,6 +199,7 @@ def resolve(
 
 
 @app.command()
+@errors_as_wanted
 def approve(
     name: Name = "last",
     body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be said.")] = "",
@@ -202,6 +210,7 @@ def approve(
 
 
 @app.command("request-changes")
+@errors_as_wanted
 def request_changes(
     name: Name,
     body: Annotated[str, typer.Option("--body", metavar="TEXT", help="What is to be changed.")],
@@ -229,6 +238,7 @@ def _judge(name: str, verdict: said.Verdict, body: str, as_json: bool) -> None:
 
 
 @app.command()
+@errors_as_wanted
 def merge(
     name: Name = "last",
     strategy: Annotated[
