@@ -30,6 +30,9 @@ async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pus
         async with hutch.workspace(url) as workspace:
             with pytest.raises(Denied, match=r"could be delivered: .* --no-pr"):
                 await must_be_deliverable(hutch.loaded, workspace, address=url)
+            with pytest.raises(Denied, match=r"could be delivered: ") as refused:
+                await must_be_deliverable(hutch.loaded, workspace, address=url, once=True)
+            assert "--no-pr" not in str(refused.value) and not str(refused.value).endswith(" ")
             git(origin, "config", "http.receivepack", "true")
             assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""
             assert branches(origin) == ["main"]

@@ -70,8 +70,9 @@ def test_what_could_not_be_delivered_is_told_before_a_model_is_asked(told: Story
     words = ("--repo", told.hub.url("acme/project"), "--model", told.model(FIX, FINISH))
     ran = hutch(told, "run", "Make slugs lower case.", *words)
     assert ran.returncode != 0 and "write_file" not in ran.stdout
-    for each in ("could be delivered", "hutch config set-secret github_enterprise_token", "--no-pr"):
-        assert each in ran.stderr
+    for each in ("needs a token, and none is set. Set", "set-secret github_enterprise_token", "--no-pr"):
+        assert each in " ".join(ran.stderr.split())
+    assert "private" not in ran.stderr
     without = hutch(told, "run", "Make slugs lower case.", *words, "--no-pr")
     assert without.returncode == 0, without.stderr
     assert told.pulls() == {}

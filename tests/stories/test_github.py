@@ -286,7 +286,7 @@ async def test_what_could_not_be_delivered_is_refused_before_a_model_is_asked(
     async with told.server() as api:
         result = await code(api, told)
         assert result["outcome"] == "failed" and words in result["message"], result["message"]
-        assert "--no-pr" in result["message"]
+        assert "--no-pr" not in result["message"]  # this request is for a pull request
         events = await api.events(result["session"])
         assert "model.replied" not in [each["type"] for each in events]
         wanted = {"repository": told.hub.url("acme/project"), "model": told.model(), "prompt": "Slugs."}
@@ -304,10 +304,12 @@ async def test_without_a_token_a_member_is_told_who_sets_which(told: Story) -> N
         answered = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"})
         result = answered.json()
         assert result["outcome"] == "failed", result
-        for words in ("no token", "runs the server", "set-secret github_enterprise_token", "--no-pr"):
+        for words in ("no token", "runs the server", "set-secret github_enterprise_token"):
             assert words in result["message"]
+        assert "--no-pr" not in result["message"]
         owner = await code(api, told)  # may use what the account has, which is nothing here
         assert owner["outcome"] == "failed" and "set-secret github_enterprise_token" in owner["message"]
+        assert "needs a token, and none is set" in owner["message"], owner["message"]
         for each in (result, owner):
             events = await api.events(each["session"])
             assert "model.replied" not in [event["type"] for event in events]

@@ -203,6 +203,7 @@ async def _look_ahead(loaded: Loaded, live: Live, session: Session) -> None:
         user=session.owner,
         guarded=True,
         account=await forges.may_use_account(live.grounds.rows, session.owner),
+        once=session.delivery.once,
     )
     if warning:
         logger.warning("session.no_pull_request", session_id=session.id, problem=warning)
