@@ -229,3 +229,21 @@ async def test_a_commit_is_reviewed_once_however_often_and_by_which_name_that_is
         again = await world.api.post(f"{V1}/reviews", json={"url": url})
         assert again.status_code == 409 and "was reviewed already" in again.json()["detail"]
     assert len(world.pull["reviews"]) == 1
+
+
+async def test_the_session_in_which_it_is_reviewed_is_told_to_who_may_see_it(
+    world: World, tmp_path: Path
+) -> None:
+    slow = cassette(tmp_path / "c.json", call("bash", command="sleep 600", timeout_s=600))
+    begun = await begin(world, slow)
+    bob = await world.api.as_user("bob")
+    about = f"{world.url} at {world.head[:12]}"
+    again = "Say `again` to have it read once more."
+    hidden = await bob.post(f"{V1}/reviews", json={"url": world.url})
+    assert hidden.status_code == 409 and begun not in hidden.text
+    assert hidden.json()["detail"] == f"{about} is being reviewed. {again}"
+    shared = await world.api.put(f"{V1}/sessions/{begun}/shares/bob", json={"role": "observer"})
+    assert shared.status_code == 200, shared.text
+    shown = await bob.post(f"{V1}/reviews", json={"url": world.url})
+    assert shown.json()["detail"] == f"{about} is being reviewed, in the session {begun}. {again}"
+    await world.api.give(begun, type="cancel")

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -150,16 +150,24 @@ async def _of_pull(loaded: Loaded, url: str, user: str, commit: str) -> tuple[st
 
 @asynccontextmanager
 async def first_of(
-    loaded: Loaded, rows: Rows, subject: Subject, *, again: bool, user: str = ""
+    loaded: Loaded,
+    rows: Rows,
+    subject: Subject,
+    *,
+    again: bool,
+    user: str = "",
+    may_see: Callable[[str], Awaitable[bool]],
 ) -> AsyncIterator[None]:
-    """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile."""
+    """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile.
+
+    The session in which somebody does is told only to who may see it.
+    """
     async with one_at_a_time(loaded, "reviews"):
         at = f"{subject.pull_url} at {subject.commit[:12]}"
         names = list(filter(None, (subject.pull_url, subject.change_id)))
         if not again and (session_id := await Reviews(rows).under_way(names, subject.commit)):
-            raise Conflict(
-                f"{at} is being reviewed, in the session {session_id}. Say `again` to have it read once more."
-            )
+            where = f", in the session {session_id}" if await may_see(session_id) else ""
+            raise Conflict(f"{at} is being reviewed{where}. Say `again` to have it read once more.")
         if not again and (before := await given_before(loaded, rows, subject, user=user)):
             raise Conflict(f"{at} was reviewed already: {before.url}. Say `again` to have it read once more.")
         yield

@@ -12,6 +12,7 @@ from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
 from hutch.flows import ai_review, changes
+from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
 from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
@@ -140,7 +141,17 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
     user = who.user.id
     repository, subject = await reviews.subject_of(server.loaded, change_id or how.url, user=user)
     target = change_id or subject.pull_url
-    async with reviews.first_of(server.loaded, server.rows, subject, again=how.again, user=user):
+
+    async def may_see(session_id: str) -> bool:
+        try:
+            await allowed(server.site, who, session_id)
+        except (NotFound, Denied):
+            return False
+        return True
+
+    async with reviews.first_of(
+        server.loaded, server.rows, subject, again=how.again, user=user, may_see=may_see
+    ):
         return await _begin(request, who, once, repository, subject.commit, target, how)
 
 
