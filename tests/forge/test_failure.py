@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 from hutch.forge.failure import explain
-from hutch.forge.repo_url import parse_repo_url
+from hutch.forge.repo_url import BY_TOKEN, parse_repo_url
 
 URL = parse_repo_url("https://example.com/team/project.git")
 
@@ -29,7 +29,7 @@ URL = parse_repo_url("https://example.com/team/project.git")
             Denied,
             "put a token into the address",
         ),
-        ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "credential"),
+        ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "put a token"),
         (
             "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
             Denied,
@@ -68,6 +68,29 @@ def test_the_family_and_the_way_out(said: str, family: type[HutchError], way_out
 def test_who_may_use_what_the_account_has_is_told_to_give_it_more() -> None:
     error = explain("fatal: Authentication failed for 'x'", replace(URL, account=True))
     assert "an ssh key or a git credential helper" in str(error)
+
+
+@pytest.mark.parametrize(
+    "said", ["remote: Repository not found.", "fatal: Authentication failed for 'x'", "returned error: 403"]
+)
+def test_what_is_not_shown_to_us_may_not_exist_and_the_credentials_are_named(said: str) -> None:
+    for account in (False, True):
+        url = replace(URL, account=account)
+        assert "does not exist, or is private" in str(explain(said, url))
+        told = str(explain(said, replace(url, credentials=(BY_TOKEN, "s3cret"))))
+        assert "does not exist, or the token that Hutch has for it does not reach it" in told
+        assert "set-secret github_enterprise_token " in told
+        written = str(explain(said, replace(url, credentials=("s3cret", ""))))
+        assert "or the credentials in its address do not reach it" in written
+        for each in (told, written):
+            assert "ssh key" not in each and "owners alone" not in each and "s3cret" not in each
+    hub = replace(parse_repo_url("https://github.com/a/b"), credentials=(BY_TOKEN, "s3cret"))
+    assert "set-secret github_token " in str(explain(said, hub))
+
+
+def test_a_directory_that_is_no_repository_wants_no_credentials() -> None:
+    error = explain("fatal: '/nowhere' does not appear to be a git repository", parse_repo_url("/nowhere"))
+    assert str(error) == "There is no repository at /nowhere. Check the path."
 
 
 def test_a_strangers_words_are_made_harmless() -> None:

@@ -82,7 +82,7 @@ async def test_an_empty_repository_is_told(origin: Path, server: Server) -> None
 
 
 async def test_a_missing_repository_is_told(server: Server) -> None:
-    with pytest.raises(NotFound, match="There is no repository at"):
+    with pytest.raises(NotFound, match="does not exist, or is private"):
         await look(HOST, parse_repo_url(server.url("gone.git")), None)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hutch.app.models import secrets_of
 from hutch.domain.errors import Conflict, NotFound
+from hutch.forge.failure import secret_for
 from hutch.forge.gh import GITHUB, Gh, Patience, TokenOf
 from hutch.forge.github import USER, GitHub
 from hutch.forge.reach import Reach
@@ -160,7 +161,7 @@ def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
 
 def token_name(url: RepoUrl) -> str:
     """The secret that holds the installation's token for a host."""
-    return "github_token" if url.host == GITHUB else "github_enterprise_token"
+    return secret_for(url.host)
 
 
 def _has_port(host: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.forge.repo_url import RepoUrl
+from hutch.forge.repo_url import BY_TOKEN, RepoUrl
 
 Maker = Callable[[str, RepoUrl], HutchError]
 
@@ -15,11 +15,33 @@ def _refused(line: str, url: RepoUrl) -> HutchError:
     )
 
 
+def secret_for(host: str) -> str:
+    """The secret that holds the installation's token for a GitHub."""
+    return "github_token" if host.partition(":")[0] == "github.com" else "github_enterprise_token"
+
+
+def _or_else(url: RepoUrl) -> str:
+    """What may be so instead, where a repository is not shown to us."""
+    if url.credentials is None:
+        return "or is private, or does not let us do this"
+    if url.credentials[0] == BY_TOKEN:
+        return "or the token that Hutch has for it does not reach it"
+    return "or the credentials in its address do not reach it"
+
+
 def _way_in(url: RepoUrl) -> str:
+    if url.credentials is not None and url.credentials[0] == BY_TOKEN:
+        name = secret_for(url.host)
+        return (
+            f"Give the token the rights it needs there, or set another: hutch config set-secret {name} (a "
+            f"user's own is {name}_ and their id)."
+        )
+    if url.credentials is not None:
+        return "Put others into the address."
     if url.account:
         return (
-            "Give this machine's user an ssh key or a git credential helper that reaches it (for GitHub: gh "
-            "auth login, then gh auth setup-git)."
+            "Where Hutch runs, an ssh key or a git credential helper must reach it (for GitHub: gh auth "
+            "login, then gh auth setup-git)."
         )
     return (
         "What this server's own account may reach is for owners alone: put a token into the address "
@@ -51,7 +73,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"Permission denied \(|Authentication failed|could not read (Username|Password)"
         r"|terminal prompts disabled|HTTP 40[13]|returned error: 40[13]|Access denied|[Bb]ad credentials",
         lambda line, url: Denied(
-            f"{url} is private, or these credentials do not reach it: {line}. {_way_in(url)}"
+            f"{url} does not exist, {_or_else(url)}: {line}. Check the address. {_way_in(url)}"
         ),
     ),
     (
@@ -64,8 +86,9 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"[Rr]epository ('.*' )?not found|does not appear to be a git repository|returned error: 404"
         r"|did you run git update-server-info|not a git repository|requested repository does not exist",
         lambda line, url: NotFound(
-            f"There is no repository at {url}, or it is private and hides from these credentials. "
-            f"Check the address. {_way_in(url)}"
+            f"{url} does not exist, {_or_else(url)}. Check the address. {_way_in(url)}"
+            if url.path is None
+            else f"There is no repository at {url}. Check the path."
         ),
     ),
     (

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from hutch.domain.errors import Conflict, LimitReached, NotFound, Unavailable
 from hutch.forge.gh import Answer, Gh, GitHubFailed
 from hutch.forge.github_told import address, at, default_branch, need, posted, pull_of, text
-from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.forge.repo_url import BY_TOKEN, RepoUrl, parse_repo_url
 from hutch.forge.seam import (
     LineComment,
     MergeMethod,
@@ -31,7 +31,7 @@ from hutch.forge.seam import (
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
-USER = "x-access-token"
+USER = BY_TOKEN
 FORK_TRIES = 30
 MOST_PAGES = 30  # of a hundred comments each
 DIFF = "application/vnd.github.diff"

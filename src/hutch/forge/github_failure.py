@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.forge.failure import secret_for
 from hutch.forge.relay import ELSEWHERE
 
 LONGEST = 300
@@ -29,12 +30,11 @@ class GitHubFailed(Unavailable):
 def explain(status: int | None, said: str, host: str) -> GitHubFailed:
     """The failure for an answer, or for none."""
     line = plain(said)
-    secret = "github_token" if host.partition(":")[0] == "github.com" else "github_enterprise_token"
     error: HutchError
     if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", said):
         error = Denied(
             f"{host} does not know the token that Hutch shows ({line}). It may have run out: set a new one "
-            f"with `hutch config set-secret {secret}`."
+            f"with `hutch config set-secret {secret_for(host)}`."
         )
     elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", said) or status == 429:
         error = Unavailable(f"The limit of requests to {host} is used up ({line}). Try again later.")

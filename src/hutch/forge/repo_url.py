@@ -17,6 +17,7 @@ from hutch.domain.errors import BadRequest
 Transport = Literal["https", "http", "ssh", "path"]
 
 LONGEST = 2048
+BY_TOKEN = "x-access-token"  # whose password is a forge's token
 CONTROL = re.compile(r"[\x00-\x20\x7f\u0080-\u009f\u2028\u2029]")
 HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
