@@ -14,7 +14,7 @@ import pytest
 from hutch.app.models import OFFLINE
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.rest.code import CodeOut
-from hutch.gateway.stream.streams import Streams
+from hutch.gateway.stream.streams import Streams, streams_of
 from hutch.gateway.stream.tickets import tickets_of
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.sessions.hosting import call, cassette, repository
@@ -41,13 +41,14 @@ async def frames(answered: httpx.Response) -> list[tuple[int, dict[str, Any]]]:
 
 @asynccontextmanager
 async def waiting(
-    api: Api, method: str, path: str, asked: dict[str, Any]
+    api: Api, method: str, path: str, asked: dict[str, Any], *, version: str = "1.1"
 ) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
     """A request for the result, over a socket of its own: the head of its answer, and what follows."""
     url, body = httpx.URL(api.url), json.dumps(asked).encode()
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(
-        f"{method} {path} HTTP/1.1\r\nHost: {url.netloc.decode()}\r\nAuthorization: Bearer {api.token}\r\n"
+        f"{method} {path} HTTP/{version}\r\nHost: {url.netloc.decode()}\r\n"
+        f"Authorization: Bearer {api.token}\r\n"
         f"Accept: application/json\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body
@@ -236,6 +237,61 @@ async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
             assert (await api.delete(location)).status_code == 204
             told = json.loads(await unchunked(reader))
         assert (told["outcome"], told["run"]) == ("cancelled", location.rpartition("/")[2])
+
+
+async def test_who_speaks_http_1_0_gets_it_whole(api: Api, tmp_path: Path) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
+    asked["model"] = cassette(tmp_path / "c.json", [READ, FIX, FINISH])
+    async with asyncio.timeout(60), waiting(api, "POST", "/api/code", asked, version="1.0") as (head, reader):
+        body = await reader.read()
+    assert "transfer-encoding" not in head and f"\r\ncontent-length: {len(body)}\r\n" in head
+    assert "\r\nlocation: /api/code/run_" in head and "\r\nconnection: close\r\n" in head
+    assert body.startswith(b"{") and json.loads(body)["outcome"] == "done"
+
+
+async def test_who_speaks_http_1_0_is_told_that_the_server_ends(tmp_path: Path) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Sleep."}
+    asked["model"] = cassette(tmp_path / "c.json", [SLEEP, FINISH])
+    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+
+        async def waits() -> bool:
+            return len(streams_of(api.app)) == 1
+
+        async def end() -> None:
+            await eventually(waits)
+            api.server.closing = True
+
+        ending = asyncio.ensure_future(end())
+        async with waiting(api, "POST", "/api/code", asked, version="1.0") as (head, reader):
+            told = json.loads(await reader.read())
+        await ending
+        api.server.closing = False
+        assert "transfer-encoding" not in head
+        assert told["outcome"] == "unfinished" and "the server ends" in told["message"]
+        assert (await api.delete(f"/api/code/{told['run']}")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_json"),
+    [
+        ("APPLICATION/JSON", True),
+        ("application/json; charset=utf-8; q=0.5", True),
+        ("application/json, text/event-stream;q=0", True),
+        ("application/json;q=0.9, Text/Event-Stream; Q=0.1", True),
+        ("application/json, */*", True),
+        ("application/json;q=0", False),
+        ("application/json; Q = 0.000", False),
+        ("application/json, text/event-stream", False),
+        ("application/json;q=0.1, text/event-stream", False),
+        ("application/jsonp", False),
+        ("*/*", False),
+    ],
+)
+async def test_what_is_accepted(api: Api, tmp_path: Path, accept: str, is_json: bool) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
+    answered = await api.post("/api/code", json=asked, headers={"Accept": accept}, timeout=60)
+    kind = "application/json" if is_json else "text/event-stream; charset=utf-8"
+    assert (answered.status_code, answered.headers["content-type"]) == (200, kind)
 
 
 async def test_who_waits_and_goes_away_does_not_stop_it(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`POST /api/code`: a repository and a prompt in, a stream to watch, a pull request at the end."""
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
@@ -19,6 +20,7 @@ routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, respons
 
 Short = Annotated[str, Field(max_length=2048)]
 Accept = Annotated[str, Header(description="`text/event-stream`, or `application/json` to wait for the end.")]
+WEIGHT = re.compile(r"q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
@@ -161,6 +163,16 @@ async def cancel(request: Request, who: Writer, run_id: str) -> Response:
 
 
 def _answer(session_id: str, run_id: str, accept: str) -> Response:
-    """The stream, or the result for who wants JSON and no stream."""
-    waits = "application/json" in accept and "text/event-stream" not in accept
+    """The stream, or the result for who would rather have JSON."""
+    waits = _weight(accept, "application/json") > _weight(accept, "text/event-stream")
     return CodeResult(session_id, run_id) if waits else CodeStream(session_id, run_id)
+
+
+def _weight(accept: str, media_type: str) -> float:
+    """How much somebody wants this, by its name; 0 is not at all."""
+    for each in accept.lower().split(","):
+        name, *parameters = (part.strip() for part in each.split(";"))
+        if name == media_type:
+            said = (WEIGHT.fullmatch(parameter) for parameter in parameters)
+            return next((float(found[1]) for found in said if found), 1.0)
+    return 0.0

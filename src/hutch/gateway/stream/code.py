@@ -83,7 +83,10 @@ class CodeStream(Response):
 
 
 class CodeResult(Response):
-    """The result of one run when it is over; until then white space, so that nobody in between gives up."""
+    """The result of one run when it is over; until then white space, so that nobody in between gives up.
+
+    HTTP/1.0 knows no answer that comes in chunks: there it comes whole, and nothing before.
+    """
 
     def __init__(self, session_id: str, run_id: str) -> None:
         super().__init__()
@@ -96,30 +99,40 @@ class CodeResult(Response):
         if allowed.server.closing:
             raise Unavailable(f"The server ends, the run does not. GET {self.location} in a moment.")
         headers = [*JSON_HEADERS, (b"location", self.location.encode())]
+        whole = scope["http_version"] == "1.0"
         is_told = False
         async with streams_of(scope["app"]).open(allowed, send, beat_s=WAIT_BEAT_S) as stream:
 
             async def beat() -> None:
                 await stream.put(piece(STILL))
 
-            async def run() -> Ending:
+            async def begin(*more: tuple[bytes, bytes]) -> None:
+                start = {"type": "http.response.start", "status": 200, "headers": [*headers, *more]}
+                await stream.put(start)
+
+            async def tell(told: dict[str, Any]) -> None:
                 nonlocal is_told
-                told = await result(allowed.server.site, allowed.session.id, self._run_id)
                 stream.beat, is_told = None, True
-                await stream.put(piece(to_json(told)))
+                body = to_json(told)
+                if whole:
+                    await begin((b"content-length", str(len(body)).encode()))
+                await stream.put(piece(body))
+
+            async def run() -> Ending:
+                await tell(await result(allowed.server.site, allowed.session.id, self._run_id))
                 return OVER
 
-            await stream.put({"type": "http.response.start", "status": 200, "headers": headers})
-            await stream.put(piece(STILL))
-            stream.beat = beat
+            if not whole:
+                await begin()
+                await stream.put(piece(STILL))
+                stream.beat = beat
             ending = await _end(stream, run(), receive)
-            if ending is OVER:
-                await stream.put(piece(b"", more=False))
-            elif ending in (SLOW, LEFT) or is_told:
+            if ending in (SLOW, LEFT) or (is_told and ending is not OVER):
                 stream.cut()
-            else:  # too late for another status: what is told must not look like a result
-                told = self._unfinished(ending.reason)
-                await stream.put(piece(to_json(told), more=False))
+                return
+            if ending is not OVER:  # too late for another status: what is told must not look like a result
+                await tell(self._unfinished(ending.reason))
+            await stream.put(piece(b"", more=False))
 
     def _unfinished(self, reason: str) -> dict[str, Any]:
         nothing = dict.fromkeys(("pullRequest", "diff", "tests", "usage"))
