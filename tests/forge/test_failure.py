@@ -27,9 +27,9 @@ URL = parse_repo_url("https://example.com/team/project.git")
         (
             "fatal: could not read Username for 'https://example.com': terminal prompts disabled",
             Denied,
-            "put a token into the address",
+            "runs the server set a token",
         ),
-        ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "put a token"),
+        ("remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'x'", Denied, "set a token"),
         (
             "git@example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.",
             Denied,
@@ -38,7 +38,7 @@ URL = parse_repo_url("https://example.com/team/project.git")
         (
             "fatal: unable to access 'x': The requested URL returned error: 403",
             Denied,
-            "set with hutch config set-secret",
+            "hutch config set-secret github_enterprise_token.",
         ),
         ("Host key verification failed.\nfatal: Could not read", Denied, "check the key"),
         ("fatal: couldn't find remote ref refs/heads/nope", NotFound, "Name a branch"),

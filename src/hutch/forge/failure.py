@@ -44,8 +44,8 @@ def _way_in(url: RepoUrl) -> str:
             "login, then gh auth setup-git)."
         )
     return (
-        "What this server's own account may reach is for owners alone: put a token into the address "
-        "(https://TOKEN@…), or for GitHub have one set with hutch config set-secret."
+        "What this server's own account may reach is for owners alone. Where it is on a GitHub, have whoever "
+        f"runs the server set a token: hutch config set-secret {secret_for(url.host)}."
     )
 
 
