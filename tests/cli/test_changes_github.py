@@ -147,6 +147,25 @@ def test_what_was_settled_there_is_known_here(told: Story) -> None:
     assert shown(told)["state"] == "closed"
 
 
+def test_who_looks_at_it_sees_that_it_was_closed_there(told: Story) -> None:
+    told.hub.state.close(repo(told), 1)
+    told.hub.fault(r"GET .*/pulls/1$", 503)
+    assert "state      open\n" in changes(told, "show").stdout
+    told.hub.faults.clear()
+    told.hub.fault(r"GET .*/pulls/1$", 0, delay_s=10)  # it would say so, later than anybody waits
+    assert "state      open\n" in changes(told, "show").stdout
+    told.hub.faults.clear()
+    assert "state      closed\n" in changes(told, "show").stdout
+    assert "  closed  " in changes(told, "list", "--all").stdout
+
+
+def test_who_looks_at_it_sees_that_it_was_merged_there(told: Story) -> None:
+    told.hub.state.close(repo(told), 1, merged=True)
+    repo(told).pulls[1]["merge_commit"] = "a" * 40
+    change = shown(told)
+    assert (change["state"], change["merged_commit"]) == ("merged", "a" * 40)
+
+
 def test_a_merge_whose_answer_was_lost_is_noted(told: Story) -> None:
     told.hub.fault(r"PUT .*/merge", 502, after=True, times=1)
     merged = changes(told, "merge", "--json")

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+import structlog
+
 from hutch.app import forges
 from hutch.app.changes import changes_of, settling
 from hutch.app.models import redactor
@@ -26,7 +28,9 @@ from hutch.forge.seam import Review as PostedReview
 from hutch.settings import Loaded
 from hutch.store.rows import Rows
 
-__all__ = ["NEVER_BEFORE", "Asked", "Pull", "as_it_is_there", "is_open_there", "pull_of"]
+__all__ = ["NEVER_BEFORE", "Asked", "Pull", "as_it_is_there", "is_open_there", "noted", "pull_of"]
+
+logger = structlog.get_logger()
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
 DOES = {"approved": "approves this", "changes_requested": "asks for changes"}
@@ -37,6 +41,7 @@ METHODS: dict[Strategy | None, MergeMethod | None] = {
     "rebase": "rebase",
 }
 SHOWN_RANGES = 10
+LOOK_S = 3.0  # for a forge to answer who only looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +238,27 @@ async def as_it_is_there(loaded: Loaded, change: Change, *, user: str = "") -> C
         return change
     async with settling(loaded, change, partial(is_open_there, loaded, user=user)) as now:
         return now
+
+
+async def noted(loaded: Loaded, change: Change) -> Change:
+    """A change that is only looked at: one that was merged or closed there is so here, too.
+
+    A forge that does not say so soon, or refuses to, leaves it as it was known.
+    """
+    if change.state != "open":
+        return change
+    changes = changes_of(loaded)
+    try:
+        async with asyncio.timeout(LOOK_S):
+            pull = pull_of(loaded, change)
+            there = await pull.forge.pull(pull.number) if pull else None
+            if there is None or there.state == "open":
+                return change
+            async with settling(loaded, change) as now:  # who merges it right now notes that first
+                await changes.end(now, there.state, merged_commit=there.merged_commit)
+    except (HutchError, TimeoutError, OSError) as error:
+        logger.debug("not_looked_up", change=change.id, error=redactor(loaded).clean(str(error)))
+    return await changes.find(change.id)
 
 
 def _not_shown(comment: Comment, found: FilePatch | None, url: str) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import forges, merging, runs
+from hutch.app import forges, merging, pulls, runs
 from hutch.app import reviews as said
 from hutch.cli import change_lines
 from hutch.cli.asking import Json, errors_as_wanted
@@ -61,7 +61,12 @@ def list_(
 @errors_as_wanted
 def show(name: Name = "last", as_json: Json = False) -> None:
     """Show a change: what it is for, what was done, what the tests said."""
-    change = asyncio.run(runs.changes_of(_load()).find(name))
+    loaded = _load()
+
+    async def work() -> runs.Change:
+        return await pulls.noted(loaded, await runs.changes_of(loaded).find(name))
+
+    change = asyncio.run(work())
     if as_json:
         typer.echo(json.dumps(asdict(change)))
         return
