@@ -328,7 +328,8 @@ async def test_repositories_that_cannot_be_worked_on(told: Story) -> None:
     told.hub.state.add("acme/empty", None)
     told.hub.state.add("acme/secret", told.place / "made", private=True)
     async with told.server() as api:
-        for name, words in (("missing", "no repository"), ("empty", "is empty"), ("secret", "no repository")):
+        hidden = "does not exist, or the token that Hutch has for it does not reach it"
+        for name, words in (("missing", hidden), ("empty", "is empty"), ("secret", hidden)):
             result = await code(api, told, repoUrl=told.hub.url(f"acme/{name}"))
             assert result["outcome"] == "failed" and words in result["message"], result["message"]
     assert told.pulls() == {}
