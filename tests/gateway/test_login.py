@@ -301,7 +301,7 @@ async def test_another_page_cannot_log_a_browser_in(served: Answering) -> None:
         assert (await logs_in(http)).status_code == 403
         assert (await http.post("/api/v1/login", data=form)).status_code == 403
     async with served.client() as http:
-        assert (await http.post("/api/v1/login", data=form)).status_code == 422
+        assert (await http.post("/api/v1/login", data=form)).status_code == 415
 
 
 async def test_the_server_answers_others_while_it_hashes(tmp_path: Path) -> None:
