@@ -11,7 +11,7 @@ from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.fields import as_json, count, fields
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
-from hutch.llm.provider import Account
+from hutch.llm.provider import Account, trusted
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -57,7 +57,9 @@ class AnthropicModel:
             base_url=account.base_url,
             max_retries=0,
             timeout=account.timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [bounded]}),
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                verify=trusted(), event_hooks={"response": [bounded]}
+            ),
         )
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:

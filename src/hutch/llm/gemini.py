@@ -20,7 +20,7 @@ from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.fields import count
 from hutch.llm.order import Order, Said, Wanted, in_order
-from hutch.llm.provider import CONNECT_S, READ_S, Account
+from hutch.llm.provider import CONNECT_S, READ_S, Account, trusted
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -62,7 +62,9 @@ class GeminiModel:
         self.name = account.full_name
         self._account = account
         self._http = httpx2.AsyncClient(
-            event_hooks={"request": [_hurry], "response": [_keep, bounded]}, follow_redirects=True
+            verify=trusted(),
+            event_hooks={"request": [_hurry], "response": [_keep, bounded]},
+            follow_redirects=True,
         )
         options = types.HttpOptions(
             base_url=account.base_url, timeout=int(READ_S * 1000), httpx_async_client=self._http

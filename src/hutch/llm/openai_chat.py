@@ -10,7 +10,7 @@ from hutch.llm.bounds import bounded
 from hutch.llm.calls import CallIds, Meter, json_arguments
 from hutch.llm.faults import Transient
 from hutch.llm.fields import Fields, as_json, count, fields
-from hutch.llm.provider import Account
+from hutch.llm.provider import Account, trusted
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -49,7 +49,7 @@ def openai_client(account: Account) -> openai.AsyncOpenAI:
         max_retries=0,
         timeout=account.timeout,
         default_headers=hidden,
-        http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bounded]}),
+        http_client=openai.DefaultAsyncHttpxClient(verify=trusted(), event_hooks={"response": [bounded]}),
     )
 
 

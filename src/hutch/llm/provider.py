@@ -1,12 +1,20 @@
 """Whom to ask, at which address, with which key: the same for every provider."""
 
+import ssl
 from dataclasses import dataclass, field
+from functools import cache
 
 import httpx2
 
 CONNECT_S = 15.0
 READ_S = 600.0  # silence is watched elsewhere, for all alike; this is the last net
 SHORTEST_KEY = 8  # a shorter one stands for no key
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Whose certificates are believed. They are those of all the world, and are read once."""
+    return httpx2.create_ssl_context()
 
 
 @dataclass(frozen=True, slots=True)
