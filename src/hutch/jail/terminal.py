@@ -22,6 +22,7 @@ PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wai
 RESUME_BYTES = 50_000  # early enough that the program goes on before the reader has nothing left to show
 BATCH_S = 0.005
 BATCH_BYTES = 64 * 1024  # as much is read, and handed on, at once
+AT_ONCE_BYTES = 4095  # that the kernel hands out, when it has them
 ENOUGH_BYTES = 16 * 1024  # handed on without waiting for more: whoever sends it works while more is printed
 UNWATCHED_S = 0.02  # between two batches that nobody sees: a flood shall not keep the host busy
 LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go on printing for ever
@@ -216,6 +217,8 @@ class Terminal:
                 if not count or (self._last_seq is not None and self.seq >= self._last_seq):
                     self._end()
                     return
+                if count < AT_ONCE_BYTES and self._last_seq is None:
+                    break  # that was all there is
         except BlockingIOError:
             if self._last_seq is not None:
                 self._end()
