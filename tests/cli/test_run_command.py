@@ -130,11 +130,10 @@ def test_without_a_model_nothing_is_done_and_that_is_no_success(desk: Desk) -> N
     assert (as_json.returncode, lines(as_json.stdout)[-1]["type"]) == (exits.UNAVAILABLE, "end")
 
 
-def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
-    command = "echo begun; sleep 60; echo over"
-    waits = ({"calls": [call("bash", command=command, timeout_s=90)]}, {"text": "That is all."})
+def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
+    """Ctrl-C when a line is shown, which must be while the run goes on; what was shown after it."""
     with Forked(
-        [HUTCH, "run", "Wait", "--model", desk.cassette(*waits)],
+        [HUTCH, "run", "Wait", "--model", desk.cassette(*replies)],
         cwd=desk.work,
         env=desk.environment(),
         stdin=subprocess.DEVNULL,
@@ -142,33 +141,22 @@ def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
         text=True,
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            if line == "  begun\n":
-                break
+        assert line in iter(process.stdout.readline, "")
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=60)
-    assert process.returncode == exits.INTERRUPTED and "begun" not in rest
+    assert process.returncode == exits.INTERRUPTED
+    return str(rest)
+
+
+def test_what_a_command_prints_is_shown_while_it_runs(desk: Desk) -> None:
+    command = "echo begun; sleep 60; echo over"
+    waits = ({"calls": [call("bash", command=command, timeout_s=90)]}, {"text": "That is all."})
+    assert "begun" not in interrupted_at("  begun\n", desk, *waits)
 
 
 def test_what_the_model_says_is_shown_while_it_speaks(desk: Desk) -> None:
-    half = ({"text": "I begin.\nI go on. " * 20, "fault": {"kind": "stall"}},)
-    with Forked(
-        [HUTCH, "run", "Wait", "--model", desk.cassette(*half)],
-        cwd=desk.work,
-        env=desk.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line == "I begin.\n":
-                break
-        assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == exits.INTERRUPTED
+    interrupted_at("I begin.\n", desk, {"text": "I begin.\nI go on. " * 20, "fault": {"kind": "stall"}})
 
 
 # --- who it is by ---
