@@ -18,7 +18,6 @@ SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest ta
 
 MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
-_SPACE = re.compile(r"\s+")
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY")
 _WORD_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _OPENING = re.compile(
@@ -46,6 +45,11 @@ SHAPES: dict[str, str] = {
         rf"(?:{_LINE_BREAK}-----END [A-Z0-9 ]{{0,32}}PRIVATE KEY(?: BLOCK)?-----)?"
     ),
 }
+# Each of these texts is in whatever has such a shape. Most texts have none, which is seen much sooner so.
+SIGNS = (
+    *("sk-", "AIza", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "AKIA", "ASIA"),
+    *("hutch_", "hutchlink_", "hutchinvite_", "xox", "xapp-", "eyJ", "-----BEGIN "),
+)
 _AUTHORIZATION = (
     r"(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?i:bearer|basic|token)\s{1,4}"
     r"[A-Za-z0-9._~+/=-]{8,}+"
@@ -114,16 +118,25 @@ class Redactor:
         known = [_known(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
         self._pattern = re.compile("|".join([*known, *_alternatives()]))
         self._spellings = tuple(spellings)
+        # Of a value of several lines the longest one, since what is between them may differ.
+        self._signs = (*SIGNS, *{max(text.split("\n"), key=len) for text in spellings})
         # Of values that a word's end does not end, so many letters are held back in a stream.
         self.spaced_letters = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
 
     def clean(self, text: str) -> str:
-        return self._pattern.sub(_replacement, text)
+        return self._pattern.sub(_replacement, text) if self._is_suspect(text) else text
+
+    def _is_suspect(self, text: str) -> bool:
+        """Whether there may be a secret in it, at a quarter of what it takes to be sure."""
+        return any(sign in text for sign in self._signs) or "uthorization" in text.lower()
+
+    def _find(self, text: str) -> Iterator[re.Match[str]]:
+        return self._pattern.finditer(text) if self._is_suspect(text) else iter(())
 
     def clean_after(self, text: str, place: int) -> str:
         """What follows a place, when all before it was shown: of a secret across it, not the rest either."""
         shown, at = [], place
-        for found in self._pattern.finditer(text):
+        for found in self._find(text):
             if found.end() > place:
                 shown.append(text[at : max(at, found.start())])
                 whole = found.start() >= place
@@ -156,9 +169,7 @@ class Redactor:
 
     def between(self, text: str, place: int) -> int:
         """A place to cut a text at: `place`, or the beginning of the secret that lies across it."""
-        across = (
-            found.start() for found in self._pattern.finditer(text) if found.start() < place < found.end()
-        )
+        across = (found.start() for found in self._find(text) if found.start() < place < found.end())
         return min(across, default=place)
 
     def held_from(self, data: bytes) -> int:
@@ -235,6 +246,13 @@ class CleanStream:
         """The rest."""
         return self._show(len(self._held), keep=len(self._held))
 
+    def cut(self) -> tuple[str, str]:
+        """The rest, when what comes next is left out: what can be shown, and what may be half a secret."""
+        shown = self.pause()
+        hidden = self._held[self._seen :]
+        self._held, self._seen = "", 0
+        return shown, hidden
+
     def _show(self, until: int, *, keep: int) -> str:
         """What was not shown yet, up to a place; it is remembered from `keep` on."""
         shown = self._redactor.clean_after(self._held[:until], self._seen)
@@ -245,13 +263,22 @@ class CleanStream:
         text = self._held
         if len(text) > MOST_HELD:  # no secret is as long: better a late word than a growing one
             return len(text) - MOST_HELD // 2
-        most = len(text) - self._redactor.spaced_letters
-        safe = max((found.end() for found in _SPACE.finditer(text) if found.end() <= most), default=0)
+        safe = _words_end(text, max(0, len(text) - self._redactor.spaced_letters))
         if (key := text.rfind("-----BEGIN ")) >= 0 and not _KEY_END.search(text, key):
             safe = min(safe, key)
         if found := _BEFORE_CREDENTIAL.search(text):
             safe = min(safe, found.start())
         return self._redactor.between(text, safe)
+
+
+def _words_end(text: str, most: int) -> int:
+    """Where the space behind the last whole word ends, at `most` or before it; 0 when there is none."""
+    head = text[:most]
+    if text[most : most + 1].isspace():
+        head = head.rstrip()  # that space goes on behind it
+    if not head or head[-1].isspace():
+        return len(head)
+    return len(head) - len(head.rsplit(maxsplit=1)[-1])
 
 
 def _name(found: re.Match[str]) -> str:
