@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.events import Event, TerminalPrinted
 from hutch.domain.redaction import Redactor
-from hutch.sessions.printing import MOST_QUIET, QUIET_S, Printing
+from hutch.sessions.printing import BURST_BYTES, END_BYTES, MOST_QUIET, QUIET_S, Printing
 
 pytestmark = pytest.mark.anyio
 
@@ -117,3 +117,54 @@ async def test_of_many_streams_not_all_are_remembered_and_none_is_lost(log: Log)
     await log.printing.flush()
     assert len(log.printing._sources) == MOST_QUIET
     assert [log.text(name) for name in names] == ["word"] * len(names)
+
+
+LINE = "a line of a long listing\n"
+
+
+def flood(log: Log, *, last: str) -> int:
+    """Much more than is written down, in pieces as a terminal gives them; how many bytes."""
+    text = LINE * (4 * BURST_BYTES // len(LINE)) + last
+    for at in range(0, len(text), 10_000):
+        log.add(text[at : at + 10_000])
+    return len(text)
+
+
+async def test_of_a_flood_the_beginning_and_the_end_are_written_and_the_rest_is_counted(log: Log) -> None:
+    printed = flood(log, last="done\n$ ")
+    await quiet()
+    told = [each for each in log.events if isinstance(each, TerminalPrinted)]
+    assert sum(len(each.text) + each.skipped_bytes for each in told) == printed
+    assert [each.skipped_bytes > 0 for each in told] == [False] * (len(told) - 1) + [True]
+    assert told[-1].text.endswith(LINE + "done\n$ ")
+    assert len(log.text()) <= BURST_BYTES + END_BYTES
+
+
+@pytest.mark.parametrize("cut", [4, 10, len(VALUE) - 1])
+async def test_what_is_left_out_takes_the_beginning_of_a_secret_with_it(log: Log, cut: int) -> None:
+    log.add("y " * (BURST_BYTES // 2 - 100) + VALUE[:cut])
+    log.add(VALUE[cut:] + " " + "z " * BURST_BYTES + "end")
+    log.printing.end("1")
+    await log.printing.flush()
+    assert VALUE[:cut] not in log.text()
+    assert "y y z z" in log.text() and log.text().endswith("z z end")
+
+
+@pytest.mark.parametrize("cut", range(1, len(VALUE)))
+async def test_the_end_of_a_flood_does_not_begin_with_half_a_secret(log: Log, cut: int) -> None:
+    flood(log, last=VALUE + " " + "x" * (END_BYTES - cut - 1))
+    log.printing.end("1")
+    await log.printing.flush()
+    assert VALUE[-cut:] + " xxx" not in log.text()
+    assert log.text().endswith("x" * 1000)
+
+
+async def test_in_a_flood_without_end_longer_pieces_are_written_now_and_then(log: Log) -> None:
+    flood(log, last="")
+    log.events.clear()
+    for _ in range(40):
+        flood(log, last="")
+        await asyncio.sleep(0.02)
+    told = [each for each in log.events if isinstance(each, TerminalPrinted)]
+    assert 1 <= sum(each.skipped_bytes > 0 for each in told) <= 20
+    assert all(len(each.text) > END_BYTES // 2 for each in told if each.skipped_bytes)

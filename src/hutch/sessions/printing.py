@@ -2,11 +2,13 @@
 
 Pieces are gathered for a moment and written together, without secrets. Who prints
 without end does not fill the disk: beyond a steady rate what is printed is counted
-and left out. Nobody who prints waits for the log.
+and left out, but for a longer piece now and then and for the end, which is where
+results and prompts are. Nobody who prints waits for the log.
 """
 
 import asyncio
 import codecs
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +23,11 @@ GATHER_S = 0.01
 QUIET_S = 0.25  # after so long, what was held back is shown, unless it really looks like a secret's beginning
 MOST_QUIET = 256  # streams whose last words are remembered: a secret may go on after a pause
 PIECE_LETTERS = 8 * 1024  # so that an event is small enough to lie in the database itself
-BURST_BYTES = 1 << 20
+BURST_BYTES = 256 * 1024
 STEADY_BYTES_S = 128 * 1024
+AGAIN_BYTES = 32 * 1024  # may be written before one who prints too much is written down again: no confetti
+END_BYTES = 8 * 1024  # of what is left out, that are written when it was the end
+_SPACE = re.compile(rb"\s")
 logger = structlog.get_logger()
 
 Make = Callable[[str, int], Event]  # of a text, and of how many bytes were left out before it
@@ -37,10 +42,44 @@ class Source:
     decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")(errors="replace")
     )
+    skipped: int = 0  # bytes that were left out before the text
     text: list[str] = field(default_factory=list)
-    skipped: int = 0
-    held: bool = False  # something may be held back by `clean`
+    over: bytes = b""  # the end of what came after the text, beyond the rate
+    lost: int = 0  # bytes between the two
+    held: bool = False  # something may be held back, here or by `clean`
     ended: bool = False
+
+    def take(self, data: bytes) -> None:
+        self.text.append(self.decoder.decode(data))
+        self.held = True
+
+    def leave_out(self, data: bytes) -> None:
+        """Of too much, keep the end."""
+        over = (self.over + data[-END_BYTES:])[-END_BYTES:]
+        self.lost += len(self.over) + len(data) - len(over)
+        self.over, self.held = over, True
+
+    def cut(self) -> str:
+        """What can be shown of the text, now that it does not go on; nothing of a secret that it ends in."""
+        shown, hidden = self.clean.cut()
+        self.lost += len(hidden.encode()) + len(self.decoder.getstate()[0])
+        self.decoder.reset()
+        return shown
+
+    def take_over(self) -> int:
+        """Take the end after all, but for its first word, which may be half a secret; how many bytes."""
+        found = _SPACE.search(self.over)
+        rest = self.over[found.end() :] if found else b""
+        self.skipped += self.lost + len(self.over) - len(rest)
+        self.over, self.lost = b"", 0
+        self.take(rest)
+        return len(rest)
+
+    def told(self) -> str:
+        """The text, as far as it can be shown."""
+        text = "".join(self.text)
+        self.text.clear()
+        return self.clean.add(text) if text else ""
 
     def is_done(self, quiet: bool) -> bool:
         """Whether nothing of it need be remembered."""
@@ -65,18 +104,17 @@ class Printing:
         source = self._sources.pop(key, None) or Source(make, CleanStream(self._redactor))
         self._sources[key] = source  # the last to print is the last to be forgotten
         source.make, source.ended = make, False
-        if len(data) > self._room_now():
-            source.skipped += len(data)
+        if source.over or len(data) > self._room_now():
+            source.leave_out(data)
         else:
             self._room -= len(data)
-            source.text.append(source.decoder.decode(data))
+            source.take(data)
         self._soon()
 
     def end(self, key: object) -> None:
         """Nothing more will come of a stream; what was held back of it is shown."""
         source = self._sources.get(key)
         if source is not None:
-            source.text.append(source.decoder.decode(b"", final=True))
             source.ended = True
             self._soon()
 
@@ -129,17 +167,24 @@ class Printing:
             await self._append(events)
 
     def _events(self, source: Source, *, quiet: bool) -> list[Event]:
-        text = "".join(source.text)
-        source.text.clear()
-        shown = source.clean.add(text) if text else ""
-        source.held = source.held or bool(text)
+        pausing = quiet or source.ended
+        events = _pieces(source, source.told())
+        if source.over and (pausing or self._room_now() >= AGAIN_BYTES):
+            events += _pieces(source, source.cut())
+            self._room -= source.take_over()
         if source.ended:
-            shown += source.clean.end()
-        elif quiet:
-            shown += source.clean.pause()
-        source.held = source.held and not quiet and not source.ended
-        skipped, source.skipped = source.skipped, 0
-        if not shown and not skipped:
-            return []
-        pieces = [shown[at : at + PIECE_LETTERS] for at in range(0, len(shown), PIECE_LETTERS)] or [""]
-        return [source.make(piece, skipped if place == 0 else 0) for place, piece in enumerate(pieces)]
+            source.text.append(source.decoder.decode(b"", final=True))
+        shown = source.told()
+        if pausing:
+            shown += source.clean.end() if source.ended else source.clean.pause()
+            source.held = False
+        return events + _pieces(source, shown, anyhow=pausing)
+
+
+def _pieces(source: Source, text: str, *, anyhow: bool = False) -> list[Event]:
+    """Events of a text, the first of which tells what was left out before it; `anyhow`: even an empty one."""
+    if not text and not (anyhow and source.skipped):
+        return []
+    pieces = [text[at : at + PIECE_LETTERS] for at in range(0, len(text), PIECE_LETTERS)] or [""]
+    skipped, source.skipped = source.skipped, 0
+    return [source.make(piece, skipped if place == 0 else 0) for place, piece in enumerate(pieces)]
