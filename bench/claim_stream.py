@@ -1,11 +1,15 @@
 """A terminal over a WebSocket of the whole server, beside terminado's: a flood, and a key's echo.
 
-Both are asked by the same client over one TCP connection, in turns, in a shell that is
-typed into. Ours is a real server: doors, tokens, the session's log, which keeps what is
-printed, and a jail; it waits for the client's acknowledgements. Terminado's shell is not
-jailed, keeps ten chunks, and buffers without end. A bare loop, which only reads the
-terminal and writes to the socket, is what Python could do at most: half of the time goes
-to the program that prints and to the kernel, which hands a terminal's bytes on by 4 KiB.
+Both are asked by the same clients in turns, in a shell that is typed into. The flood is
+read by the client of the websockets library, as anybody would write it; it ends with what
+was printed in its hands, for which terminado's frames have to be decoded: they are JSON.
+A key's echo is timed with the library's protocol on a plain socket: to wake that client's
+threads takes longer than the servers do. Ours is a real server: doors, tokens, the
+session's log, which keeps what is printed, and a jail; it waits for the client's
+acknowledgements. Terminado's shell is not jailed, keeps ten chunks, and buffers without
+end. A bare loop, which only reads the terminal and writes to the socket, is what Python
+could do at most: half of the time goes to the program that prints and to the kernel, which
+hands a terminal's bytes on by 4 KiB.
 
 Keys are 20 ms apart, as those of a very fast typist: what is printed within 5 ms of the
 last is sent together.
@@ -16,20 +20,26 @@ import os
 import shutil
 import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.row import Row, percentile
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.sync.client import connect
+from websockets.typing import Origin
+from websockets.uri import parse_uri
 
-RUNS = 5
+RUNS = 9
 FILE_BYTES = 40_000_000
 ACK_BYTES = 50_000  # as docs/streams.md asks for
 KEYS, APART_S = 500, 0.02
@@ -37,6 +47,7 @@ LINE = b"tests/store/test_log.py::test_a_follower_sees_every_event_once PASSED  
 MAKE = b"yes '%s' | head -c %d > /tmp/big; echo made$((1 + 1))\r" % (LINE, FILE_BYTES)
 SHOW = b"cat /tmp/big; echo end$((1 + 1))\r"
 PATIENCE_S = 120
+RECEIVE_BYTES = 64 * 1024
 PORT = 18586
 HUTCH = Path(sys.executable).with_name("hutch")
 
@@ -60,6 +71,7 @@ asyncio.run(main())
 
 BARE = r"""
 import os, pty, select, socket, struct, threading
+from websockets.utils import accept_key, apply_mask
 
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
@@ -72,7 +84,9 @@ client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 asked = b""
 while b"\r\n\r\n" not in asked:
     asked += client.recv(65536)
-client.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+key = next(line[19:] for line in asked.decode().split("\r\n") if line.startswith("Sec-WebSocket-Key"))
+head = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+client.sendall("\r\n".join([*head, f"Sec-WebSocket-Accept: {accept_key(key)}", "", ""]).encode())
 
 
 def hear():
@@ -81,8 +95,8 @@ def hear():
             length = head[1] & 127
             if length == 126:
                 (length,) = struct.unpack("!H", frames.read(2))
-            frames.read(4)
-            data = frames.read(length)
+            mask = frames.read(4)
+            data = apply_mask(frames.read(length), mask)
             if head[0] == 0x82:
                 os.write(terminal, data)
     os._exit(0)
@@ -107,15 +121,19 @@ def measure() -> Iterator[Row]:
     floods: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": [], "bare": []}
     echoes: dict[str, list[float]] = {"ours": [], "theirs": []}
     with ours() as mine, theirs() as other, bare() as loop:
-        for name, shell in (("ours", mine), ("theirs", other), ("bare", loop)):
-            shell.type(MAKE)
-            shell.wait_for(b"made2")
-            print(f"  {name} is ready")
-        for _ in range(RUNS):
-            for name, shell in (("ours", mine), ("theirs", other), ("bare", loop)):
-                floods[name].append(shell.flood())
-        for name, shell in (("ours", mine), ("theirs", other)):
-            echoes[name] = shell.echoes()
+        shells = {"ours": mine, "theirs": other, "bare": loop}
+        with ExitStack() as stack:
+            watchers = {name: stack.enter_context(closing(Watcher(shells[name]))) for name in shells}
+            for name, watcher in watchers.items():
+                watcher.type(MAKE)
+                watcher.wait_for(b"made2")
+                print(f"  {name} is ready")
+            for _ in range(RUNS):
+                for name, watcher in watchers.items():
+                    floods[name].append(watcher.flood())
+        for name in echoes:
+            with closing(Typist(shells[name])) as typist:
+                echoes[name] = typist.echoes()
     medians = (map(statistics.median, zip(*floods[name], strict=True)) for name in floods)
     (wall, cpu), (wall_, cpu_), (most, _) = medians
     yield Row("terminal of the server, cat 40 MB", wall, wall_, "MB/s", 1.4, "terminado", True)
@@ -128,131 +146,172 @@ def measure() -> Iterator[Row]:
     )
 
 
+@dataclass
 class Shell:
-    """A client of one terminal: just as much of a WebSocket as both servers speak."""
+    """A terminal that can be watched, and the process that serves it."""
 
-    def __init__(self, port: int, path: str, pid: int, *, token: str = "") -> None:
-        self._binary, self._pid = bool(token), pid
-        self._socket = socket.create_connection(("127.0.0.1", port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.settimeout(PATIENCE_S)
-        lines = [
-            f"GET {path} HTTP/1.1",
-            f"Host: 127.0.0.1:{port}",
-            *([f"Authorization: Bearer {token}"] if token else [f"Origin: http://127.0.0.1:{port}"]),
-            "Upgrade: websocket",
-            "Connection: Upgrade",
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-            "Sec-WebSocket-Version: 13",
-        ]
-        self._socket.sendall("\r\n".join([*lines, "", ""]).encode())
-        self._waiting = b""
-        while b"\r\n\r\n" not in self._waiting:
-            self._waiting += self._socket.recv(65536)
-        head, _, self._waiting = self._waiting.partition(b"\r\n\r\n")
-        assert b" 101 " in head, head
-        self._left = 0  # of the frame that is being received
-        self._text = False
-        self._unsaid = 0
-        self._buffer = bytearray(512 * 1024)
+    url: str
+    pid: int
+    token: str = ""  # for terminado none; then frames are as it has them
 
-    def type(self, data: bytes) -> None:
-        if self._binary:
-            self._send(0x82, data)
-        else:
-            self._send(0x81, json.dumps(["stdin", data.decode()]).encode())
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
-    def wait_for(self, word: bytes) -> int:
-        """How many bytes of frames came until a word of the terminal's did."""
-        received, tail = 0, b""
-        while word not in tail:
-            data = self._receive()
-            received += len(data)
-            tail = (tail + data[-256:])[-512:]
-        return received
+    def origin(self) -> Origin:
+        return Origin("http://" + self.url.split("/")[2])
+
+    def typed(self, data: bytes) -> bytes | str:
+        """The frame that types it."""
+        return data if self.token else json.dumps(["stdin", data.decode()])
+
+    def printed(self, frame: Any) -> bytes:
+        """What a frame says was printed."""
+        if self.token:
+            return b"" if isinstance(frame, str) else bytes(frame)
+        kind, *said = json.loads(frame)
+        return said[0].encode() if kind == "stdout" else b""
+
+    def acknowledged(self, count: int) -> str:
+        return json.dumps({"type": "ack", "bytes": count})
+
+
+class Watcher:
+    """Reads what is printed, with the client of a library."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell, self._unsaid = shell, 0
+        self._connecting = connect(
+            shell.url,
+            additional_headers=shell.headers(),
+            origin=shell.origin(),
+            compression=None,
+            max_size=None,
+            ping_interval=None,
+        )
+        self._socket = self._connecting.__enter__()
 
     def flood(self) -> tuple[float, float]:
         """Megabytes per second, by the clock and by the server's processor."""
         self._settle()
-        began, used = time.perf_counter(), processor_s(self._pid)
+        began, used = time.perf_counter(), processor_s(self._shell.pid)
         self.type(SHOW)
         received = self.wait_for(b"end2")
-        took, used = time.perf_counter() - began, processor_s(self._pid) - used
+        took, used = time.perf_counter() - began, processor_s(self._shell.pid) - used
         assert received >= FILE_BYTES, received
         return FILE_BYTES / took / 1e6, FILE_BYTES / max(used, 0.01) / 1e6
+
+    def type(self, data: bytes) -> None:
+        self._socket.send(self._shell.typed(data))
+
+    def wait_for(self, word: bytes) -> int:
+        """How many bytes were printed until a word was."""
+        received, tail = 0, b""
+        while word not in tail:
+            data = self._receive(PATIENCE_S)
+            received += len(data)
+            tail = (tail + data[-256:])[-512:]
+        return received
+
+    def _receive(self, patience_s: float) -> bytes:
+        data = self._shell.printed(self._socket.recv(timeout=patience_s))
+        self._unsaid += len(data)
+        if self._shell.token and (self._unsaid >= ACK_BYTES or 0 < len(data) < 4096):
+            self._socket.send(self._shell.acknowledged(self._unsaid))
+            self._unsaid = 0
+        return data
+
+    def _settle(self) -> None:
+        """Read all that still comes."""
+        with suppress(TimeoutError):
+            while True:
+                self._receive(0.3)
+
+    def close(self) -> None:
+        self._connecting.__exit__(None, None, None)
+
+
+class Typist:
+    """Types keys and waits for each, without anything between the socket and the clock."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell, self._unsaid = shell, 0
+        uri = parse_uri(shell.url)
+        self._socket = socket.create_connection((uri.host, uri.port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._protocol = ClientProtocol(uri, origin=shell.origin(), max_size=None)
+        hello = self._protocol.connect()
+        hello.headers.update(shell.headers())
+        self._protocol.send_request(hello)
+        self._flush()
+        while self._protocol.state is State.CONNECTING:
+            self._receive()
+        assert self._protocol.handshake_exc is None, self._protocol.handshake_exc
 
     def echoes(self) -> list[float]:
         """Milliseconds from a key to what it prints."""
         self._settle()
-        self.type(b"cat\r")
+        self._type(b"cat\r")
         self._settle()
         found = []
         for number in range(KEYS):
             time.sleep(APART_S)
             began = time.perf_counter()
-            self.type(b"x")
-            self.wait_for(b"x")
+            self._type(b"x")
+            while b"x" not in self._receive():
+                pass
             found.append((time.perf_counter() - began) * 1e3)
+            self._acknowledge()
             if number % 50 == 49:
-                self.type(b"\r")
+                self._type(b"\r")
                 self._settle()
-        self.type(b"\x03")
+        self._type(b"\x03")
         self._settle()
         return found
+
+    def _type(self, data: bytes) -> None:
+        self._send(self._shell.typed(data))
 
     def _settle(self) -> None:
         """Read all that still comes."""
         self._socket.settimeout(0.3)
-        try:
+        with suppress(TimeoutError):
             while True:
                 self._receive()
-        except TimeoutError:
-            self._socket.settimeout(PATIENCE_S)
+                self._acknowledge()
+        self._socket.settimeout(PATIENCE_S)
 
     def _receive(self) -> bytes:
-        """The next bytes of frames that hold output, acknowledged."""
-        if self._waiting:
-            data, self._waiting = self._waiting, b""
-        else:
-            count = self._socket.recv_into(self._buffer)
-            assert count, "the server has left"
-            data = bytes(memoryview(self._buffer)[:count])
-        pieces, at = [], 0
-        while at < len(data):
-            if self._left:
-                piece = data[at : at + self._left]
-                at += len(piece)
-                self._left -= len(piece)
-                if not (self._text and self._binary):
-                    pieces.append(piece)
-                continue
-            head = data[at : at + 10]
-            length = head[1] & 127 if len(head) > 1 else 127
-            size = {126: 4, 127: 10}.get(length, 2)
-            if len(head) < size:
-                self._waiting = data[at:] + self._socket.recv(65536)
-                break
-            kind = head[0] & 15
-            if kind == 9:  # a ping, and all of it is here
-                at += size + length
-                self._send(0x8A, head[size : size + length])
-                continue
-            self._text = kind == 1
-            self._left = length if size == 2 else int.from_bytes(head[2:size])
-            at += size
-        output = b"".join(pieces)
-        self._acknowledge(len(output))
+        """What was printed next; perhaps nothing."""
+        data = self._socket.recv(RECEIVE_BYTES)
+        assert data, "the server has left"
+        self._protocol.receive_data(data)
+        output = b""
+        for frame in self._protocol.events_received():
+            if isinstance(frame, Frame) and frame.opcode in (Opcode.BINARY, Opcode.TEXT):
+                is_text = frame.opcode is Opcode.TEXT
+                output += self._shell.printed(bytes(frame.data).decode() if is_text else frame.data)
+        self._flush()
+        self._unsaid += len(output)
         return output
 
-    def _acknowledge(self, count: int) -> None:
-        self._unsaid += count
-        if self._binary and (self._unsaid >= ACK_BYTES or count < 4096):
-            self._send(0x81, b'{"type":"ack","bytes":%d}' % self._unsaid)
-            self._unsaid = 0
+    def _acknowledge(self) -> None:
+        if self._unsaid and self._shell.token:
+            self._send(self._shell.acknowledged(self._unsaid))
+        self._unsaid = 0
 
-    def _send(self, kind: int, data: bytes) -> None:
-        size = bytes([0x80 | len(data)]) if len(data) < 126 else struct.pack("!BH", 0x80 | 126, len(data))
-        self._socket.sendall(bytes([kind]) + size + bytes(4) + data)  # a mask of zeros
+    def _send(self, frame: bytes | str) -> None:
+        if isinstance(frame, str):
+            self._protocol.send_text(frame.encode())
+        else:
+            self._protocol.send_binary(frame)
+        self._flush()
+
+    def _flush(self) -> None:
+        if data := b"".join(self._protocol.data_to_send()):
+            self._socket.sendall(data)
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 @contextmanager
@@ -289,7 +348,8 @@ def ours() -> Iterator[Shell]:
         while ask("GET", session)["state"] not in ("idle", "parked"):
             time.sleep(0.05)
         terminal = ask("POST", f"{session}/terminals", {"columns": 80, "rows": 24})["id"]
-        yield Shell(PORT, f"/api/v1{session}/terminals/{terminal}/socket", pid, token=token)
+        address = f"ws://127.0.0.1:{PORT}/api/v1{session}/terminals/{terminal}/socket"
+        yield Shell(address, pid, token)
     finally:
         hutch("down")
         shutil.rmtree(home, ignore_errors=True)
@@ -299,7 +359,7 @@ def ours() -> Iterator[Shell]:
 def theirs() -> Iterator[Shell]:
     with process([sys.executable, "-c", TERMINADO]) as server:
         assert server.stdout
-        yield Shell(int(server.stdout.readline()), "/", server.pid)
+        yield Shell(f"ws://127.0.0.1:{int(server.stdout.readline())}/", server.pid)
     Path("/tmp/big").unlink(missing_ok=True)  # ours was in the jail's own /tmp
 
 
@@ -307,7 +367,7 @@ def theirs() -> Iterator[Shell]:
 def bare() -> Iterator[Shell]:
     with process([sys.executable, "-c", BARE]) as server:
         assert server.stdout
-        yield Shell(int(server.stdout.readline()), "/", server.pid, token="none is asked for")
+        yield Shell(f"ws://127.0.0.1:{int(server.stdout.readline())}/", server.pid, "none is asked for")
 
 
 @contextmanager

@@ -131,9 +131,9 @@ def _settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
     memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + WARDENS)}
     quota = None if limits.cpus is None else str(int(limits.cpus * PERIOD_US))
     if version == 2:
-        cpu = {"cpu.weight": "50"} | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
+        cpu = {"cpu.weight": "10"} | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
         return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
-    cpu = {"cpu.shares": "512"} | ({} if quota is None else {"cpu.cfs_quota_us": quota})
+    cpu = {"cpu.shares": "102"} | ({} if quota is None else {"cpu.cfs_quota_us": quota})
     own = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
     tcp = {"memory.kmem.tcp.limit_in_bytes": memory}  # not kept, but without it nothing is counted
     return {"memory": own | tcp, "pids": pids, "cpu": cpu}

@@ -103,6 +103,10 @@ class Writer(Protocol):
 
     async def write(self, data: bytes) -> None: ...
 
+    def write_some(self, data: bytes) -> int:
+        """As much as fits now, which may be nothing."""
+        ...
+
     def close(self) -> None: ...
 
 

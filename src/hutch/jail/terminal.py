@@ -28,6 +28,7 @@ UNWATCHED_S = 0.02  # between two batches that nobody sees: a flood shall not ke
 LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go on printing for ever
 CLOSE_S = 1.0
 SHELL = ("/bin/bash",)
+ENDED = "The terminal's program has ended. Open a new terminal."
 
 
 class TerminalReader:
@@ -104,7 +105,7 @@ class Terminal:
         self._input = process.stdin
         self._fd = process.terminal
         self._ring = Ring()
-        self._readers: set[TerminalReader] = set()
+        self._readers: dict[TerminalReader, None] = {}  # in the order they came
         self._loop = asyncio.get_running_loop()
         self._listening = False
         self._hung_up = False
@@ -141,7 +142,7 @@ class Terminal:
         if not 0 <= wanted <= self.seq:
             raise BadRequest(f"The terminal has printed {self.seq} bytes; there is no byte {wanted} yet.")
         reader = TerminalReader(self, max(wanted, first), max(0, first - wanted))
-        self._readers.add(reader)
+        self._readers[reader] = None
         self.regulate()
         return reader
 
@@ -151,7 +152,16 @@ class Terminal:
             try:
                 await self._input.write(data)
             except OSError:
-                raise Conflict("The terminal's program has ended. Open a new terminal.") from None
+                raise Conflict(ENDED) from None
+
+    def write_some(self, data: bytes) -> int:
+        """Type as much as is taken at once, which may be nothing."""
+        if self._writing.locked():
+            return 0
+        try:
+            return self._input.write_some(data)
+        except OSError:
+            raise Conflict(ENDED) from None
 
     def resize(self, size: Size) -> None:
         if not (0 < size.rows <= 0xFFFF and 0 < size.columns <= 0xFFFF):
@@ -191,7 +201,7 @@ class Terminal:
         return self._ring.read(seq, min(self._published, seq + BATCH_BYTES))
 
     def forget(self, reader: TerminalReader) -> None:
-        self._readers.discard(reader)
+        self._readers.pop(reader, None)
         self.regulate()
 
     def regulate(self) -> None:
@@ -268,7 +278,7 @@ class Terminal:
             self._publishing.cancel()
             self._publishing = None
         self._published, self._published_at = self.seq, self._loop.time()
-        for reader in self._readers:
+        for reader in reversed(self._readers):  # people before the log, which came first
             reader.wake()
 
 

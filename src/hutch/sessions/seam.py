@@ -46,6 +46,10 @@ class Viewer(Protocol):
 
     async def write(self, data: bytes) -> None: ...
 
+    def write_some(self, data: bytes) -> int:
+        """As much as is taken at once, which may be nothing."""
+        ...
+
     def resize(self, columns: int, rows: int) -> None: ...
 
     @property

@@ -69,6 +69,9 @@ class TerminalViewer:
     async def write(self, data: bytes) -> None:
         await self._held.terminal.write(data)
 
+    def write_some(self, data: bytes) -> int:
+        return self._held.terminal.write_some(data)
+
     def resize(self, columns: int, rows: int) -> None:
         self._resized(self._held, _size(columns, rows))
 

@@ -71,7 +71,7 @@ def delta_json(delta: Delta) -> bytes:
     )
 
 
-def heard(text: str) -> dict[str, Any]:
+def heard(text: str | bytes) -> dict[str, Any]:
     """A text frame of a client: an object with a type."""
     try:
         said = orjson.loads(text)

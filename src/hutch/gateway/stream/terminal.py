@@ -18,6 +18,7 @@ from hutch.gateway.stream.frames import error_word, heard, number, place, word
 from hutch.gateway.stream.permit import permit, permit_of
 from hutch.gateway.stream.socket import close, refuse, text
 from hutch.gateway.stream.streams import LEFT, Ending, Stream, streams_of
+from hutch.gateway.stream.wire import short_way_of
 from hutch.gateway.stream.writers import Mode, Seat, Writers
 from hutch.sessions.requests import ListTerminals
 from hutch.sessions.seam import Viewer
@@ -75,6 +76,7 @@ class _Watching:
         self._stream, self._viewer, self._receive, self._writers = stream, viewer, receive, writers
         self._told = asyncio.Event()
         permit = permit_of(stream)
+        self._short = short_way_of(permit.scope)
         self._seat = Seat(permit.who.user.name, permit.writes, self._told.set)
         self._sent = self._shown = self._granted = viewer.seq
         self._typed: deque[bytes] = deque()
@@ -89,9 +91,13 @@ class _Watching:
         stream.held_up_s = lambda: self._viewer.held_up_s
         stream.renewed = self._renewed
         self._writers.join(self._seat, mode)
+        if self._short:
+            self._short.hears = self._hear_at_once
         try:
             ending = await stream.run(self._show(), self._hear(), self._type(), self._tell())
         finally:
+            if self._short:
+                self._short.hears = None
             self._writers.leave(self._seat)
             if self._resting:
                 self._resting.cancel()
@@ -100,9 +106,10 @@ class _Watching:
         await close(stream, ending, self._sent)
 
     async def _show(self) -> Ending:
-        put = self._stream.put
+        put, short = self._stream.put, self._short
         async for seq, data in self._viewer:
-            await put({"type": "websocket.send", "bytes": data})
+            if not (short and short.put(data)):
+                await put({"type": "websocket.send", "bytes": data})
             self._sent = seq + len(data)
             self._grant()
         return ENDED
@@ -114,7 +121,8 @@ class _Watching:
             self._viewer.acknowledge(until - self._granted)
             self._granted = until
 
-    def _acknowledge(self, count: int) -> None:
+    def _acknowledge(self, said: dict[str, Any]) -> None:
+        count = number(said, "bytes", 0, MOST_ACK)
         if count > self._sent - self._shown:
             waiting = self._sent - self._shown
             raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
@@ -148,14 +156,33 @@ class _Watching:
                 f"The program has not read {self._typed_bytes} bytes that were typed before. Wait for it.",
                 limit="terminal_input_bytes",
             )
+        self._type_later(data)
+
+    def _type_later(self, data: bytes) -> None:
         self._typed.append(data)
         self._typed_bytes += len(data)
         self._typing.set()
 
+    def _hear_at_once(self, data: bytes, is_text: bool) -> bool:
+        """Keys and acknowledgements, which most frames are; all others, and what is wrong, `_hear` hears."""
+        try:
+            if is_text:
+                said = heard(data)
+                if said["type"] != "ack":
+                    return False
+                self._acknowledge(said)
+            elif self._typed_bytes or len(data) > INPUT_BYTES or not self._writers.may_write(self._seat):
+                return False
+            elif rest := data[self._viewer.write_some(data) :]:
+                self._type_later(rest)
+        except HutchError:
+            return False
+        return True
+
     async def _obey(self, said: dict[str, Any]) -> None:
         match said["type"]:
             case "ack":
-                self._acknowledge(number(said, "bytes", 0, MOST_ACK))
+                self._acknowledge(said)
             case "resize":
                 size = number(said, "columns", 1, MOST_SIDE), number(said, "rows", 1, MOST_SIDE)
                 self._writers.check(self._seat)

@@ -2,22 +2,24 @@
 
 By ASGI alone a server cannot do that: whatever it wants to send, a last word too, waits
 until the client reads. So each connection gives two functions along, in `scope["state"]`:
-one that cuts it off, and one that says a last word past all that waits.
+one that cuts it off, and one that says a last word past all that waits. And a terminal's
+keys and bytes may take a short way, past queues and tasks that take longer than they do.
 """
 
 import asyncio
 import struct
 from asyncio import BaseTransport
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 
-ABORT, CLOSE = "hutch.abort", "hutch.close"
+ABORT, CLOSE, SHORT = "hutch.abort", "hutch.close", "hutch.short"
 MOST_FRAME_BYTES = 1 << 20  # of a message that comes in
 MOST_FRAGMENTS = 1024
+MOST_WAITING = 4  # messages that came in and that nobody has taken
 SHUTDOWN_S = 1.5  # for a stream to end by itself
 LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
 
@@ -30,12 +32,27 @@ class Http(HttpToolsProtocol):
         super().connection_made(transport)  # type: ignore[arg-type]
 
 
+Hears = Callable[[bytes, bool], bool]  # of a message, and whether it is a text; whether that was all of it
+
+
+class ShortWay(Protocol):
+    """To a client and from it, without a task in between."""
+
+    hears: Hears | None  # is asked first about what comes in
+
+    def put(self, data: bytes) -> bool:
+        """Send bytes now, in a frame; whether that could be done."""
+        ...
+
+
 class WebSocket(WebSocketsSansIOProtocol):
     """A WebSocket that can be closed past what waits, and that sends bytes without copying them twice."""
 
+    hears: Hears | None = None
+
     def connection_made(self, transport: BaseTransport) -> None:
         abort = cast(asyncio.Transport, transport).abort
-        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_past}
+        self.app_state = {**self.app_state, ABORT: abort, CLOSE: self.close_past, SHORT: self}
         super().connection_made(transport)
 
     def shutdown(self) -> None:
@@ -80,6 +97,19 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
         return message
 
+    def send_receive_event_to_app(self) -> None:
+        hears = self.hears if len(self.frames) == 1 and self.queue.empty() and not self.close_sent else None
+        if hears and hears(self.frames[0], self.curr_msg_data_type == "text"):
+            self.frames = []
+            return
+        if self.queue.qsize() >= MOST_WAITING:
+            super().send_receive_event_to_app()  # which stops reading until all are taken
+            return
+        # To stop and start again for each message would take as long as what a key does.
+        paused, self.read_paused = self.read_paused, True
+        super().send_receive_event_to_app()
+        self.read_paused = paused
+
     def handle_cont(self, event: Any) -> None:
         if len(self.frames) < MOST_FRAGMENTS:
             super().handle_cont(event)
@@ -87,17 +117,20 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.conn.fail(1009, "too many fragments")
             self.handle_parser_exception()
 
+    def put(self, data: bytes) -> bool:
+        if self.conn.extensions or not self.handshake_complete or self.initial_response is not None:
+            return False
+        if self.disconnected or self.close_sent or not self.writable.is_set():
+            return False
+        self.transport.write(_head(len(data)) + data)
+        return True
+
     async def send(self, message: Any) -> None:
         data = message.get("bytes")
-        if data is None or not self.handshake_complete or self.conn.extensions or self.close_sent:
-            await super().send(message)
-            return
-        if not self.writable.is_set():
+        if data is not None and not self.writable.is_set():
             await self.writable.wait()
-        if self.disconnected or self.close_sent or self.initial_response is not None:
+        if data is None or not self.put(data):
             await super().send(message)  # which knows what to make of it
-            return
-        self.transport.write(_head(len(data)) + data)
 
 
 def _head(length: int) -> bytes:
@@ -124,6 +157,11 @@ def options() -> dict[str, Any]:
 def abort_of(scope: Any) -> Callable[[], None] | None:
     """Cuts the connection off, when the server can."""
     return cast(Callable[[], None] | None, scope.get("state", {}).get(ABORT))
+
+
+def short_way_of(scope: Any) -> ShortWay | None:
+    """The short way to a WebSocket's client, when the server has one."""
+    return cast(ShortWay | None, scope.get("state", {}).get(SHORT))
 
 
 def close_of(scope: Any) -> Callable[[int, str], None] | None:
