@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.gateway.stream.wire import TURN_BYTES
 from tests.gateway.api import V1, Api, serving
 from tests.gateway.streaming import screen
 
@@ -109,6 +110,51 @@ async def test_who_pings_and_does_not_read_is_not_read(tmp_path: Path) -> None:
             assert _resident_bytes() - before < 40_000_000
         answer = await api.get(f"{V1}/sessions/{session_id}")
         assert json.loads(answer.text)["id"] == session_id
+
+
+@pytest.mark.parametrize("small", [frame(0x89, b""), frame(0x82, b""), frame(0x82, b"x"), frame(0x81, b"{}")])
+async def test_who_sends_a_great_many_small_messages_lets_others_have_their_turn(
+    tmp_path: Path, small: bytes
+) -> None:
+    async with serving(tmp_path) as api:
+        loop = asyncio.get_running_loop()
+        session_id = await api.ready_session(purpose="wire")
+        terminal = (await api.post(f"{V1}/sessions/{session_id}/terminals", json={})).json()["id"]
+        with await raw(api, f"/sessions/{session_id}/terminals/{terminal}/socket") as connection:
+            turns = 0
+
+            def count() -> None:
+                nonlocal turns
+                turns += 1
+                loop.call_soon(count)
+
+            last = frame(0x81, b'{"type":"ping"}')
+            data = small * (100_000 // len(small)) + last
+            sending = asyncio.ensure_future(loop.sock_sendall(connection, data))
+            count()
+            answer = b""
+            async with asyncio.timeout(60):
+                while b'"pong"' not in answer:
+                    answer = answer[-100:] + await loop.sock_recv(connection, 65536)
+            await sending
+            assert turns >= len(data) // TURN_BYTES  # the server runs in this loop
+
+
+async def test_a_message_that_is_looked_at_in_parts_arrives_whole_and_in_its_place(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await api.ready_session(purpose="wire")
+        terminal = (await api.post(f"{V1}/sessions/{session_id}/terminals", json={})).json()["id"]
+        async with screen(api, session_id, terminal) as mine:
+            await mine.type("stty -echo; exec cat > typed\n")
+            await asyncio.sleep(0.5)
+            text = "".join(f"{number:07}\n" for number in range(7500))  # 60 KB in one frame
+            await mine.type(text)
+            await mine.type(text[:8000])
+            await mine.type("\x04")
+            wanted = (text + text[:8000]).encode()
+            async with asyncio.timeout(30):
+                while (await api.get(f"{V1}/sessions/{session_id}/files/typed")).content != wanted:
+                    pass
 
 
 def _resident_bytes() -> int:

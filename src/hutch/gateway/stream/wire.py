@@ -20,6 +20,7 @@ ABORT, CLOSE, SHORT = "hutch.abort", "hutch.close", "hutch.short"
 MOST_FRAME_BYTES = 1 << 20  # of a message that comes in
 MOST_FRAGMENTS = 1024
 MOST_WAITING = 4  # messages that came in and that nobody has taken
+TURN_BYTES = 2048  # that are looked at in one turn of the event loop: they may be hundreds of messages
 SHUTDOWN_S = 1.5  # for a stream to end by itself
 LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
 
@@ -49,6 +50,7 @@ class WebSocket(WebSocketsSansIOProtocol):
     """A WebSocket that can be closed past what waits, and that sends bytes without copying them twice."""
 
     hears: Hears | None = None
+    _rest = b""  # of what was received, not yet looked at
 
     def connection_made(self, transport: BaseTransport) -> None:
         abort = cast(asyncio.Transport, transport).abort
@@ -79,6 +81,33 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.close_timer = self.loop.call_later(LAST_WORD_S, self.transport.abort)
 
+    # Small messages take much longer to look at than to send: whoever sends a great many must not keep
+    # everybody waiting.
+
+    def data_received(self, data: bytes) -> None:
+        if self._rest or len(data) > TURN_BYTES:
+            self.transport.pause_reading()
+            waiting, self._rest = bool(self._rest), self._rest + data
+            if not waiting:
+                self._look()
+        else:
+            super().data_received(data)
+
+    def _look(self) -> None:
+        data, self._rest = self._rest[:TURN_BYTES], self._rest[TURN_BYTES:]
+        super().data_received(data)
+        if self.transport.is_closing():
+            self._rest = b""
+        elif self._rest:
+            self.loop.call_soon(self._look)
+        else:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Read, unless there is a reason not to."""
+        if not (self._rest or self.read_paused or self.transport.is_closing()) and self.writable.is_set():
+            self.transport.resume_reading()
+
     # Pings are answered without asking anybody. Who sends them and does not read the answers is not read
     # either, or those would pile up.
 
@@ -88,12 +117,11 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if not self.read_paused and not self.transport.is_closing():
-            self.transport.resume_reading()
+        self._read_on()
 
     async def receive(self) -> Any:
         message = await super().receive()
-        if not self.writable.is_set() and not self.transport.is_closing():
+        if (self._rest or not self.writable.is_set()) and not self.transport.is_closing():
             self.transport.pause_reading()
         return message
 
