@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.stream.passes import Passes
 from hutch.gateway.stream.proxy_headers import coming_out, going_in
+from hutch.gateway.stream.wire import TURN_BYTES
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM
 
@@ -368,6 +369,31 @@ async def test_websockets_go_through(tmp_path: Path) -> None:
             async with opened("/headers", Origin=own):
                 pass
         assert caught.value.response.status_code == 502
+
+
+async def test_a_program_that_sends_a_great_many_small_messages_lets_others_have_their_turn(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await served(api)
+        mine = await browser(api)
+        _, name, kept = await mine.enter(session_id)
+        url, headers = (
+            f"ws://{name}:{mine.port}/socket",
+            {"Cookie": kept, "Origin": f"http://{name}:{mine.port}"},
+        )
+        async with connect(url, host="127.0.0.1", additional_headers=headers, proxy=None) as socket:
+            turns, loop = 0, asyncio.get_running_loop()
+
+            def count() -> None:
+                nonlocal turns
+                turns += 1
+                loop.call_soon(count)
+
+            await socket.send("many")
+            count()
+            assert await socket.recv() == "done"
+            assert turns >= 100_000 // TURN_BYTES  # the server runs in this loop
 
 
 def test_headers_in() -> None:

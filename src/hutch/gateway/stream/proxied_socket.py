@@ -16,6 +16,7 @@ from hutch.domain.errors import HutchError
 from hutch.gateway.stream.proxy import BAD_REQUEST, HEAD_S, TOO_LATE, BadAnswer
 from hutch.gateway.stream.proxy_headers import Header
 from hutch.gateway.stream.streams import LEFT, Ending
+from hutch.gateway.stream.wire import TURN_BYTES
 from hutch.sessions.seam import Stream as JailStream
 
 MOST_BYTES = 16 * 1024 * 1024  # of a message from inside
@@ -113,7 +114,9 @@ class SocketToJail:
         await put({"type": "websocket.send", **content})
 
     async def _events(self) -> list[Any]:
-        data = await self._stream.read()
+        data = await self._stream.read(TURN_BYTES)
+        if len(data) == TURN_BYTES:
+            await asyncio.sleep(0)  # more is there, and may be hundreds of messages: others first
         if data:
             self._protocol.receive_data(data)
         else:
