@@ -10,6 +10,7 @@ from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
 from hutch.flows import keeping
 from hutch.flows.keeping import DAY_MS, Gone, Keep
+from hutch.jail.orphans import end_orphans
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.sessions import Sessions, now_ms
@@ -26,6 +27,8 @@ async def keep_tidy(loaded: Loaded, log: SqlLog) -> None:
     """Until it is cancelled."""
     while True:
         try:
+            if ended := await asyncio.to_thread(end_orphans):
+                logger.info("tidying.ended_orphans", count=len(ended))
             await tidy(loaded, log)
         except HutchError as error:
             logger.warning("tidying.failed", problem=str(error))

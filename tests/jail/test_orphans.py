@@ -1,0 +1,80 @@
+"""Bubblewraps whose parent was killed before they could ask to die with it."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hutch.jail.orphans import end_orphans
+from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
+
+
+class Waiting:
+    """A bubblewrap that has forked, and whose child waits for a word before it begins."""
+
+    def __init__(self, *words: str) -> None:
+        bwrap = shutil.which("bwrap")
+        assert bwrap
+        reading, self._word = os.pipe()
+        self.outer = subprocess.Popen(
+            [bwrap, "--unshare-pid", "--bind", "/", "/", "--block-fd", str(reading), "--", *words, "7", "8"],
+            pass_fds=[reading],
+            start_new_session=True,
+        )
+        os.close(reading)
+        children = Path(f"/proc/{self.outer.pid}/task/{self.outer.pid}/children")
+        while not (pids := children.read_text().split()):
+            pass
+        self.inner = int(pids[0])
+
+    def kill_outer(self) -> None:
+        self.outer.kill()
+        self.outer.wait()
+
+    def is_there(self) -> bool:
+        """Whether the inner one is, other than as somebody to be buried."""
+        try:
+            return Path(f"/proc/{self.inner}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        os.close(self._word)
+        self.outer.kill()
+        self.outer.wait()
+        if self.is_there():
+            os.kill(self.inner, signal.SIGKILL)
+
+
+@pytest.fixture
+def jail() -> Iterator[Waiting]:
+    waiting = Waiting(WARDEN_PROGRAM, "-I", "-S", WARDEN)
+    yield waiting
+    waiting.close()
+
+
+@pytest.fixture
+def stranger() -> Iterator[Waiting]:
+    waiting = Waiting("/bin/true")
+    yield waiting
+    waiting.close()
+
+
+def test_one_that_is_alone_is_ended(jail: Waiting) -> None:
+    assert jail.inner not in end_orphans()  # its parent lives
+    assert jail.is_there()
+    jail.kill_outer()
+    assert jail.is_there()  # as it would be for ever
+    assert jail.inner in end_orphans()
+    while jail.is_there():
+        pass
+
+
+def test_those_of_other_programs_are_left_alone(stranger: Waiting) -> None:
+    stranger.kill_outer()
+    assert stranger.inner not in end_orphans()
+    assert stranger.is_there()
