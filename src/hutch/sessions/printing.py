@@ -27,7 +27,7 @@ BURST_BYTES = 256 * 1024
 STEADY_BYTES_S = 128 * 1024
 AGAIN_BYTES = 32 * 1024  # may be written before one who prints too much is written down again: no confetti
 END_BYTES = 8 * 1024  # of what is left out, that are written when it was the end
-_SPACE = re.compile(rb"\s")
+_SPACE = re.compile(rb"\s+")
 logger = structlog.get_logger()
 
 Make = Callable[[str, int], Event]  # of a text, and of how many bytes were left out before it
