@@ -9,6 +9,7 @@ can put a link in its place. So a place is opened once, and what the jail got is
 compared with that before anything runs in it.
 """
 
+import errno
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,7 +43,15 @@ def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
     """A plain directory of the host, used where it is."""
     if isinstance(workspace, Place):
         return workspace
-    directory = as_path(workspace).resolve()
+    path = as_path(workspace)
+    try:
+        directory = path.resolve()
+    except OSError:  # a link by one look, and none by the next
+        raise _swapped(path) from None
+    except RuntimeError:
+        raise NotFound(
+            f"There is no directory '{path}' to open a jail on: its links lead in a circle."
+        ) from None
     return Place(directory, directory, is_resolved=True)
 
 
@@ -76,6 +85,10 @@ class Held:
             raise NotFound(
                 f"There is no directory '{directory}' to open a jail on. Create it first."
             ) from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise NotFound(f"'{directory}' is no directory: its links lead in a circle.") from None
         self._stack.callback(os.close, fd)
         if self.place.is_resolved and str(Path(f"/proc/self/fd/{fd}").readlink()) != str(directory):
             raise _swapped(directory)
