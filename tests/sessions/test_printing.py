@@ -7,7 +7,15 @@ import pytest
 
 from hutch.domain.events import Event, TerminalPrinted
 from hutch.domain.redaction import Redactor
-from hutch.sessions.printing import BURST_BYTES, END_BYTES, MOST_QUIET, QUIET_S, Printing
+from hutch.sessions.printing import (
+    BURST_BYTES,
+    END_BYTES,
+    MOST_QUIET,
+    OWED_BYTES,
+    QUIET_S,
+    STEADY_BYTES_S,
+    Printing,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -150,13 +158,69 @@ async def test_what_is_left_out_takes_the_beginning_of_a_secret_with_it(log: Log
     assert "y y z z" in log.text() and log.text().endswith("z z end")
 
 
-@pytest.mark.parametrize("cut", range(1, len(VALUE)))
-async def test_the_end_of_a_flood_does_not_begin_with_half_a_secret(log: Log, cut: int) -> None:
-    flood(log, last=VALUE + " " + "x" * (END_BYTES - cut - 1))
-    log.printing.end("1")
+TOKEN = "abcdefghij" * 3
+BODY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3)
+SECRETS = {
+    "a value": (VALUE, VALUE),
+    "a header": (f"Authorization: Bearer {TOKEN}", TOKEN),
+    "a key": (f"-----BEGIN PRIVATE KEY-----\n{BODY}\n-----END PRIVATE KEY-----", BODY[:64]),
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("filler", ["x", "x "])
+async def test_the_end_of_a_flood_shows_nothing_of_a_secret_that_begins_before_it(
+    name: str, filler: str
+) -> None:
+    text, secret = SECRETS[name]
+    for behind in range(1, len(text), 5):
+        log = Log()
+        last = filler * (END_BYTES - behind)
+        flood(log, last=f" {text}\n{last[: END_BYTES - behind - 1]}")
+        await log.printing.close()
+        assert not any(secret[at : at + 8] in log.text() for at in range(0, len(secret) - 8, 4))
+        assert log.text().endswith((filler * 500).strip()) or log.text().endswith(filler * 500)
+
+
+async def test_what_was_too_much_and_is_all_there_is_written_whole(log: Log) -> None:
+    flood(log, last="")
+    log.add("first word, and the others\n", "2")
+    log.add("42\n", "3")
+    await quiet()
+    assert (log.text("2"), log.text("3")) == ("first word, and the others\n", "42\n")
+
+
+async def test_ends_do_not_take_more_than_there_is(log: Log) -> None:
+    names = [str(number) for number in range(400)]
+    printed = 0
+    for name in names:
+        log.add(LINE * 400, name)
+        log.printing.end(name)
+        printed += len(LINE) * 400
     await log.printing.flush()
-    assert VALUE[-cut:] + " xxx" not in log.text()
-    assert log.text().endswith("x" * 1000)
+    told = [each for each in log.events if isinstance(each, TerminalPrinted)]
+    assert sum(len(each.text) + each.skipped_bytes for each in told) == printed
+    assert sum(len(each.text) for each in told) <= BURST_BYTES + OWED_BYTES + STEADY_BYTES_S
+    log.events.clear()
+    log.add("42\n", "new")
+    await asyncio.sleep(END_BYTES / STEADY_BYTES_S)
+    log.printing.end("new")
+    await log.printing.flush()
+    assert log.text("new") == "42\n"
+
+
+async def test_behind_what_was_forgotten_no_half_of_a_secret_is_shown(log: Log) -> None:
+    for number in range(100):
+        log.add(LINE * 400, str(number))
+        log.printing.end(str(number))
+    await log.printing.flush()  # there is no room for any more ends
+    log.add("x" * END_BYTES + VALUE[:9])
+    await log.printing.flush()
+    await asyncio.sleep(0.2)
+    log.add(VALUE[9:] + " after\n")
+    await quiet()
+    assert VALUE[9:] not in log.text()
+    assert log.text().endswith(" after\n")
 
 
 async def test_in_a_flood_without_end_longer_pieces_are_written_now_and_then(log: Log) -> None:

@@ -253,6 +253,10 @@ class CleanStream:
         self._held, self._seen = "", 0
         return shown, hidden
 
+    def go_on_after(self, text: str) -> None:
+        """Begin again behind a text that is not shown; of a secret that begins in it, nothing is."""
+        self._held, self._seen = text, len(text)
+
     def _show(self, until: int, *, keep: int) -> str:
         """What was not shown yet, up to a place; it is remembered from `keep` on."""
         shown = self._redactor.clean_after(self._held[:until], self._seen)

@@ -26,7 +26,10 @@ PIECE_LETTERS = 8 * 1024  # so that an event is small enough to lie in the datab
 BURST_BYTES = 256 * 1024
 STEADY_BYTES_S = 128 * 1024
 AGAIN_BYTES = 32 * 1024  # may be written before one who prints too much is written down again: no confetti
-END_BYTES = 8 * 1024  # of what is left out, that are written when it was the end
+END_BYTES = 8 * 1024  # of what is too much, that are written when it was the end
+OWED_BYTES = 64 * 1024  # that all such ends may take beyond the rate
+CONTEXT_BYTES = 8 * 1024  # before an end, in which a secret may begin that goes on in it
+LONG_WORD = 1024
 _SPACE = re.compile(rb"\s+")
 logger = structlog.get_logger()
 
@@ -44,7 +47,7 @@ class Source:
     )
     skipped: int = 0  # bytes that were left out before the text
     text: list[str] = field(default_factory=list)
-    over: bytes = b""  # the end of what came after the text, beyond the rate
+    over: bytes = b""  # what came after the text beyond the rate, the last of it
     lost: int = 0  # bytes between the two
     held: bool = False  # something may be held back, here or by `clean`
     ended: bool = False
@@ -54,26 +57,34 @@ class Source:
         self.held = True
 
     def leave_out(self, data: bytes) -> None:
-        """Of too much, keep the end."""
-        over = (self.over + data[-END_BYTES:])[-END_BYTES:]
+        """Of too much, keep the last."""
+        kept = END_BYTES + CONTEXT_BYTES
+        over = (self.over + data[-kept:])[-kept:]
         self.lost += len(self.over) + len(data) - len(over)
         self.over, self.held = over, True
 
     def cut(self) -> str:
-        """What can be shown of the text, now that it does not go on; nothing of a secret that it ends in."""
+        """What can be shown of the text, when it does not go on; nothing of a secret that it ends in."""
         shown, hidden = self.clean.cut()
         self.lost += len(hidden.encode()) + len(self.decoder.getstate()[0])
         self.decoder.reset()
         return shown
 
     def take_over(self) -> int:
-        """Take the end after all, but for its first word, which may be half a secret; how many bytes."""
-        found = _SPACE.search(self.over)
-        rest = self.over[found.end() :] if found else b""
-        self.skipped += self.lost + len(self.over) - len(rest)
+        """Take what was too much after all, or its end if there was more; how many bytes."""
+        over, self.over = self.over, b""
+        start = _beginning(over) if self.lost else 0
+        if self.lost:
+            self.clean.go_on_after(over[:start].decode(errors="replace"))
+        self.skipped, self.lost = self.skipped + self.lost + start, 0
+        self.take(over[start:])
+        return len(over) - start
+
+    def forget_over(self) -> None:
+        """Leave it out, to the last byte."""
+        self.clean.go_on_after(self.over.decode(errors="replace"))
+        self.skipped += self.lost + len(self.over)
         self.over, self.lost = b"", 0
-        self.take(rest)
-        return len(rest)
 
     def told(self) -> str:
         """The text, as far as it can be shown."""
@@ -170,8 +181,7 @@ class Printing:
         pausing = quiet or source.ended
         events = _pieces(source, source.told())
         if source.over and (pausing or self._room_now() >= AGAIN_BYTES):
-            events += _pieces(source, source.cut())
-            self._room -= source.take_over()
+            events += self._take_over(source)
         if source.ended:
             source.text.append(source.decoder.decode(b"", final=True))
         shown = source.told()
@@ -179,6 +189,26 @@ class Printing:
             shown += source.clean.end() if source.ended else source.clean.pause()
             source.held = False
         return events + _pieces(source, shown, anyhow=pausing)
+
+    def _take_over(self, source: Source) -> list[Event]:
+        """What was too much, if there is room; before it the text, when something was lost between them."""
+        owing = min(len(source.over), END_BYTES) > self._room_now() + OWED_BYTES
+        before = _pieces(source, source.cut()) if source.lost or owing else []
+        if owing:
+            source.forget_over()
+        else:
+            self._room -= source.take_over()
+        return before
+
+
+def _beginning(over: bytes) -> int:
+    """Where the end of too much begins, at a word or at least at a letter."""
+    place = len(over) - END_BYTES
+    if found := _SPACE.search(over, place, place + LONG_WORD):
+        return found.end()
+    while place < len(over) and over[place] & 0xC0 == 0x80:
+        place += 1
+    return place
 
 
 def _pieces(source: Source, text: str, *, anyhow: bool = False) -> list[Event]:
