@@ -4,12 +4,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hutch.jail.orphans import end_orphans
+from hutch.jail.orphans import _is_orphan, end_orphans
 from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
 
 
@@ -78,3 +79,16 @@ def test_those_of_other_programs_are_left_alone(stranger: Waiting) -> None:
     stranger.kill_outer()
     assert stranger.inner not in end_orphans()
     assert stranger.is_there()
+
+
+def test_a_name_that_is_no_text_confuses_nobody() -> None:
+    naming = (
+        "import ctypes, time; ctypes.CDLL(None).prctl(15, bytes([255, 254, 41, 32]));"
+        "print(flush=True); time.sleep(60)"
+    )
+    words = [sys.executable, "-c", naming, WARDEN_PROGRAM, "-I", "-S", WARDEN, "7"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as named:
+        assert named.stdout
+        named.stdout.readline()
+        assert not _is_orphan(Path(f"/proc/{named.pid}"))
+        named.kill()

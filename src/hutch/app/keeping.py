@@ -26,15 +26,19 @@ logger = structlog.get_logger()
 async def keep_tidy(loaded: Loaded, log: SqlLog) -> None:
     """Until it is cancelled."""
     while True:
-        try:
-            if ended := await asyncio.to_thread(end_orphans):
-                logger.info("tidying.ended_orphans", count=len(ended))
-            await tidy(loaded, log)
-        except HutchError as error:
-            logger.warning("tidying.failed", problem=str(error))
-        except OSError as error:
-            logger.warning("tidying.failed", problem=str(error))
+        for work in (_end_orphans, lambda: tidy(loaded, log)):
+            try:
+                await work()
+            except (HutchError, OSError) as error:
+                logger.warning("tidying.failed", problem=str(error))
+            except Exception:  # a bug in here must not be the end of all tidying
+                logger.exception("tidying.failed")
         await asyncio.sleep(EVERY_S)
+
+
+async def _end_orphans() -> None:
+    if ended := await asyncio.to_thread(end_orphans):
+        logger.info("tidying.ended_orphans", count=len(ended))
 
 
 async def prune_sessions(loaded: Loaded, *, dry_run: bool = False) -> list[Gone]:

@@ -15,28 +15,35 @@ from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
 
 def end_orphans() -> list[int]:
     """Kill those of ours, and of the users that we lend to jails; which they were."""
-    found = list(_orphans())
-    for pid in found:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return found
+    return [pid for pid in _processes() if _end(pid)]
 
 
-def _orphans() -> Iterator[int]:
-    words = b"\0".join(word.encode() for word in ("", WARDEN_PROGRAM, "-I", "-S", WARDEN, ""))
+def _processes() -> Iterator[int]:
     for directory in Path("/proc").glob("[1-9]*"):
-        with suppress(OSError):  # it has ended meanwhile, or is none of ours
-            if (directory / "comm").read_bytes() != b"bwrap\n" or not _is_in_reach(directory):
-                continue
-            if words in (directory / "cmdline").read_bytes() and _is_alone(directory):
+        with suppress(OSError):  # it has ended meanwhile
+            if (directory / "comm").read_bytes() == b"bwrap\n":
                 yield int(directory.name)
 
 
-def _is_in_reach(directory: Path) -> bool:
-    return os.geteuid() in (0, directory.stat().st_uid)
+def _end(pid: int) -> bool:
+    """Kill it if it is one, and nobody else who gets its number meanwhile."""
+    with suppress(OSError):  # it has ended meanwhile, or is none of ours
+        process = os.pidfd_open(pid)
+        try:
+            if _is_orphan(Path("/proc", str(pid))):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                return True
+        finally:
+            os.close(process)
+    return False
 
 
-def _is_alone(directory: Path) -> bool:
+def _is_orphan(directory: Path) -> bool:
     """Whether the bubblewrap that forked it is gone, which had begun a session of its own."""
-    session = (directory / "stat").read_text().rpartition(")")[2].split()[3]
+    if os.geteuid() not in (0, directory.stat().st_uid):
+        return False
+    words = b"\0".join(word.encode() for word in ("", WARDEN_PROGRAM, "-I", "-S", WARDEN, ""))
+    if words not in (directory / "cmdline").read_bytes():
+        return False
+    session = (directory / "stat").read_bytes().rpartition(b")")[2].split()[3].decode()
     return session not in ("0", directory.name) and not Path("/proc", session).exists()

@@ -12,16 +12,22 @@ from asyncio import BaseTransport
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 
+logger = structlog.get_logger()
 ABORT, CLOSE, SHORT = "hutch.abort", "hutch.close", "hutch.short"
 MOST_FRAME_BYTES = 1 << 20  # of a message that comes in
 MOST_FRAGMENTS = 1024
 MOST_WAITING = 4  # messages that came in and that nobody has taken
 TURN_BYTES = 2048  # that are looked at in one turn of the event loop: they may be hundreds of messages
 SHUTDOWN_S = 1.5  # for a stream to end by itself
+NO_HANDSHAKE = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 39\r\n\r\n"
+    b"This is no handshake for a WebSocket.\r\n"
+)
 LAST_WORD_S = 5.0  # for a client to read what was sent before it is cut off
 
 
@@ -51,6 +57,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 
     hears: Hears | None = None
     _rest = b""  # of what was received, not yet looked at
+    _lost: tuple[Exception | None] | None = None  # the client is gone, and why
 
     def connection_made(self, transport: BaseTransport) -> None:
         abort = cast(asyncio.Transport, transport).abort
@@ -82,7 +89,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(LAST_WORD_S, self.transport.abort)
 
     # Small messages take much longer to look at than to send: whoever sends a great many must not keep
-    # everybody waiting.
+    # everybody waiting. What has come is looked at even when the client is gone by then.
 
     def data_received(self, data: bytes) -> None:
         if self._rest or len(data) > TURN_BYTES:
@@ -91,21 +98,39 @@ class WebSocket(WebSocketsSansIOProtocol):
             if not waiting:
                 self._look()
         else:
-            super().data_received(data)
+            self._take(data)
 
     def _look(self) -> None:
         data, self._rest = self._rest[:TURN_BYTES], self._rest[TURN_BYTES:]
-        super().data_received(data)
-        if self.transport.is_closing():
+        try:
+            self._take(data)
+        except Exception:  # nobody above would hear of it, and the client would wait for ever
+            logger.exception("socket.failed")
             self._rest = b""
-        elif self._rest:
+            self.transport.abort()
+        if self._rest:
             self.loop.call_soon(self._look)
+        elif self._lost:
+            super().connection_lost(*self._lost)
         else:
             self._read_on()
 
+    def _take(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self.transport.write(NO_HANDSHAKE)
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._rest:
+            self._lost = (exc,)
+        else:
+            super().connection_lost(exc)
+
     def _read_on(self) -> None:
         """Read, unless there is a reason not to."""
-        if not (self._rest or self.read_paused or self.transport.is_closing()) and self.writable.is_set():
+        here = not (self.disconnected or self._lost or self.transport.is_closing())
+        if here and not self._rest and not self.read_paused and self.writable.is_set():
             self.transport.resume_reading()
 
     # Pings are answered without asking anybody. Who sends them and does not read the answers is not read
@@ -119,10 +144,24 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().resume_writing()
         self._read_on()
 
+    def handle_ping(self) -> None:
+        if self._lost or self.transport.is_closing():
+            self.conn.data_to_send()  # there is nobody to answer
+        else:
+            super().handle_ping()
+
+    def handle_close(self, event: Any) -> None:
+        said = self.conn.close_rcvd
+        if said and self.transport.is_closing() and not self.close_sent:
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": said.code, "reason": said.reason})
+        else:
+            super().handle_close(event)
+
     async def receive(self) -> Any:
-        message = await super().receive()
-        if (self._rest or not self.writable.is_set()) and not self.transport.is_closing():
-            self.transport.pause_reading()
+        message = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            self._read_on()
         return message
 
     def send_receive_event_to_app(self) -> None:
