@@ -7,6 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
+DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
 WORKERS := 3
 
@@ -15,7 +16,7 @@ WORKERS := 3
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Install system packages, .venv and everything in uv.lock (PYTHON=… picks the interpreter)
+setup: $(STAMP) ## Install system packages and .venv with what Hutch needs (PYTHON=… picks the interpreter)
 	@:
 
 $(STAMP): uv.lock pyproject.toml system-packages.txt scripts/system-packages scripts/python-environment
@@ -23,7 +24,11 @@ $(STAMP): uv.lock pyproject.toml system-packages.txt scripts/system-packages scr
 	@PYTHON='$(PYTHON)' scripts/python-environment
 	@touch $@
 
-$(TESTS_STAMP): $(STAMP)
+$(DEV_STAMP): $(STAMP)
+	@scripts/python-environment --dev
+	@touch $@
+
+$(TESTS_STAMP): $(DEV_STAMP)
 	@$(if $(filter skip,$(SYSTEM_PACKAGES)),,scripts/system-packages --tests system-packages.txt)
 	@touch $@
 
@@ -40,15 +45,15 @@ test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, te
 	@# What fails beside others, while bombs go off, is named and then tried once more by itself.
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
-bench: setup ## Measure, side by side with the bare thing
+bench: $(DEV_STAMP) ## Measure, side by side with the bare thing
 	@$(BIN)/python bench/run.py
 
-lint: setup ## Check style and types
+lint: $(DEV_STAMP) ## Check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-docs: setup ## Generate docs/settings.md, docs/cli.md and docs/openapi.json
+docs: $(DEV_STAMP) ## Generate docs/settings.md, docs/cli.md and docs/openapi.json
 	$(BIN)/python scripts/settings_reference.py
 	$(BIN)/python scripts/cli_reference.py
 	$(BIN)/python scripts/attack_table.py
