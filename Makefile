@@ -11,7 +11,7 @@ DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
 WORKERS := 3
 
-.PHONY: help setup demo test bench lint docs soak clean
+.PHONY: help setup demo test bench lint docs soak fresh clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ docs: $(DEV_STAMP) ## Generate docs/settings.md, docs/cli.md and docs/openapi.js
 
 soak: $(TESTS_STAMP) ## Run the long tests
 	$(BIN)/python -m pytest -m soak
+
+fresh: ## Try make demo and make test on a bare machine, as root and as an ordinary user
+	@scripts/fresh both
 
 clean: ## Remove .venv and everything else that can be made again
 	rm -rf .venv .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
