@@ -5,7 +5,6 @@ Each is shown to work: bash runs it with a git that only writes down how it was 
 
 import os
 import shlex
-import shutil
 import subprocess
 from functools import reduce
 from pathlib import Path
@@ -149,8 +148,7 @@ def ran(command: str, bench: Path) -> str:
 @pytest.mark.parametrize("command", WAYS, ids=lambda command: command[:40])
 def test_a_rule_sees_every_way_to_run_a_command_or_asks(command: str, bench: Path) -> None:
     assert RULES.decide("bash", command=command).action in ("ask", "deny")
-    program = next((name for name in ("flock", "script", "watch") if f"{name} " in command), "bash")
-    if shutil.which(program) and command not in UNSHOWN:
+    if command not in UNSHOWN:
         assert "push" in ran(command, bench)
 
 

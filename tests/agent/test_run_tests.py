@@ -16,9 +16,11 @@ from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
 from tests.agent.benches import BROKEN, open_desk
+from tests.node import node_home, node_path
 
 PACKAGES = sysconfig.get_path("purelib")
 WITH_PYTEST = replace(AGENT, readonly=(PACKAGES,), environment=(("PYTHONPATH", PACKAGES),))
+WITH_NODE = replace(AGENT, readonly=(str(node_home()),), environment=(("PATH", node_path()),))
 PYTEST = {
     "pytest.ini": b"[pytest]\n",
     "adding.py": b"def add(a, b):\n    return a - b\n",
@@ -146,7 +148,7 @@ async def test_a_runner_of_the_repositorys_own_is_found_from_below(tmp_path: Pat
 
 @anyio
 async def test_node_in_the_jail(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, NODE) as desk:
+    async with open_desk(tmp_path, NODE, policy=WITH_NODE) as desk:
         result = await desk.use("run_tests")
     lines = result.text.splitlines()
     assert lines[0] == "1 failed, 1 passed, 1 skipped"

@@ -138,10 +138,6 @@ def person(place: Path, *args: str, **env: str) -> Iterator[Person]:
         opened.close()
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not shutil.which(program, path="/usr/bin:/bin"), reason=f"no {program}")
-
-
 # --- one command ---
 
 
@@ -604,18 +600,16 @@ def test_ctrl_z_is_a_shells_own_inside(place: Path) -> None:
         assert someone.leave() == 3
 
 
-@needs("vim")
 def test_a_full_screen_program(place: Path) -> None:
-    with person(place, "--", "vim", "-u", "NONE", "notes") as someone:
+    with person(place, "--", "vim.tiny", "-u", "NONE", "notes") as someone:
         someone.see(r"\x1b\[\?1049h.*notes")
         someone.type("iwritten in vim\x1b:wq\r")
         assert someone.leave() == 0
     assert (place / "work" / "notes").read_text() == "written in vim\n"
 
 
-@needs("vim")
 def test_a_killed_program_leaves_a_tidy_terminal(place: Path) -> None:
-    with person(place, "--timeout", "2", "--", "vim", "-u", "NONE", "notes") as someone:
+    with person(place, "--timeout", "2", "--", "vim.tiny", "-u", "NONE", "notes") as someone:
         someone.see(r"\x1b\[\?1049h")
         assert someone.leave() == 5
         someone.see(r"\x1b\[\?1049l.*\x1b\[\?25h.*hutch: Killed after 2 s")

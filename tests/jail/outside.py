@@ -6,7 +6,6 @@ import os
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -240,10 +239,6 @@ async def run(*argv: str | Path, env: Mapping[str, str], cwd: Path) -> tuple[int
             process.kill()
             await process.wait()
     return process.returncode or 0, output.decode()
-
-
-def has_pip() -> bool:
-    return subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True).returncode == 0
 
 
 async def trickle(writer: asyncio.StreamWriter, data: bytes, every_s: float) -> None:

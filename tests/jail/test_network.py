@@ -5,7 +5,6 @@ import base64
 import hashlib
 import io
 import json
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from hutch.jail.network import Outside
 from hutch.jail.policy import Policy
 from hutch.jail.seam import Size
 from hutch.jail.terminal import open_terminal
+from tests.node import node_home, npm
 
 from .outside import files, origin, resolving
 
@@ -61,10 +61,6 @@ async def networked(workspace: Path, *allow: str, **rules: object) -> AsyncItera
         yield Networked(jail, seen)
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(not shutil.which(program, path="/usr/bin:/bin"), reason=f"no {program}")
-
-
 # --- out, through the proxy ---
 
 
@@ -80,7 +76,6 @@ async def test_urllib_reaches_an_allowed_host_and_no_other(workspace: Path) -> N
         assert ended[0].bytes_down > 0 and ended[0].address == "127.0.0.1"
 
 
-@needs("curl")
 async def test_curl_is_told_how_to_be_allowed(workspace: Path) -> None:
     async with origin() as server, networked(workspace, f"*.a.example:{server.port}") as inside:
         got = await inside.run("curl", "-sS", f"http://deep.a.example:{server.port}/")
@@ -100,7 +95,6 @@ def repository(directory: Path) -> None:
     subprocess.run([*git, "clone", "-q", "--bare", "work", "www/a.git"], cwd=directory, check=True)
 
 
-@needs("git")
 async def test_git_clones_over_http(workspace: Path, tmp_path: Path) -> None:
     repository(tmp_path)
     with files(tmp_path / "www") as port:
@@ -142,7 +136,6 @@ async def test_pip_downloads_from_an_index(workspace: Path, tmp_path: Path) -> N
     assert [path.name for path in (workspace / "got").iterdir()] == ["demo-1.0-py3-none-any.whl"]
 
 
-@needs("npm")
 async def test_npm_fetches_a_package(workspace: Path, tmp_path: Path) -> None:
     www = tmp_path / "www"
     www.mkdir()
@@ -163,9 +156,9 @@ async def test_npm_fetches_a_package(workspace: Path, tmp_path: Path) -> None:
         }
         document = {"name": "demo", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
         (www / "demo").write_text(json.dumps(document))
-        async with networked(workspace, f"npm.example:{port}") as inside:
+        async with networked(workspace, f"npm.example:{port}", readonly=(str(node_home()),)) as inside:
             (workspace / "package.json").write_text('{"name": "x", "version": "1.0.0"}')
-            code, said = await inside.run("npm", "install", "demo", "--registry", registry)
+            code, said = await inside.run(*npm(), "install", "demo", "--registry", registry)
     assert code == 0, said
     assert (workspace / "node_modules" / "demo" / "package.json").exists()
 

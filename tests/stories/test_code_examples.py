@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.api import V1, Api, serving
+from tests.node import node
 from tests.sessions.hosting import call, cassette, repository
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +19,7 @@ EXAMPLES = dict(re.findall(r"^```(bash|python|javascript)\n(.*?)^```$", PAGE, re
 RUN = {
     "bash": ["bash", "-c"],
     "python": [sys.executable, "-c"],
-    "javascript": ["node", "--input-type=module", "-e"],
+    "javascript": [node(), "--input-type=module", "-e"],
 }
 FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
 FINISH = call("finish", title="Slugs are lower case", summary="As they should be.")

@@ -23,6 +23,9 @@ from hutch.jail.watch import Watch
 
 SPARE_PROCESSES = 64
 NICER = 5  # as the warden has it
+# The kernel counts a writable mapping against RLIMIT_DATA before a page of it is used, and V8 (Node 24) maps
+# 512 MiB for code at its start.
+RESERVED_BYTES = 512 * 1024**2
 
 _home: cgroup.Home | None = None
 _swept = False
@@ -63,7 +66,8 @@ class Meter:
             if not self.counted:  # one process that asks for everything at once is faster than a watcher
                 values[resource.RLIMIT_DATA] = (2 * limits.memory_bytes, 2 * limits.memory_bytes)
         if limits.memory_bytes < self.limits.memory_bytes:
-            values[resource.RLIMIT_DATA] = (limits.memory_bytes, limits.memory_bytes)
+            data_bytes = limits.memory_bytes + RESERVED_BYTES
+            values[resource.RLIMIT_DATA] = (data_bytes, data_bytes)
         return " ".join(f"{kind}:{soft}:{hard}" for kind, (soft, hard) in values.items())
 
     def start(self, pids: tuple[int, int], *, clear: Callable[[], Awaitable[None]]) -> None:
