@@ -66,5 +66,5 @@ fresh: ## Try make demo and make test on a bare machine, as root and as an ordin
 	@scripts/fresh both
 
 clean: ## Remove .venv and everything else that can be made again
-	rm -rf .venv .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +

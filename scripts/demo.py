@@ -1,10 +1,12 @@
-"""`make demo`: the main job on the embedded defaults, in one directory that can be thrown away.
+"""`make demo`: the main job on the embedded defaults, in a new directory that is removed at the end.
 
 A bare repository is made of a sample with a failing test. The agent gets a prompt,
 runs the tests in its jail, mends the code, runs them again and leaves a pull
 request. What it says is from a script, so that no key is needed; what it does is
 real. Then the jail shows its walls, and the record of it all is verified; in a copy
 one word is changed, to show that it does not go unnoticed.
+
+`demo.py DIRECTORY` makes that directory, which must not exist yet, and keeps it.
 """
 
 import os
@@ -12,13 +14,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HOME = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else ROOT / ".demo"
 SAMPLE, SCRIPT = ROOT / "samples" / "slugs", ROOT / "samples" / "slugs.yaml"
-REPOSITORY, COPY, FORGED = HOME / "slugs.git", HOME / "slugs", HOME / "forged"
 HUTCH = Path(sys.executable).with_name("hutch")
 PROMPT = "Make the failing test pass."
 WALLS = (
@@ -34,16 +35,70 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def hutch(*arguments: str, home: Path = HOME, expect: int = 0) -> None:
-    """Run the real command, show it, and stop when it does not end as expected."""
-    setting = "" if home == HOME else f"HUTCH_HOME={home.relative_to(HOME)} "
-    shown = " ".join(f'"{word}"' if " " in word else word for word in arguments)
-    sys.stdout.write(f"$ {setting}hutch {shown.replace(f'{ROOT}/', '')}\n")
-    sys.stdout.flush()
-    environment = {**os.environ, "HUTCH_HOME": str(home)}
-    done = subprocess.run([HUTCH, *arguments], cwd=HOME, stderr=subprocess.STDOUT, env=environment)
-    if done.returncode != expect:
-        raise SystemExit(f"demo: that ended with {done.returncode}, not {expect}")
+class Demo:
+    """The demo in one directory: the repository, a clone of it, and Hutch's own data."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.repository, self.copy, self.forged = home / "slugs.git", home / "slugs", home / "forged"
+
+    def show(self) -> None:
+        self.make_repository()
+        say("A repository with a failing test, and a prompt:")
+        self.hutch("run", PROMPT, "--repo", str(self.repository), "--model", f"scripted:{SCRIPT}")
+        say("The pull request is a branch of the repository. Merge it:")
+        self.hutch("changes", "list")
+        self.hutch("changes", "merge", "last")
+        git("pull", "--quiet", "origin", "main", cwd=self.copy)
+        say("The walls of the jail that it worked in:")
+        for what, command, expected in WALLS:
+            sys.stdout.write(f"{what}\n")
+            self.hutch("shell", "-w", str(self.copy), "--", "sh", "-c", command, expect=expected)
+        say("All of it is in the log, whose record can be taken anywhere and checked offline:")
+        self.hutch("log", "last")
+        self.hutch("export", "last", "-o", "record.zip")
+        self.hutch("verify", "record.zip")
+        say("One word changed behind the back of a copy, and it shows:")
+        self.forge()
+        self.hutch("export", "last", "-o", "forged.zip", home=self.forged)
+        self.hutch("verify", "forged.zip", expect=3)
+
+    def hutch(self, *arguments: str, home: Path | None = None, expect: int = 0) -> None:
+        """Run the real command, show it, and stop when it does not end as expected."""
+        setting = f"HUTCH_HOME={home.relative_to(self.home)} " if home else ""
+        shown = " ".join(f'"{word}"' if " " in word else word for word in arguments)
+        shown = shown.replace(f"{self.home}/", "").replace(f"{ROOT}/", "")
+        sys.stdout.write(f"$ {setting}hutch {shown}\n")
+        sys.stdout.flush()
+        environment = {**os.environ, "HUTCH_HOME": str(home or self.home)}
+        done = subprocess.run([HUTCH, *arguments], cwd=self.home, stderr=subprocess.STDOUT, env=environment)
+        if done.returncode != expect:
+            raise SystemExit(f"demo: that ended with {done.returncode}, not {expect}")
+
+    def make_repository(self) -> None:
+        """A bare repository of the sample, and a clone of it as you would have one."""
+        shutil.copytree(SAMPLE, self.copy)
+        git("init", "--quiet", cwd=self.copy)
+        git("add", ".", cwd=self.copy)
+        git("commit", "--quiet", "-m", "Slugs", cwd=self.copy)
+        bare = ("--bare", "--no-hardlinks", str(self.copy), str(self.repository))
+        git("clone", "--quiet", *bare, cwd=self.home)
+        git("remote", "add", "origin", str(self.repository), cwd=self.copy)
+
+    def forge(self) -> None:
+        """Change one word of the record in a copy, as somebody with access to the database might."""
+        (self.forged / "data").mkdir(parents=True)
+        for name in ("hutch.db", "hutch.db-wal", "keys", "blobs"):
+            source = self.home / "data" / name
+            if source.is_dir():
+                shutil.copytree(source, self.forged / "data" / name)
+            elif source.exists():
+                shutil.copy(source, self.forged / "data" / name)
+        with closing(sqlite3.connect(self.forged / "data" / "hutch.db", isolation_level=None)) as database:
+            database.execute(
+                "UPDATE events"
+                " SET payload = CAST(replace(CAST(payload AS TEXT), '2 passed', '3 passed') AS BLOB)"
+            )
 
 
 def git(*words: str, cwd: Path) -> None:
@@ -51,71 +106,39 @@ def git(*words: str, cwd: Path) -> None:
     subprocess.run(["git", *identity, *words], cwd=cwd, check=True, stdout=subprocess.DEVNULL)
 
 
-def make_repository() -> None:
-    """A bare repository of the sample, and a clone of it as you would have one."""
-    shutil.copytree(SAMPLE, COPY)
-    git("init", "--quiet", cwd=COPY)
-    git("add", ".", cwd=COPY)
-    git("commit", "--quiet", "-m", "Slugs", cwd=COPY)
-    git("clone", "--quiet", "--bare", "--no-hardlinks", str(COPY), str(REPOSITORY), cwd=HOME)
-    git("remote", "add", "origin", str(REPOSITORY), cwd=COPY)
-
-
-def forge() -> None:
-    """Change one word of what was recorded, as somebody with access to the database might; in a copy."""
-    (FORGED / "data").mkdir(parents=True)
-    for name in ("hutch.db", "hutch.db-wal", "keys", "blobs"):
-        source = HOME / "data" / name
-        if source.is_dir():
-            shutil.copytree(source, FORGED / "data" / name)
-        elif source.exists():
-            shutil.copy(source, FORGED / "data" / name)
-    with closing(sqlite3.connect(FORGED / "data" / "hutch.db", isolation_level=None)) as database:
-        database.execute(
-            "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '2 passed', '3 passed') AS BLOB)"
-        )
+def how_to_go_on() -> None:
+    say("How to go on, in a repository of yours:")
+    environment = os.path.relpath(HUTCH.with_name("activate"), Path.cwd())
+    sys.stdout.write(
+        f"  . {environment}\n"
+        "  hutch doctor                               # what this machine can do, and what is missing\n"
+        "  hutch config set-secret anthropic_api_key  # or openai_api_key, gemini_api_key; then:\n"
+        '  hutch run "Fix the bug in …" --repo ~/project  # works on a copy, leaves a branch\n'
+        "  hutch changes list                         # what it proposed; show, diff, merge, close\n"
+        "  hutch shell -w ~/project                   # a jailed terminal; `-- CMD` runs one command\n"
+        "  hutch up --detach                          # a server, which works on without you\n"
+    )
 
 
 def main() -> None:
-    shutil.rmtree(HOME, ignore_errors=True)
-    HOME.mkdir()
-    make_repository()
-    say("A repository with a failing test, and a prompt:")
-    hutch("run", PROMPT, "--repo", str(REPOSITORY), "--model", f"scripted:{SCRIPT}")
-    say("The pull request is a branch of the repository. Merge it:")
-    hutch("changes", "list")
-    hutch("changes", "merge", "last")
-    git("pull", "--quiet", "origin", "main", cwd=COPY)
-    say("The walls of the jail that it worked in:")
-    for what, command, expected in WALLS:
-        sys.stdout.write(f"{what}\n")
-        hutch("shell", "-w", str(COPY), "--", "sh", "-c", command, expect=expected)
-    say("All of it is in the log, whose record can be taken anywhere and checked offline:")
-    hutch("log", "last")
-    hutch("export", "last", "-o", "record.zip")
-    hutch("verify", "record.zip")
-    say("One word changed behind the back of a copy, and it shows:")
-    forge()
-    hutch("export", "last", "-o", "forged.zip", home=FORGED)
-    hutch("verify", "forged.zip", expect=3)
+    if sys.argv[1:]:
+        home = Path(sys.argv[1]).absolute()
+        try:
+            home.mkdir()
+        except FileExistsError:
+            raise SystemExit(f"demo: '{home}' is there already. Name a directory to be made.") from None
+        Demo(home).show()
+    else:
+        home = Path(tempfile.mkdtemp(prefix="hutch-demo-"))
+        try:
+            Demo(home).show()
+        except SystemExit as failed:
+            raise SystemExit(f"{failed}. Its data is kept in {home}") from None
+        except BaseException:
+            shutil.rmtree(home)
+            raise
+        shutil.rmtree(home)
     how_to_go_on()
-
-
-def how_to_go_on() -> None:
-    say("How to go on:")
-    here = Path.cwd()
-    copy, environment = (os.path.relpath(path, here) for path in (COPY, HUTCH.with_name("activate")))
-    sys.stdout.write(
-        f"  . {environment}\n"
-        f"  export HUTCH_HOME={HOME}\n"
-        "  hutch config set-secret anthropic_api_key  # or openai_api_key, gemini_api_key; then:\n"
-        '  hutch run "Fix the bug in …"   # works on a copy, leaves a branch; `hutch changes` merges it\n'
-        f"  hutch shell -w {copy}  # a jailed terminal on what was mended\n"
-        f"  hutch shell -w {copy} -- python3 -m unittest  # or one command\n"
-        "  hutch log last             # what happened; hutch export last takes it along\n"
-        "  hutch up --detach          # a server, whose work goes on without you: hutch sessions new\n"
-        "  hutch doctor               # what this machine can do\n"
-    )
 
 
 if __name__ == "__main__":
