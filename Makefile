@@ -11,7 +11,7 @@ DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
 WORKERS := 3
 
-.PHONY: help setup demo test bench lint docs soak fresh clean
+.PHONY: help setup demo test bench lint docs soak fresh outside clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ soak: $(TESTS_STAMP) ## Run the long tests
 
 fresh: ## Try make demo and make test on a bare machine, as root and as an ordinary user
 	@scripts/fresh both
+
+outside: $(TESTS_STAMP) ## Run the tests that a bare machine in namespaces has to skip
+	@grep -v '^#' tests/outside.txt | tee /dev/stderr | sed 's/  # .*//' | xargs -d '\n' $(BIN)/python -m pytest -p no:cacheprovider
 
 clean: ## Remove .venv and everything else that can be made again
 	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
