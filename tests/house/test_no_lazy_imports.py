@@ -13,7 +13,7 @@ LATE = {
     ("hutch.app", "hutch.app.redacting"): "as above",
     ("hutch.app.redacting", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
     ("hutch.app.models", "hutch.store.vault"): "as above",
-    ("hutch.app.forges", "hutch.forge.github_app"): "only who has an App needs what it signs with",
+    ("hutch.app.forge_tokens", "hutch.forge.github_app"): "only who has an App needs what it signs with",
     ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
     ("hutch.cli.prune", "hutch.app"): "the other commands of `hutch sessions` only ask a server",
     **dict.fromkeys(

@@ -1,14 +1,12 @@
 """Which forge a repository is on, with whose credentials, and whether it may be reached at all."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from hutch.app.forge_tokens import is_forge, token_name, token_of
 from hutch.app.models import secrets_of
 from hutch.domain.errors import Conflict, NotFound
-from hutch.forge.failure import secret_for
-from hutch.forge.gh import GITHUB, Gh, Patience, TokenOf
+from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import USER, GitHub
 from hutch.forge.reach import Reach
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
@@ -19,24 +17,22 @@ from hutch.settings import Loaded, user_environment
 from hutch.store.rows import Rows
 from hutch.store.users import Users
 
-if TYPE_CHECKING:
-    from hutch.forge.github_app import GitHubApp
-
 __all__ = [
     "Forge",
     "RepoUrl",
     "forge_of",
     "has_own_token",
+    "is_forge",
     "may_use_account",
     "need_forge",
     "parse_repo_url",
     "reach_of",
     "reachable",
+    "token_name",
     "web_address",
 ]
 
 OWN = ("127.0.0.1", "::1", "localhost")
-_apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
 
 
 def reach_of(loaded: Loaded) -> Reach:
@@ -64,7 +60,7 @@ async def reachable(
     if url.path is not None:
         return url
     url = replace(url, account=account or not guarded)
-    token = _token_of(loaded, url, user)
+    token = token_of(loaded, url, user)
     if token is not None and url.credentials is None:
         url = replace(_over_tls(url), credentials=(USER, await token()))
     return await reach_of(loaded).pin(url) if guarded else url
@@ -73,7 +69,7 @@ async def reachable(
 def forge_of(loaded: Loaded, source: str | RepoUrl, *, user: str = "") -> Forge | None:
     """The forge of a repository; None where a branch is all that can be had."""
     url = parse_repo_url(source) if isinstance(source, str) else source
-    token = _token_of(loaded, url, user)
+    token = token_of(loaded, url, user)
     if token is None or url.slug is None:
         return None
     github = loaded.settings.github
@@ -121,59 +117,9 @@ def has_own_token(loaded: Loaded, source: str, user: str) -> bool:
     return not user or bool(secrets_of(loaded, {own}).get(own, "").strip())
 
 
-def is_forge(loaded: Loaded, url: RepoUrl) -> bool:
-    """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other."""
-    return url.slug is not None and url.authority in (GITHUB, *loaded.settings.github.hosts)
-
-
-def _token_of(loaded: Loaded, url: RepoUrl, user: str) -> TokenOf | None:
-    """Where the token for a repository comes from: the user's own, an App's, or the installation's."""
-    github = loaded.settings.github
-    if url.slug is None or not is_forge(loaded, url):
-        return None
-    name = token_name(url)
-    own = f"{name}_{user}"
-    wanted = {name, own, "github_app_key"} if user else {name, "github_app_key"}
-    kept = {each: value.strip() for each, value in secrets_of(loaded, wanted).items()}
-    if (
-        github.app_id
-        and url.authority == github.app_host
-        and kept.get("github_app_key")
-        and not (kept.get(own) or url.credentials)
-    ):
-        app = _app(url.authority, github.app_id, kept["github_app_key"], github.unix_socket or "")
-        full_name = "/".join(url.slug)
-
-        async def by_app() -> str:
-            return await app.token(full_name)
-
-        return by_app
-    written = (url.credentials[1] or url.credentials[0]) if url.credentials else ""
-    found = written or kept.get(own) or kept.get(name) or ("" if user else _from_environment(url.host))
-    if not found:
-        return None
-
-    async def known() -> str:
-        return found
-
-    return known
-
-
-def token_name(url: RepoUrl) -> str:
-    """The secret that holds the installation's token for a host."""
-    return secret_for(url.host)
-
-
 def _has_port(host: str) -> bool:
     """An address of the other kind has colons as well."""
     return host.count(":") == 1 or "]:" in host
-
-
-def _from_environment(host: str) -> str:
-    """The token of who runs a command, where gh would find it."""
-    environment: Mapping[str, str] = user_environment()
-    names = ("GH_TOKEN", "GITHUB_TOKEN") if host == GITHUB else ("GH_ENTERPRISE_TOKEN",)
-    return next((environment[name].strip() for name in names if environment.get(name, "").strip()), "")
 
 
 def _over_tls(url: RepoUrl) -> RepoUrl:
@@ -182,12 +128,3 @@ def _over_tls(url: RepoUrl) -> RepoUrl:
         return url
     safe = parse_repo_url(f"https://{url.host}/{'/'.join(url.slug)}.git")
     return replace(safe, credentials=url.credentials, pinned=url.pinned, account=url.account)
-
-
-def _app(host: str, app_id: str, key: str, socket: str) -> "GitHubApp":
-    from hutch.forge.github_app import GitHubApp
-
-    found = _apps.get((host, app_id, key))
-    if found is None:
-        found = _apps[host, app_id, key] = GitHubApp(host, app_id, key, socket)
-    return found
