@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from hutch.app.forge_tokens import token_source
 from hutch.app.forges import forge_of, need_forge, reachable
 from hutch.domain.errors import BadRequest, Conflict, Denied
 from hutch.forge.github import GitHub
+from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.scratch import own_mark
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
@@ -50,6 +52,22 @@ async def test_a_users_own_token_comes_before_the_installations(tmp_path: Path) 
     made = loaded(tmp_path, {"github_token": "everybodys-token", "github_token_usr_ada": "token-of-ada"})
     assert await token(made, "https://github.com/acme/project", "usr_ada") == "token-of-ada"
     assert await token(made, "https://github.com/acme/project", "usr_bob") == "everybodys-token"
+
+
+def test_the_source_of_a_token_is_named_and_the_token_is_not(tmp_path: Path) -> None:
+    def source(made: Loaded, address: str, user: str = "usr_ada") -> str:
+        return token_source(made, parse_repo_url(address), user)
+
+    project = "https://github.com/acme/project"
+    assert source(loaded(tmp_path), project) == ""
+    made = loaded(tmp_path, {"github_token": "everybodys-token", "github_app_key": "a-key"})
+    assert source(made, project) == "the secret github_token"
+    with_app = loaded(tmp_path, app_id="12")
+    assert source(with_app, project) == "the GitHub App 12"
+    assert source(with_app, "https://ada:word@github.com/acme/project") == "the address"
+    made = loaded(tmp_path, {"github_token_usr_ada": "token-of-ada"}, app_id="12")
+    assert source(made, project) == "the secret github_token_usr_ada"
+    assert source(made, "https://gitlab.com/a/b") == source(made, str(tmp_path)) == ""
 
 
 async def test_a_token_does_not_go_where_others_read_along(tmp_path: Path) -> None:
