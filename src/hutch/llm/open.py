@@ -1,6 +1,5 @@
 """From a model's name to a model that can be asked; only what is used is loaded."""
 
-import asyncio
 import gc
 import json
 import sys
@@ -12,6 +11,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import BadRequest, Denied
+from hutch.llm.http_get import http_get
 from hutch.llm.names import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
 from hutch.llm.on_demand import load_on_demand
 from hutch.llm.retry import Patience, PatientModel
@@ -26,7 +26,6 @@ BASE_URLS = {
     "ollama": OLLAMA,
 }
 LOOK_S = 0.3  # for an Ollama on this machine
-LARGEST_LIST_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,14 @@ def open_model(name: ModelName, access: Access) -> Model:
     """A model that is asked with patience. The client library of its provider is loaded now."""
     if name.provider == "scripted":
         return PatientModel(ScriptedModel.load(Path(name.model).expanduser()), access.patience)
+    base_url = check_access(name, access)
+    with _no_garbage():
+        key = access.key(name.provider) or "none"
+        return PatientModel(_open(name, key, base_url, access), access.patience)
+
+
+def check_access(name: ModelName, access: Access) -> str:
+    """The address of a model; an error where the key or the address cannot be used. Nobody is asked."""
     key, base_url = access.key(name.provider), access.base_url(name.provider)
     if name.provider in WITH_KEY and not key:
         raise Denied(f"There is no key for {name.provider}. {how_to_set(name.provider)}")
@@ -73,8 +80,7 @@ def open_model(name: ModelName, access: Access) -> Model:
             f"{setting} is '{shown}', which is no address. Write one like {BASE_URLS['openai']}, "
             f"without a password."
         )
-    with _no_garbage():
-        return PatientModel(_open(name, key or "none", base_url, access), access.patience)
+    return base_url
 
 
 def is_address(text: str) -> bool:
@@ -143,32 +149,23 @@ async def default_model(access: Access, *, scripted: Path, look_s: float = LOOK_
 
 
 async def _ollama_model(base_url: str, look_s: float) -> str | None:
-    """The newest model of an Ollama, if there is one; asked by hand, since a client takes longer to load."""
-    place = urlsplit(base_url)
-    secure = place.scheme == "https"
-    answer = b""
+    """The newest model of an Ollama, if there is one."""
     try:
-        async with asyncio.timeout(look_s):
-            reader, writer = await asyncio.open_connection(
-                place.hostname, place.port or (443 if secure else 80), ssl=secure or None
-            )
-            try:
-                writer.write(b"GET /api/tags HTTP/1.0\r\nHost: %s\r\n\r\n" % place.netloc.encode())
-                while len(answer) < LARGEST_LIST_BYTES and (part := await reader.read(64 * 1024)):
-                    answer += part
-            finally:
-                writer.close()
+        return next(iter(await ollama_models(base_url, timeout_s=look_s)), None)
     except (OSError, ValueError):  # nothing there, too slow, or no address
         return None
-    return _first_model(answer)
 
 
-def _first_model(answer: bytes) -> str | None:
-    head, _, body = answer.partition(b"\r\n\r\n")
-    if b" 200 " not in head.split(b"\r\n", 1)[0]:
-        return None
+async def ollama_models(base_url: str, *, timeout_s: float) -> list[str]:
+    """The models of an Ollama that can talk, the newest first.
+
+    Raises OSError when nothing answers, ValueError when what answers is not an Ollama.
+    """
+    status, body = await http_get(base_url, "/api/tags", timeout_s=timeout_s)
     try:
-        names = [str(model["name"]) for model in json.loads(body)["models"]]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return next((name for name in names if "embed" not in name), None)  # those cannot talk
+        names = [str(model["name"]) for model in json.loads(body)["models"]] if status == 200 else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        names = None
+    if names is None:
+        raise ValueError(f"It answered {status}, without a list of models.")
+    return [name for name in names if "embed" not in name]  # those cannot talk
