@@ -10,6 +10,7 @@ import pwd
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import hutch
 from hutch.domain.errors import Denied
@@ -44,21 +45,8 @@ WAY_OUT = "Name another directory: -w DIR. If you must, --unsafe-workspace goes 
 def check_ground(workspace: Path, paths: Paths) -> None:
     """Refuse a workspace in which a command could change Hutch, or the machine."""
     here = workspace.resolve()
-    for own in (paths.data, paths.state, paths.cache, paths.config_file):
-        if _holds(here, own):
-            raise Denied(
-                f"'{here}' holds what Hutch keeps in '{own}': a command in the jail could read its keys and "
-                f"rewrite its log. Keep it elsewhere, by HUTCH_HOME, or name a directory beside it: -w DIR. "
-                "If you must, --unsafe-workspace goes on all the same."
-            )
-        inside = own.resolve()
-        if here.is_relative_to(inside) and not _is_made_for_work(here, paths.data.resolve()):
-            raise Denied(f"'{here}' is where Hutch keeps its own things. {WAY_OUT}")
-    for home in _homes():
-        if home.is_relative_to(here):
-            raise Denied(f"'{here}' {'is' if home == here else 'holds'} a home, keys and all. {WAY_OUT}")
-    if str(here) in HALLS or any(here.is_relative_to(place) for place in SYSTEM):
-        raise Denied(f"'{here}' is a directory of the system, not of a project. {WAY_OUT}")
+    if refused := refusal(here, paths):
+        raise Denied(f"{refused.reason} {refused.way_out}")
     for code in _own_code():
         if _holds(here, code):
             raise Denied(
@@ -66,6 +54,34 @@ def check_ground(workspace: Path, paths: Paths) -> None:
                 f"it. Install Hutch elsewhere, as `pipx install` does, or name a directory beside it: "
                 f"-w DIR. If you must, --unsafe-workspace goes on all the same."
             )
+
+
+class Refusal(NamedTuple):
+    """Why a directory is no project, and what a command that opens a jail there may do about it."""
+
+    reason: str
+    way_out: str
+
+
+def refusal(here: Path, paths: Paths) -> Refusal | None:
+    """Why nobody should work in a directory, whatever Hutch itself runs from; it has no links in it."""
+    for own in (paths.data, paths.state, paths.cache, paths.config_file):
+        if _holds(here, own):
+            return Refusal(
+                f"'{here}' holds what Hutch keeps in '{own}': a command in the jail could read its keys and "
+                "rewrite its log.",
+                "Keep it elsewhere, by HUTCH_HOME, or name a directory beside it: -w DIR. "
+                "If you must, --unsafe-workspace goes on all the same.",
+            )
+        inside = own.resolve()
+        if here.is_relative_to(inside) and not _is_made_for_work(here, paths.data.resolve()):
+            return Refusal(f"'{here}' is where Hutch keeps its own things.", WAY_OUT)
+    for home in _homes():
+        if home.is_relative_to(here):
+            return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home, keys and all.", WAY_OUT)
+    if str(here) in HALLS or any(here.is_relative_to(place) for place in SYSTEM):
+        return Refusal(f"'{here}' is a directory of the system, not of a project.", WAY_OUT)
+    return None
 
 
 def _holds(directory: Path, own: Path) -> bool:

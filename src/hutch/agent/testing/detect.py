@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Literal
@@ -14,6 +14,12 @@ from hutch.domain.errors import NotFound
 Reader = Literal["junit", "go", "jest", "tap", "cargo", "summary"]
 ReadFile = Callable[[str], bytes | None]  # a file of the workspace, None when there is none
 REPORT = "/tmp/hutch-tests.report"
+NODE_TEST = ("node", "--test", "--test-reporter=tap")  # an old Node refuses these options
+GO_VERSION = ("go", "version")
+NO_TESTS = (
+    "No tests were found: neither pytest nor unittest, Jest, Vitest, node:test, go.mod or Cargo.toml. "
+    "Run them with bash, or set tests.command in .hutch/config.toml."
+)
 # A runner of the repository's own, or else one of the jail's. npx asks the network for one that is not there,
 # whatever it is told, and waits for an answer that does not come.
 INSTALLED = """name=$1 bin=$2 at=$PWD
@@ -39,6 +45,7 @@ class Runner:
     report: str | None = None  # the file that it writes, as seen in the jail; None: what it prints
     shown: str = ""  # the command as people would write it
     all_tests: tuple[str, ...] = ()  # the words that stand for all tests, where some are needed
+    version: tuple[str, ...] = ()  # the command that prints the version of the runner and runs no tests
 
     def __str__(self) -> str:
         return self.shown or " ".join(self.argv)
@@ -56,15 +63,19 @@ class Runner:
 
 def detect(read: ReadFile, names: Sequence[str], *, command: str | None = None) -> Runner:
     """The runner of a repository. `names` are the paths in its top directory and `tests`."""
+    for runner in detect_all(read, names, command=command):
+        return runner
+    raise NotFound(NO_TESTS)
+
+
+def detect_all(read: ReadFile, names: Sequence[str], *, command: str | None = None) -> Iterator[Runner]:
+    """All runners that a repository has tests for, the one that `detect` takes first."""
     if command:
-        return _configured(command)
+        yield _configured(command)
+        return
     for find in (_node, _go, _cargo, _python):
         if runner := find(read, names):
-            return runner
-    raise NotFound(
-        "No tests were found: neither pytest nor unittest, Jest, Vitest, node:test, go.mod or Cargo.toml. "
-        "Run them with bash, or set tests.command in .hutch/config.toml."
-    )
+            yield runner
 
 
 def with_words(runner: Runner, words: Sequence[str]) -> Runner:
@@ -85,9 +96,11 @@ def _configured(command: str) -> Runner:
     """A command that somebody set; what it runs is recognised where that is plain."""
     if found := re.fullmatch(r"((?:\S*python[\d.]* -m )?\S*pytest)((?: [^|;&<>$`]*)?)", command.strip()):
         words = [*found[1].split(), f"--junitxml={REPORT}", *found[2].split()]
-        return Runner("pytest", tuple(words), "junit", REPORT, command)
+        version = (*found[1].split(), "--version")
+        return Runner("pytest", tuple(words), "junit", REPORT, command, version=version)
     if found := re.fullmatch(r"go test((?: [^|;&<>$`]*)?)", command.strip()):
-        return Runner("go test", ("go", "test", "-json", *found[1].split()), "go", None, command)
+        words = ["go", "test", "-json", *found[1].split()]
+        return Runner("go test", tuple(words), "go", None, command, version=GO_VERSION)
     return Runner("tests.command", ("/bin/bash", "-c", command), "summary", None, command)
 
 
@@ -103,16 +116,20 @@ def _node(read: ReadFile, names: Sequence[str]) -> Runner | None:
         return None
     if "vitest" in known or re.search(r"\bvitest\b", script):
         argv = _installed("Vitest", "vitest", "run", "--reporter=junit", f"--outputFile={REPORT}")
-        return Runner("Vitest", argv, "junit", REPORT, "npx vitest run")
+        version = _installed("Vitest", "vitest", "--version")
+        return Runner("Vitest", argv, "junit", REPORT, "npx vitest run", version=version)
     if "jest" in known or re.search(r"\bjest\b", script):
         argv = _installed("Jest", "jest", "--json", f"--outputFile={REPORT}")
-        return Runner("Jest", argv, "jest", REPORT, "npx jest")
+        version = _installed("Jest", "jest", "--version")
+        return Runner("Jest", argv, "jest", REPORT, "npx jest", version=version)
     if "node --test" in script or (
         not script and any(re.search(r"\.test\.[cm]?js$", name) for name in names)
     ):
-        return Runner("node:test", ("node", "--test", "--test-reporter=tap"), "tap", None, "node --test")
+        version = (*NODE_TEST, "--version")
+        return Runner("node:test", NODE_TEST, "tap", None, "node --test", version=version)
     if script and "no test specified" not in script:
-        return Runner("npm test", ("npm", "test", "--silent", "--"), "summary", None, "npm test")
+        argv = ("npm", "test", "--silent", "--")
+        return Runner("npm test", argv, "summary", None, "npm test", version=("npm", "--version"))
     return None
 
 
@@ -123,11 +140,14 @@ def _installed(name: str, *words: str) -> tuple[str, ...]:
 def _go(read: ReadFile, names: Sequence[str]) -> Runner | None:
     if "go.mod" not in names:
         return None
-    return Runner("go test", ("go", "test", "-json"), "go", None, "go test", ("./...",))
+    words = ("go", "test", "-json")
+    return Runner("go test", words, "go", None, "go test", ("./...",), version=GO_VERSION)
 
 
 def _cargo(read: ReadFile, names: Sequence[str]) -> Runner | None:
-    return Runner("cargo test", ("cargo", "test"), "cargo") if "Cargo.toml" in names else None
+    if "Cargo.toml" not in names:
+        return None
+    return Runner("cargo test", ("cargo", "test"), "cargo", version=("cargo", "--version"))
 
 
 def _python(read: ReadFile, names: Sequence[str]) -> Runner | None:
@@ -139,10 +159,12 @@ def _python(read: ReadFile, names: Sequence[str]) -> Runner | None:
     uses_pytest = _names_pytest(read) or conftest or _imports_pytest(read, tests)
     if uses_pytest:
         words = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}")
-        return Runner("pytest", words, "junit", REPORT, f"{python} -m pytest")
+        version = (python, "-m", "pytest", "--version")
+        return Runner("pytest", words, "junit", REPORT, f"{python} -m pytest", version=version)
     source = resources.files("hutch.agent.testing").joinpath("unittest_junit.py").read_text()
     argv = (python, "-c", source, REPORT)
-    return Runner("unittest", argv, "junit", REPORT, f"{python} -m unittest", _discover(names, tests))
+    shown, all_tests = f"{python} -m unittest", _discover(names, tests)
+    return Runner("unittest", argv, "junit", REPORT, shown, all_tests, version=(python, "--version"))
 
 
 def _discover(names: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail import open_jail
 from hutch.jail.place import Place
-from hutch.jail.policy import LONGEST_TIMEOUT_S, TOOL
+from hutch.jail.policy import LONGEST_TIMEOUT_S, TOOL, Policy
 from hutch.jail.seam import Finished, Jail, Reader
 from hutch.workspace.prepare.removal import discard
 from hutch.workspace.prepare.source import Head, Layout
@@ -50,6 +50,11 @@ ENVIRONMENT = {
     "LC_ALL": "C",
 }
 MOST_TAGS, MOST_KNOWN = 2000, 256
+# By an index of its own, and files are written as they are: what is outside of the jail is only read.
+CHECK_OUT = """to=$1
+shift
+mkdir -- "$to" && export GIT_INDEX_FILE="$to.index" GIT_WORK_TREE="$to" && "$@" read-tree HEAD &&
+    "$@" checkout-index --all --force --quiet"""
 LISTING_BYTES = 64 * 1024 * 1024
 TIMEOUT_S = 60.0  # of one question; a pipe in place of a file would hold git for ever
 FAULT = re.compile(r"^(error: )?(in )?object [0-9a-f]{40}: ")  # the line in which git names it
@@ -60,7 +65,7 @@ class Local:
     """A repository with a jail around it. What it answers is checked here, and nowhere trusted."""
 
     def __init__(self, jail: Jail, layout: Layout) -> None:
-        self._jail = jail
+        self.jail = jail
         self._root = layout.root
         self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
         # What points to other directories does so from where it really is.
@@ -77,7 +82,7 @@ class Local:
         told = await self._run(*(("rev-parse", "--symbolic-full-name", name) if revision else of_head))
         ref = told.stdout.decode("utf-8", "surrogateescape").strip()
         is_branch = REF.fullmatch(ref) and ref.startswith("refs/heads/")
-        return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self._origin())
+        return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self.origin())
 
     async def _full_name(self, revision: str) -> str:
         """A branch goes before a tag of the same name, as everywhere in Hutch; git has it the other way."""
@@ -128,10 +133,41 @@ class Local:
                 paths.append(os.fsdecode(line.split(b" ", before)[before]))
         return list(dict.fromkeys(paths))
 
+    async def names(self, most: int) -> list[str]:
+        """Paths of files and directories of what is checked out, as committed: the top directory first."""
+        names: dict[str, None] = {}
+        for deep in ((), ("-r", "-t")):
+            listed = await self._run("ls-tree", "-z", "--name-only", "--full-tree", *deep, "HEAD")
+            if listed.exit_code != 0:
+                raise await self._refusal(None, listed)
+            paths = listed.stdout.split(b"\0")[:-1]
+            names |= dict.fromkeys(os.fsdecode(path) for path in paths[:most])
+        return list(names)
+
+    async def read(self, path: str) -> bytes | None:
+        """A file as it was committed; None when there is none, or it is too large."""
+        shown = await self._run("cat-file", "blob", f"HEAD:{path}")
+        return shown.stdout if shown.exit_code == 0 and not shown.truncated else None
+
+    async def check_out(self, directory: str, *, timeout_s: float) -> bool:
+        """Put what is committed into a new directory of the jail; False when that cannot be done in time."""
+        argv = ["/bin/sh", "-c", CHECK_OUT, "check-out", directory, *self._git]
+        ran = await self.jail.run(argv, env=ENVIRONMENT, cwd=self._cwd, timeout_s=timeout_s)
+        return ran.exit_code == 0
+
+    async def origin(self) -> str | None:
+        """The address of the remote `origin`, without credentials; None where there is none to be used."""
+        asked = await self._run("config", "--get", "remote.origin.url")
+        told = asked.stdout.decode(errors="replace").strip()
+        try:
+            return parse_repo_url(told).shown if told else None
+        except BadRequest:
+            return None
+
     async def _transfer(
         self, git: Git, mirror: Path, wishes: list[str], on_progress: OnProgress | None
     ) -> None:
-        packing = await self._jail.spawn(
+        packing = await self.jail.spawn(
             [*self._git, "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset"],
             stdin="".join(f"{wish}\n" for wish in wishes).encode(),
             env=ENVIRONMENT,
@@ -171,13 +207,13 @@ class Local:
         return [id for id, *rest in there if id in have and rest and rest[0] in ("commit", "tag")]
 
     async def _run(self, *words: str, stdin: bytes | None = None) -> Finished:
-        return await self._jail.run(
+        return await self.jail.run(
             [*self._git, *words],
             stdin=stdin,
             env=ENVIRONMENT,
             cwd=self._cwd,
             timeout_s=TIMEOUT_S,
-            limits=replace(self._jail.policy.limits, output_bytes=LISTING_BYTES),
+            limits=replace(self.jail.policy.limits, output_bytes=LISTING_BYTES),
         )
 
     def _stopped(self, finished: Finished) -> Unavailable:
@@ -215,14 +251,6 @@ class Local:
             return NotFound(f"{self._root} has nothing checked out. Name a branch: {shown}.")
         return Conflict(f"{self._root} is empty: it has no commit yet. Commit something first.")
 
-    async def _origin(self) -> str | None:
-        asked = await self._run("config", "--get", "remote.origin.url")
-        told = asked.stdout.decode(errors="replace").strip()
-        try:
-            return parse_repo_url(told).shown if told else None
-        except BadRequest:
-            return None
-
     async def _tags(self, commit: str) -> dict[str, str]:
         shape = ("--format=%(objectname) %(refname)", f"--count={MOST_TAGS}")
         listed = await self._run("for-each-ref", *shape, f"--merged={commit}", "refs/tags")
@@ -235,16 +263,16 @@ class Local:
 
     async def _shallow(self) -> list[str]:
         where = os.fsdecode((await self._run("rev-parse", "--git-path", "shallow")).stdout).strip()
-        told = await self._jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=TIMEOUT_S)
+        told = await self.jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=TIMEOUT_S)
         lines = told.stdout.decode(errors="replace").split("\n") if told.exit_code == 0 else []
         return sorted(line for line in lines if COMMIT.fullmatch(line))
 
 
 @asynccontextmanager
-async def open_local(layout: Layout, scratch: Path) -> AsyncIterator[Local]:
+async def open_local(layout: Layout, scratch: Path, policy: Policy = TOOL) -> AsyncIterator[Local]:
     """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
     beside = (layout.root, *layout.elsewhere) if layout.elsewhere else ()
-    async with open_jail(Place(layout.root, scratch, beside=beside), replace(TOOL, writable=False)) as jail:
+    async with open_jail(Place(layout.root, scratch, beside=beside), replace(policy, writable=False)) as jail:
         yield Local(jail, layout)
 
 
