@@ -13,16 +13,22 @@ import pytest
 
 from hutch.cli import exits
 from hutch.cli.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk, newest_event_ms
+from hutch.domain.errors import NotFound
 from hutch.jail.probe import Check
+from tests.forge.repositories import make_repository
 from tests.forked import HUTCH, run
 
 NOVEMBER_2026_S = 1_794_000_000.0
 NOBODY = 65534
 
 
-def doctor(home: Path, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    environ = {"HUTCH_HOME": str(home), "PATH": os.defpath, **environ}
-    return run([HUTCH, "doctor", *args], env=environ, capture_output=True, text=True, timeout=30)
+def doctor(home: Path, *args: str, cwd: Path = Path("/"), **environ: str) -> subprocess.CompletedProcess[str]:
+    environ = {"HUTCH_HOME": str(home), "PATH": os.defpath, "HOME": str(home.parent), **environ}
+    return run([HUTCH, "doctor", *args], cwd=cwd, env=environ, capture_output=True, text=True, timeout=120)
+
+
+def report(ran: subprocess.CompletedProcess[str]) -> dict[str, Check]:
+    return {each["name"]: Check(**each) for each in json.loads(ran.stdout)["checks"]}
 
 
 @pytest.fixture
@@ -72,6 +78,7 @@ def test_a_good_machine_passes(tmp_path: Path) -> None:
         *("python", "settings"),
         *("bwrap", "user namespaces", "apparmor", "seccomp", "cgroups", "process list", "jail"),
         *("git", "rg", "gh", "disk", "database", "clock"),
+        *("model", "github", "delivery", "tests"),
     ]
 
 
@@ -85,7 +92,7 @@ def test_a_machine_without_programs_gets_a_no_and_the_commands(tmp_path: Path) -
     assert ran.returncode == exits.NO
     assert "apt-get install -y bubblewrap\n" in ran.stdout
     assert "apt-get install -y ripgrep\n" in ran.stdout
-    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 15 checks, 4 failed, ")
+    assert ran.stdout.splitlines()[-1].startswith("Hutch cannot run here yet. 19 checks, 4 failed, ")
 
 
 def test_wrong_settings_are_one_failure_among_the_rest(tmp_path: Path) -> None:
@@ -93,6 +100,70 @@ def test_wrong_settings_are_one_failure_among_the_rest(tmp_path: Path) -> None:
     failed = [check for check in report["checks"] if check["status"] == "fail"]
     assert [check["name"] for check in failed] == ["settings"]
     assert "HUTCH_JAIL__PROCESSES" in failed[0]["found"]
+
+
+def test_checks_that_need_the_settings_say_so_when_these_are_wrong(tmp_path: Path) -> None:
+    checks = report(doctor(tmp_path, "--json", HUTCH_JAIL__PROCESSES="many"))
+    for name in ("model", "github", "delivery", "tests"):
+        assert checks[name] == Check(name, "warn", "not checked, since the settings are wrong")
+
+
+def test_a_new_machine_is_told_what_a_run_lacks_and_that_is_no_failure(tmp_path: Path) -> None:
+    ran = doctor(tmp_path, "--json")
+    checks = report(ran)
+    assert ran.returncode == exits.OK
+    assert (checks["model"].status, checks["github"].status) == ("warn", "warn")
+    assert checks["model"].fix.startswith("hutch config set-secret anthropic_api_key\n")
+    assert checks["github"] == Check(
+        "github",
+        "warn",
+        "github.com: no token, so no pull request can be opened",
+        "hutch config set-secret github_token\nor set GH_TOKEN in the environment",
+    )
+    assert checks["tests"] == Check("tests", "ok", "not in a git repository; name one with --repo DIR")
+
+
+def test_tokens_and_keys_of_the_environment_are_named_and_not_shown(tmp_path: Path) -> None:
+    ran = doctor(tmp_path, "--json", GITHUB_TOKEN="in-secret-1", GEMINI_API_KEY="in-secret-2")
+    checks = report(ran)
+    assert (checks["model"].status, checks["github"].status) == ("ok", "ok")
+    assert "the key is in GEMINI_API_KEY" in checks["model"].found
+    assert "the environment variable GITHUB_TOKEN" in checks["github"].found
+    assert "in-secret" not in ran.stdout + ran.stderr
+
+
+def test_a_login_of_gh_is_no_token_of_hutchs_but_can_become_one(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text("github.com:\n    user: ada\n    oauth_token: in-secret\n")
+    ran = doctor(tmp_path, "--json", GH_CONFIG_DIR=str(tmp_path))
+    check = report(ran)["github"]
+    assert (check.status, check.fix) == (
+        "warn",
+        "gh auth token --hostname github.com | hutch config set-secret github_token",
+    )
+    assert "in-secret" not in ran.stdout + ran.stderr
+
+
+def test_a_repository_is_the_one_that_is_named_or_the_current_one(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        repo = Path(name).resolve() / "\x1b[2J"
+        make_repository(repo, {"go.mod": "module a\n"})
+        here = doctor(tmp_path, cwd=repo)
+        named = report(doctor(tmp_path, "--json", "--repo", str(repo)))
+    assert "go test does not work in the jail: there is no program go in the jail" in here.stdout
+    assert "\x1b" not in here.stdout
+    assert (named["tests"].status, named["delivery"].status) == ("warn", "ok")
+
+
+def test_a_repository_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    ran = doctor(tmp_path, "--repo", "/nowhere")
+    assert (ran.returncode, ran.stdout) == (exits.code_of(NotFound("")), "")
+    assert "The repository '/nowhere' is not there." in ran.stderr
+
+
+def test_a_directory_of_the_system_is_refused_by_its_check_alone(tmp_path: Path) -> None:
+    ran = doctor(tmp_path, "--json", "--repo", "/etc")
+    assert ran.returncode == exits.OK
+    assert "'/etc' is a directory of the system" in report(ran)["tests"].found
 
 
 def test_a_terminal_without_unicode_gets_ascii(tmp_path: Path) -> None:

@@ -22,9 +22,10 @@ __all__ = ["check_model"]
 TIMEOUT_S = 2.0
 MAX_NAMED = 5  # models of a server that are listed
 WAYS_OUT = (
-    f"hutch config set-secret {key_name('anthropic')}  # or {key_name('openai')}, {key_name('gemini')}",
-    "ollama serve  # a running Ollama is found and needs no key",
-    "hutch run --model scripted:FILE …  # to try Hutch without a model: replies come from a file",
+    f"hutch config set-secret {key_name('anthropic')}",
+    f"or set {key_name('openai')} or {key_name('gemini')} the same way",
+    "or start an Ollama, which needs no key: ollama serve",
+    "or, to try Hutch with replies from a file: hutch run --model scripted:FILE …",
 )
 
 
@@ -93,14 +94,14 @@ async def _nothing(granted: Access) -> Check:
         models = await ollama_models(base_url, timeout_s=TIMEOUT_S)
     except (OSError, ValueError) as error:
         return Check(
-            "model", "warn", f"{found} there is no Ollama at {base_url}: {_why(error)}", "\n".join(ways_out)
+            "model", "warn", f"{found} no Ollama answers\n{base_url}: {_why(error)}", "\n".join(ways_out)
         )
     if models:
         found += f" the Ollama at {base_url} takes longer than {LOOK_S:g} s to answer"
-        ways_out[1] = printable(f"hutch run --model {shlex.quote(f'ollama:{models[0]}')} …")
+        ways_out[2] = printable(f"or hutch run --model {shlex.quote(f'ollama:{models[0]}')} …")
     else:
         found += f" the Ollama at {base_url} has no model"
-        ways_out[1] = "ollama pull NAME  # a model from https://ollama.com/library"
+        ways_out[2] = "or give the Ollama a model: ollama pull NAME"
     return Check("model", "warn", found, "\n".join(ways_out))
 
 

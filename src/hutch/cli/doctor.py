@@ -4,6 +4,7 @@ Every check answers by itself, also when all the others fail: this is the comman
 for the day on which nothing works.
 """
 
+import asyncio
 import errno
 import json
 import os
@@ -24,17 +25,22 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from hutch.app.github_check import check_github
+from hutch.app.model_check import check_model
+from hutch.app.repository_checks import check_repository
 from hutch.cli import exits
 from hutch.cli.console import Terminal
 from hutch.cli.glance import glance
-from hutch.domain.errors import HutchError
-from hutch.jail.probe import Check, Status, attempt, dotted, jail_checks, version_of
-from hutch.settings import find_paths, load
+from hutch.cli.visible import visible
+from hutch.domain.errors import HutchError, NotFound
+from hutch.jail.probe import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
+from hutch.settings import Loaded, find_paths, load
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB
 OLDEST_PYTHON = (3, 11)
 OLDEST_GIT = (2, 34)
+OLDEST_GH = (2, 23)
 YEAR_2025_S = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 QUICK_CHECK_S = 1.0
 ELSEWHERE = "Set HUTCH_HOME to a directory of your own: export HUTCH_HOME=~/hutch"
@@ -47,12 +53,23 @@ MARKS: dict[Status, tuple[str, str, str]] = {  # as a sign, in ASCII, in colour
 }
 
 
-def doctor_command(json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> int:
+def doctor_command(
+    repo: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Check this repository; else the one of the current directory."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
     """Check that this machine can run Hutch, and say how to mend what is missing.
 
-    Exits with 3 when a check fails. Warnings are about things that Hutch can do without.
+    Also which model a run would take, whether pull requests can be opened, and whether the tests of a
+    repository can be run in a jail. Nothing of the repository runs outside of a jail, no model is asked, and
+    nothing is written. Exits with 3 when a check fails. Warnings are about things that Hutch can do without.
     """
-    checks = examine()
+    if repo is not None and not repo.is_dir():
+        wrong = "is not a directory" if repo.exists() else "is not there"
+        raise NotFound(f"The repository {str(repo)!r} {wrong}. Name another: --repo DIR.")
+    checks = examine(repo)
     healthy = all(check.status != "fail" for check in checks)
     if json_:
         typer.echo(json.dumps({"ok": healthy, "checks": [asdict(check) for check in checks]}))
@@ -61,7 +78,7 @@ def doctor_command(json_: Annotated[bool, typer.Option("--json", help="Print JSO
     return exits.OK if healthy else exits.NO
 
 
-def examine() -> list[Check]:
+def examine(repo: Path | None = None) -> list[Check]:
     """Run every check; those that wait for another program, side by side."""
     groups: list[Callable[[], list[Check]]] = [
         lambda: [attempt("python", python), attempt("settings", settings)],
@@ -70,6 +87,11 @@ def examine() -> list[Check]:
         lambda: [attempt("rg", ripgrep)],
         lambda: [attempt("gh", gh)],
         _data,
+        lambda: _with_settings(("model",), lambda loaded: [asyncio.run(check_model(loaded))]),
+        lambda: _with_settings(("github",), lambda loaded: [check_github(loaded)]),
+        lambda: _with_settings(
+            ("delivery", "tests"), lambda loaded: asyncio.run(check_repository(loaded, repo))
+        ),
     ]
     with ThreadPoolExecutor(len(groups)) as threads:
         checks = [check for group in threads.map(lambda ask: ask(), groups) for check in group]
@@ -98,6 +120,15 @@ def settings() -> Check:
     return Check("settings", "ok", f"{changed} set, {len(loaded.origins) - changed} at their defaults")
 
 
+def _with_settings(names: Sequence[str], ask: Callable[[Loaded], list[Check]]) -> list[Check]:
+    """Checks that need the settings. Where these are wrong, another check fails and says so."""
+    try:
+        loaded = load()
+    except HutchError:
+        return [Check(name, "warn", "not checked, since the settings are wrong") for name in names]
+    return attempt_all(names, lambda: ask(loaded))
+
+
 def git() -> Check:
     """Snapshots and commits are made by git."""
     check = _program("git", "fail", "without it there are no snapshots and no commits", _install("git"))
@@ -114,7 +145,13 @@ def ripgrep() -> Check:
 
 def gh() -> Check:
     """Pull requests on GitHub are opened by gh."""
-    return _program("gh", "warn", "needed for pull requests on GitHub, and for nothing else", _install("gh"))
+    why = "needed for pull requests on GitHub, and for nothing else"
+    check = _program("gh", "warn", why, _install("gh"))
+    version = version_of(["gh", "--version"]) if check.status == "ok" else None
+    if version is not None and version < OLDEST_GH:
+        found = f"{check.found}, older than {dotted(OLDEST_GH)}; {why}"
+        return Check("gh", "warn", found, "Install a newer one: https://cli.github.com")
+    return check
 
 
 def disk(data: Path, home: Path | None = None) -> Check:
@@ -312,11 +349,11 @@ def _show(checks: Sequence[Check], terminal: Terminal) -> None:
         sign, ascii_sign, colour = MARKS[check.status]
         mark = sign if terminal.speaks_unicode else ascii_sign
         indent = " " * (len(mark) + width + 3)
-        found = escape(check.found).replace("\n", f"\n{indent}")
+        found = escape(visible(check.found, lines=True)).replace("\n", f"\n{indent}")
         terminal.print(f"[{colour}]{mark}[/] {check.name:<{width}}  {found}")
         if check.status != "ok":
             for line in check.fix.splitlines():
-                terminal.print(f"{indent}[dim]fix:[/] {escape(line)}")
+                terminal.print(f"{indent}[dim]fix:[/] {escape(visible(line))}")
     failed = sum(check.status == "fail" for check in checks)
     warned = sum(check.status == "warn" for check in checks)
     verdict = "Hutch can run here." if not failed else "Hutch cannot run here yet."

@@ -35,17 +35,19 @@ class Check:
 
 def attempt(name: str, ask: Callable[[], Check]) -> Check:
     """Ask; a check that breaks is one that fails, and the others are still heard."""
+    return attempt_all((name,), lambda: [ask()])[0]
+
+
+def attempt_all(names: Sequence[str], ask: Callable[[], list[Check]]) -> list[Check]:
+    """The same, for checks that are answered together."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - nothing that a machine does may silence the doctor
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name} line {place.lineno}"
-        return Check(
-            name,
-            "fail",
-            f"the check itself broke: {type(error).__name__}: {error} ({where})",
-            "This is a bug in Hutch. Report it with the line above.",
-        )
+        found = f"the check itself broke: {type(error).__name__}: {error} ({where})"
+        fix = "This is a bug in Hutch. Report it with the line above."
+        return [Check(name, "fail", found, fix) for name in names]
 
 
 def jail_checks(root: Path = ROOT) -> list[Check]:

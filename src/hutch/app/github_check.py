@@ -1,0 +1,59 @@
+"""Whether Hutch can open pull requests on GitHub, for `hutch doctor`. GitHub itself is not asked."""
+
+import shutil
+import subprocess
+
+from hutch.app.forge_tokens import token_name, token_source
+from hutch.forge.gh import GITHUB
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.probe import Check
+from hutch.settings import Loaded, user_environment
+
+__all__ = ["check_github"]
+
+TIMEOUT_S = 2.0
+
+
+def check_github(loaded: Loaded) -> Check:
+    """Where the token comes from with which pull requests are opened, for each GitHub that is known."""
+    # A token is for a host; which repository of it makes no difference here.
+    urls = [parse_repo_url(f"https://{host}/owner/name") for host in (GITHUB, *loaded.settings.github.hosts)]
+    sources = {url.authority: token_source(loaded, url) for url in urls}
+    lines = [
+        f"{host}: pull requests are opened with {source} (not tried)"
+        if source
+        else f"{host}: no token, so no pull request can be opened"
+        for host, source in sources.items()
+    ]
+    if any(sources.values()):
+        return Check("github", "ok", "\n".join(lines))
+    name = token_name(urls[-1])  # a host that somebody listed is the one they want
+    fix = f"hutch config set-secret {name}"
+    if len(urls) == 1:
+        fix += "\nor set GH_TOKEN in the environment"
+    if gh_is_logged_in(urls[-1].authority):
+        lines.append("gh is logged in there, but Hutch uses only a token that it was given")
+        fix = f"gh auth token --hostname {urls[-1].authority} | hutch config set-secret {name}"
+    return Check("github", "warn", "\n".join(lines), fix)
+
+
+def gh_is_logged_in(host: str) -> bool:
+    """Whether gh keeps a token of its own for a host. It reads that from its files, and asks nobody."""
+    program = shutil.which("gh")
+    if program is None:
+        return False
+    tokens = ("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+    environment = {name: value for name, value in user_environment().items() if name not in tokens}
+    try:
+        ran = subprocess.run(
+            [program, "auth", "token", "--hostname", host],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return ran.returncode == 0 and bool(ran.stdout.strip())
