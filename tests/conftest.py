@@ -1,5 +1,6 @@
 """Fixtures that every room may use."""
 
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,6 +20,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in names:
             item.add_marker(pytest.mark.skip(reason="cannot pass in a nested root: see tests/outside.txt"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def default_signals() -> None:
+    """What tests start has default signals, also when the tests run under nohup or in the background.
+
+    A child inherits what is ignored, but not what is caught. So a signal that this process ignores is caught
+    instead, by a handler that does nothing: this process goes on as before.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture
