@@ -3,8 +3,9 @@
 import asyncio
 import os
 import re
+import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from hutch.jail.terminal import (
 
 pytestmark = pytest.mark.anyio
 
+KEYS_AND_HANGUP = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1)
 FLOOD = ("sh", "-c", "yes 'all work and no play makes jack a dull boy'")
 
 
@@ -465,3 +467,31 @@ def test_ring_holds_the_last_bytes(chunks: list[bytes], size: int) -> None:
     while data := ring.read(seq, ring.end):
         held, seq = held + data, seq + len(data)
     assert held == stream[ring.start :]
+
+
+@pytest.fixture
+def ignored_signals() -> Iterator[None]:
+    """As `nohup hutch up &` in a script starts with."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in KEYS_AND_HANGUP}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("key", "number"), [("\x03", signal.SIGINT), ("\x1c", signal.SIGQUIT)])
+async def test_keys_end_a_program_also_when_hutch_ignores_their_signals(
+    ignored_signals: None, jail: Jailed, key: str, number: signal.Signals
+) -> None:
+    async with open_terminal(jail, ["sh", "-c", "echo ready; exec cat"]) as terminal:
+        screen = Screen(terminal)
+        await screen.see("ready")
+        await screen.type(key)
+        assert (await terminal.wait()).signal == number
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1])
+async def test_programs_hear_signals_that_hutch_ignores(
+    ignored_signals: None, jail: Jailed, number: signal.Signals
+) -> None:
+    ran = await jail.run(["/bin/sh", "-c", f"kill -{int(number)} $$; echo survived"])
+    assert (ran.signal, ran.stdout) == (number, b"")

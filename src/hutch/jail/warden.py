@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FRAME_BYTES, MOST_DESCRIPTORS, MSG_CMSG_CLOEXEC, SO_RCVTIMEO = 65536, 8, 0x40000000, 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
-SIGINT, SIGKILL, SIGPIPE, SIGCHLD, SIGCONT, SIGSTOP, SIGXFSZ = 2, 9, 13, 17, 18, 19, 25
+SIGINT, SIGKILL, SIGCHLD, SIGCONT, SIGSTOP = 2, 9, 17, 18, 19
 SPARE_PROCESSES = 64  # for the warden itself, so that a fork bomb cannot keep it from forking
 HUNT_S, HUNT_ROUNDS, STOP_S, IDLE_S, RETRY_MS, MOST_DOOMED = 0.25, 5, 0.005, 30, 50, 1000
 NICER = 5  # commands than the warden, which must get a turn among hundreds of them
@@ -365,9 +365,9 @@ def start(argv: list[bytes], env: dict[bytes, bytes], actions: "list[tuple[objec
         places = env.get(b"PATH", b"/usr/bin:/bin").split(b":")
         found = [name for place in places if os.access(name := place + b"/" + path, os.F_OK)]
         path = next((name for name in found if os.access(name, os.X_OK)), (found or [b"/nowhere"])[0])
-    ignored = (SIGINT, SIGPIPE, SIGXFSZ)  # by Python and the warden
+    # No signal stays ignored: Python and the warden ignore some, and Hutch inherits more, as from nohup.
     return os.posix_spawn(
-        path, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=ignored
+        path, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_signal.valid_signals()
     )
 
 
