@@ -7,6 +7,7 @@ and its own module. Every error becomes one message on stderr and an exit code.
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ NEW_OBJECTS = 100_000  # between two searches for garbage: in what is being load
 def main() -> int:
     """The console script: run what was typed, return the exit code."""
     gc.set_threshold(NEW_OBJECTS, 20, 20)
+    # While it is ignored, the exit codes of children are lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return run(sys.argv[1:])
 
 
