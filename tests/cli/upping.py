@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,10 +44,10 @@ class Home:
         return (self.data / "keys" / "local.token").read_text()
 
     @contextmanager
-    def up(self, *words: str, **env: str) -> Iterator["Up"]:
-        """A server in the foreground, for as long as the block lasts."""
+    def up(self, *words: str, under: Sequence[str] = (), **env: str) -> Iterator["Up"]:
+        """A server in the foreground, started by `under`, for as long as the block lasts."""
         with Forked(
-            [HUTCH, "up", "--port", "0", "--json", *words],
+            [*under, HUTCH, "up", "--port", "0", "--json", *words],
             env=self.environment(**env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

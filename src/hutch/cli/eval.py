@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app import evals, runs
+from hutch.app.dispositions import ENDS, is_answered
 from hutch.cli import exits
 from hutch.domain.errors import BadRequest
 
@@ -74,7 +74,7 @@ async def _evaluate(tasks: Sequence[evals.Task], wanted: evals.Wanted, board: "B
     app.configure_logs(loaded)
     own = asyncio.current_task()
     assert own is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in filter(is_answered, ENDS):
         asyncio.get_running_loop().add_signal_handler(number, own.cancel)
     watching = asyncio.ensure_future(board.watch())
     interrupted = False

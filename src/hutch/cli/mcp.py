@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import secrets
-import signal
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app import tools
+from hutch.app.dispositions import ENDS
 from hutch.cli import exits
 from hutch.cli.passage import Inlet, Outlet
 from hutch.cli.signals import ended_by
@@ -24,7 +24,6 @@ app = typer.Typer(
     help="Let editors and other agents use the tools, jailed.", no_args_is_help=True, add_completion=False
 )
 
-ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 Loaded = settings.Loaded
 
 

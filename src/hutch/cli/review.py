@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -12,6 +11,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app import personas, reviews, runs
+from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.reviews import ai_review
 from hutch.cli import exits
 from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
@@ -65,7 +65,7 @@ async def _review(
     app.configure_logs(loaded)
     task = asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in filter(is_answered, ENDS):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
         ours = await reviews.change_at(loaded, target) if "://" in target else None

@@ -1,7 +1,6 @@
 """A run on this machine: the jail, the model and the log are ours, and so is whoever watches."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Any
 
 from hutch import app, settings
 from hutch.app import records, runs
+from hutch.app.dispositions import ENDS, is_answered
 from hutch.cli import exits
 from hutch.cli.author import signature
 from hutch.cli.run_screen import JsonLines, Screen, Show
@@ -95,7 +95,7 @@ async def _run(job: runs.Job, show: Show, *, resume: runs.Resume | None = None) 
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in filter(is_answered, ENDS):
         loop.add_signal_handler(number, task.cancel)
     run_id = ""
     try:

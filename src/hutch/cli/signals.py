@@ -8,10 +8,12 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
+from hutch.app.dispositions import is_answered
+
 
 @contextmanager
 def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | None]]) -> Iterator[None]:
-    """Let these functions answer these signals."""
+    """Let these functions answer these signals, but those that were ignored when we started."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Future[None]] = set()
 
@@ -22,12 +24,13 @@ def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | 
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-    for number, handler in handlers.items():
+    answered = {number: handler for number, handler in handlers.items() if is_answered(number)}
+    for number, handler in answered.items():
         loop.add_signal_handler(number, answer, handler)
     try:
         yield
     finally:
-        for number in handlers:
+        for number in answered:
             loop.remove_signal_handler(number)
         for task in tasks:
             task.cancel()
@@ -37,7 +40,7 @@ def on_signals(handlers: Mapping[signal.Signals, Callable[[], Awaitable[None] | 
 def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
     """Turn these signals into the end of this task, so that it closes all it opened.
 
-    Yields the numbers of those that came.
+    Those that were ignored when we started stay ignored. Yields the numbers of those that came.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -48,12 +51,13 @@ def ended_by(*numbers: signal.Signals) -> Iterator[list[int]]:
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    for number in numbers:
+    answered = [number for number in numbers if is_answered(number)]
+    for number in answered:
         loop.add_signal_handler(number, end, number)
     try:
         yield came
     finally:
-        for number in numbers:
+        for number in answered:
             loop.remove_signal_handler(number)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
+from hutch.app.dispositions import is_answered
 from hutch.app.running import find_server, write_private
 from hutch.cli import exits
 from hutch.domain.errors import Conflict, Unavailable
@@ -50,7 +52,7 @@ def up_command(
     """Start the server, and say where it is.
 
     The first start makes you its owner, and prints a link by which you log in. Ctrl-C ends a server that
-    runs in the foreground, `hutch down` one that runs in the background.
+    runs in the foreground, `hutch down` any. `nohup hutch up` goes on when its terminal is closed.
     """
     loaded = settings.load({"server": {"host": host, "port": port}})
     if running := find_server(loaded.paths):
@@ -63,7 +65,8 @@ def up_command(
 
 def _in_foreground(loaded: settings.Loaded, wish: Wish) -> int:
     wiring.configure_logs(loaded, file=loaded.paths.server_log)
-    _serve(loaded, lambda ready: _tell(ready, loaded, wish, ended_by="Ctrl-C"))
+    ended_by = "Ctrl-C" if is_answered(signal.SIGINT) else "hutch down"
+    _serve(loaded, lambda ready: _tell(ready, loaded, wish, ended_by=ended_by))
     return exits.OK
 
 

@@ -23,6 +23,7 @@ import structlog
 import uvicorn
 
 from hutch.app.accounts import LOCAL, Accounts, first_owner, system_user
+from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.records import only_server
 from hutch.app.running import Running, announced, local_token, withdraw
 from hutch.app.server import Server, open_server
@@ -35,7 +36,6 @@ from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.settings import Loaded
 
-ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
 FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
@@ -163,7 +163,7 @@ def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
 
     loop = asyncio.get_running_loop()
     for number in ENDS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+        if is_answered(number):
             loop.add_signal_handler(number, end, number)
     yield  # not taken back: they must also work while sessions are put down
 

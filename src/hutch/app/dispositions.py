@@ -1,0 +1,15 @@
+"""Which signals this process answers, and which stay ignored.
+
+A signal that was ignored when Hutch started stays ignored: `nohup` ignores SIGHUP for the
+program it starts, and a script ignores SIGINT and SIGQUIT for those it starts in the background.
+SIGTERM is always answered, because `hutch down` and service managers send it.
+"""
+
+import signal
+
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+MAY_BE_IGNORED = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP})
+
+
+def is_answered(number: signal.Signals) -> bool:
+    return number not in MAY_BE_IGNORED or signal.getsignal(number) is not signal.SIG_IGN

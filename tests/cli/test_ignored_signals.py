@@ -1,0 +1,172 @@
+"""Signals that are ignored when Hutch starts: by nohup, or in the background of a script.
+
+`env --ignore-signal` starts a program as those do.
+"""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.running import FIXES, Desk, call
+from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.gateway.serving import eventually
+
+HANGUP_AND_KEYS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that a jail's user can reach."""
+    directory = Path(tempfile.mkdtemp(prefix="hutch-test-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def ignoring(*numbers: signal.Signals) -> tuple[str, ...]:
+    return ("env", f"--ignore-signal={','.join(str(int(number)) for number in numbers)}")
+
+
+def start(place: Path, *command: str, env: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*ignoring(*HANGUP_AND_KEYS), *command],
+        cwd=place,
+        env=env or Home(place).environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def send_all(process: "subprocess.Popen[str]") -> None:
+    for number in HANGUP_AND_KEYS:
+        process.send_signal(number)
+
+
+def test_a_server_ignores_them_and_ends_in_good_order_on_sigterm(place: Path) -> None:
+    home = Home(place)
+    with home.up(under=ignoring(*HANGUP_AND_KEYS)) as up:
+        send_all(up.process)
+        assert up.end() == 0  # a second signal that it hears would cut its end short
+    shown = [json.loads(line) for line in home.hutch("logs", "--json").stdout.splitlines()]
+    assert [line["signal"] for line in shown if line["event"] == "server.ending"] == ["SIGTERM"]
+
+
+def test_nohup_lets_a_server_survive_the_hangup_and_programs_in_its_jails_hear_theirs(place: Path) -> None:
+    home = Home(place)
+    with home.up(under=("nohup",)) as up:
+        up.process.send_signal(signal.SIGHUP)
+        with httpx.Client(
+            base_url=f"{up.url}/api/v1", headers=up.owner(), timeout=PATIENCE_S, trust_env=False
+        ) as client:
+            path = f"/sessions/{client.post('/sessions', json={}).json()['id']}"
+            eventually(lambda: client.get(path).json()["state"] == "idle")
+            asked = {"command": "sh -c 'kill -HUP $$; echo survived'", "yield_s": PATIENCE_S}
+            ran = client.post(f"{path}/commands", json=asked).json()
+        assert (ran["exit_code"], ran["stdout"]) == (128 + signal.SIGHUP, "")
+        assert up.end() == 0
+
+
+def test_a_server_that_ignores_ctrl_c_says_what_ends_it(place: Path) -> None:
+    process = start(place, HUTCH, "up", "--port", "0")
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith("(hutch down ends it)\n")
+        down = Home(place).hutch("down")
+        assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+
+
+def test_sigterm_ends_a_server_also_when_it_was_ignored(place: Path) -> None:
+    home = Home(place)
+    with home.up(under=ignoring(signal.SIGTERM)) as up:
+        try:
+            down = home.hutch("down", "--force")
+        finally:
+            up.process.kill()
+    assert (down.returncode, down.stdout) == (0, "The server has ended.\n")
+
+
+def test_a_run_goes_on(place: Path) -> None:
+    desk = Desk(place)
+    waits = {"text": "Wait for it.", "calls": [call("bash", command="sleep 2")]}
+    command = (HUTCH, "run", "Mend add", "--model", desk.cassette(waits, *FIXES))
+    process = start(desk.work, *command, env=desk.environment())
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "sleep 2" in line:
+            break
+    send_all(process)
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (0, "")
+
+
+def test_a_command_of_a_jailed_shell_goes_on(place: Path) -> None:
+    (place / "work").mkdir()
+    process = start(place, HUTCH, "shell", "-w", "work", "--", "sh", "-c", 'echo on; read word; echo "$word"')
+    assert process.stdout is not None
+    assert process.stdout.readline() == "on\n"
+    send_all(process)
+    assert process.communicate("still here\n", timeout=PATIENCE_S) == ("still here\n", "")
+    assert process.returncode == 0
+
+
+def test_an_mcp_server_goes_on(place: Path) -> None:
+    (place / "work").mkdir()
+    process = start(place, HUTCH, "mcp", "serve", "-w", "work")
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["id"] == 1
+    send_all(process)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+
+
+def test_a_run_knows_how_its_children_ended_also_when_sigchld_was_ignored(place: Path) -> None:
+    desk = Desk(place)
+    command = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
+    ran = subprocess.run(
+        [*ignoring(signal.SIGCHLD), *command],
+        cwd=desk.work,
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_what_tests_start_has_default_signals_also_under_nohup() -> None:
+    ran = subprocess.run(
+        [
+            *ignoring(*HANGUP_AND_KEYS, signal.SIGTERM),
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
+            f"{Path(__file__)}::test_a_child_of_a_test_ignores_no_signal_that_ends_it",
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=5 * PATIENCE_S,
+    )
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("number", [*HANGUP_AND_KEYS, signal.SIGTERM])
+def test_a_child_of_a_test_ignores_no_signal_that_ends_it(number: signal.Signals) -> None:
+    ran = subprocess.run(["sh", "-c", f"kill -{int(number)} $$; echo survived"], capture_output=True)
+    assert (ran.returncode, ran.stdout) == (-number, b"")
