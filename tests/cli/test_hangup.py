@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import termios
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 from hutch.cli.hangup import HUNG_UP, is_gone
 from tests.cli.upping import HUTCH, PATIENCE_S
 from tests.cli.visiting import House, open_house
+
+IGNORING_HANGUP = ("env", "--ignore-signal=HUP", "setsid", "-c")  # on a controlling terminal
 
 
 @pytest.fixture(scope="module")
@@ -29,26 +32,37 @@ def test_a_terminal_is_gone_when_nobody_holds_its_other_end() -> None:
     os.close(theirs)
 
 
-@pytest.mark.parametrize("words", [(), ("attach", "last")], ids=["screen", "attach"])
-def test_a_vanished_terminal_ends_it(house: House, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "sign"),
+    [((), b"to be watched"), (("attach", "last"), b"to be watched"), (("shell",), b"hutch@hutch:")],
+    ids=["screen", "attach", "shell"],
+)
+@pytest.mark.parametrize("under", [(), IGNORING_HANGUP], ids=["no-controlling-terminal", "nohup"])
+def test_a_vanished_terminal_ends_it(
+    house: House, words: tuple[str, ...], sign: bytes, under: tuple[str, ...]
+) -> None:
     house.new({"text": "Hello."}, purpose="to be watched")
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
     # Without a controlling terminal, nobody sends it SIGHUP.
     process = subprocess.Popen(
-        [HUTCH, *words],
+        [*under, HUTCH, *words],
+        cwd=house.place / "work",
         env=house.environment(TERM="xterm-256color"),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        start_new_session=True,
+        start_new_session=not under,
     )
     os.close(theirs)
     shown = b""
-    while b"to be watched" not in shown:
+    while sign not in shown:
         assert select.select([ours], [], [], PATIENCE_S)[0], shown
         shown += os.read(ours, 65536)
+    # It finds its terminal gone in all the places where it looks, whichever of them is first.
+    process.send_signal(signal.SIGSTOP)
     os.close(ours)
+    process.send_signal(signal.SIGCONT)
     try:
         assert process.wait(timeout=PATIENCE_S) == HUNG_UP
     finally:

@@ -21,7 +21,7 @@ from hutch.jail.probe import jail_checks
 from hutch.jail.seam import PIPE, Exit, LimitHit, Process, Reader, Size
 from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded, ShellEvent
 from hutch.jail.shells import Shells
-from hutch.jail.terminal import Terminal, open_terminal
+from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 from hutch.settings import Settings, find_paths
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "Shells",
     "Size",
     "Terminal",
+    "TerminalReader",
     "as_event",
     "jail_policy",
     "open_jail",

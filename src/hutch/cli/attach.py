@@ -10,7 +10,7 @@ from hutch.cli import exits
 from hutch.cli.asking import SessionName, ask, find_session, short
 from hutch.cli.attached import Attached
 from hutch.cli.client import Client
-from hutch.cli.hangup import end_with_terminal
+from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.prompt_screen import can_prompt
 from hutch.cli.waiting import show_all
 
@@ -40,10 +40,10 @@ async def attach(client: Client, name: str, *, after: int | None, as_json: bool)
     if as_json or not can_prompt(settings.terminal_type()):
         await show_all(client, found, after=after or 0, as_json=as_json)
         return exits.OK
-    end_with_terminal()
     attached = Attached(client, found, after=after)
-    await attached.run()
-    if attached.left:
-        also = ", and it waits for you" if attached.talk.asked else ""
-        sys.stdout.write(f"You left; it goes on{also}. Come back: hutch attach {short(found['id'])}\n")
+    with ended_with_terminal():
+        await attached.run()
+        if attached.left:
+            also = ", and it waits for you" if attached.talk.asked else ""
+            sys.stdout.write(f"You left; it goes on{also}. Come back: hutch attach {short(found['id'])}\n")
     return exits.OK

@@ -23,6 +23,7 @@ from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
 LEFT_BYTES = 1024 * 1024  # still passed on after the command's end; what it left behind may print for ever
 GRACE_S = 1.0  # for output to leave, when we are told to end
 SHELL = ("/bin/bash",)
+GONE = jails.Exit(None, signal.SIGHUP)  # what a vanished terminal means for the program on it
 # What a command is that could not be started: a directory, or a script for a program that is not there.
 LOOK = r"""
 found=$(command -v -- "$1") || found=$1
@@ -54,19 +55,21 @@ async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: In
     async with jails.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
         signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
         with own.raw(), on_signals(signals):
-            typing = asyncio.create_task(_type(keys, terminal, own, wish))
+            reader = terminal.attach()
+            typing = asyncio.create_task(_type(keys, terminal, own, wish, reader))
             try:
                 async with _limit(wish.timeout_s):
-                    reader = terminal.attach()
                     async for _, data in reader:
                         own.watch(data)
                         await outlet.write(data)
                         reader.acknowledge(len(data))
+                    if not reader.attached:
+                        return GONE
                     exit_ = await _end_of(terminal.wait(), jail, wish)
                 clean = exit_.signal is None
                 return exit_
             except OSError:  # our terminal is gone, and whoever looked at it
-                return jails.Exit(None, signal.SIGHUP)
+                return GONE
             finally:
                 typing.cancel()
                 if not clean:
@@ -75,7 +78,9 @@ async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: In
                             await outlet.write(own.tidy())
 
 
-async def _type(keys: Inlet, terminal: jails.Terminal, own: OwnTerminal, wish: Wish) -> None:
+async def _type(
+    keys: Inlet, terminal: jails.Terminal, own: OwnTerminal, wish: Wish, reader: jails.TerminalReader
+) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
             before, key, after = data.partition(suspension.KEY)
@@ -84,6 +89,7 @@ async def _type(keys: Inlet, terminal: jails.Terminal, own: OwnTerminal, wish: W
                 await suspension.suspend(terminal, own)
                 data = after
             await terminal.write(data)
+        reader.detach()  # input of a raw terminal ends only when the terminal is gone
 
 
 async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:

@@ -7,6 +7,8 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 HUNG_UP = 128 + signal.SIGHUP
 
@@ -18,7 +20,8 @@ def is_gone(fd: int, within_ms: int | None = 0) -> bool:
     return bool(poller.poll(within_ms))
 
 
-def end_with_terminal(fd: int = 0) -> None:
+@contextmanager
+def ended_with_terminal(fd: int = 0) -> Iterator[None]:
     """End this process as soon as its terminal is gone, whatever else hangs on that."""
 
     def wait() -> None:
@@ -26,3 +29,8 @@ def end_with_terminal(fd: int = 0) -> None:
         os._exit(HUNG_UP)  # as SIGHUP would: there is nobody to say anything to
 
     threading.Thread(target=wait, name="hangup", daemon=True).start()
+    try:
+        yield
+    finally:
+        if is_gone(fd):  # the block may read the end of input, or fail to write, before the thread wakes
+            os._exit(HUNG_UP)

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from hutch.app.running import write_private
 from hutch.cli import exits, usage
 from hutch.cli.client import Client
-from hutch.cli.hangup import end_with_terminal
+from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.screen_dialogs import BOX
 from hutch.cli.screen_list import ListScreen
 from hutch.cli.servers import NONE_HERE
@@ -109,7 +109,7 @@ def screen_command() -> int:
     if terminal_type() in ("", "dumb"):
         sys.stdout.write(usage.help_text())
         return exits.OK
-    end_with_terminal()
     app = SessionsApp()
-    app.run()
+    with ended_with_terminal():
+        app.run()
     return app.return_code or exits.OK

@@ -21,6 +21,7 @@ from hutch.app import jails
 from hutch.cli import exits
 from hutch.cli.author import author
 from hutch.cli.ends import Wish, on_terminal, plainly
+from hutch.cli.hangup import is_gone
 from hutch.cli.hits import Hits
 from hutch.cli.own_terminal import OwnTerminal, known_type
 from hutch.cli.passage import Inlet
@@ -249,4 +250,5 @@ def _warn(text: str) -> None:
 
 
 def _say(sentence: str) -> None:
-    typer.echo(f"hutch: {sentence}", err=True)
+    if not is_gone(2):  # as a terminal that vanished: to write there fails
+        typer.echo(f"hutch: {sentence}", err=True)
