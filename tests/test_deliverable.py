@@ -7,6 +7,7 @@ import pytest
 
 from hutch.app.deliverable import must_be_deliverable
 from hutch.domain.errors import Denied
+from tests.deadline import DEADLINE_S
 from tests.flows.delivering import Delivering, bare, branches
 from tests.forge.repositories import git, serving
 
@@ -50,6 +51,6 @@ async def test_who_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch
 
     async with hutch.workspace(str(origin)) as workspace:
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
-        async with server, asyncio.timeout(20):
+        async with server, asyncio.timeout(DEADLINE_S):
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/origin.git"
             assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""

@@ -18,6 +18,7 @@ from hutch.domain.events import Event, from_json, to_json
 from hutch.flows.code_change import begin, go_on
 from hutch.llm.seam import FromModel, FromTool, FromUser, Request, Usage
 from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+from tests.deadline import DEADLINE_S
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.sampled_from(["c1", "c2", "c3"])
@@ -233,6 +234,6 @@ async def test_what_was_concluded_is_not_asked_again(tmp_path: Path, last: Said)
         log = await entries(bench.log, session_id)
     end = next(place for place, entry in enumerate(log) if isinstance(entry.event, events.RunEnded))
     async with open_bench(tmp_path, wishes, session_id) as bench:
-        again = await asyncio.wait_for(go_on(bench, "run_1", log[:end]), 60)
+        again = await asyncio.wait_for(go_on(bench, "run_1", log[:end]), DEADLINE_S)
     assert len(model.seen) == 1
     assert (again.title, again.summary, again.ended.outcome) == (first.title, first.summary, "done")

@@ -15,6 +15,7 @@ from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolR
 from hutch.flows.code_change import go_on
 from tests.agent.benches import entries, open_bench
 from tests.agent.killed import SESSION, TURNS, WISHES
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,7 @@ async def kill_and_go_on(home: Path, moment: str, number: int) -> bool:
         [sys.executable, "-m", "tests.agent.killed", str(home), moment, str(number)],
         cwd=ROOT,
         capture_output=True,
-        timeout=120,
+        timeout=DEADLINE_S,
     )
     assert ended.returncode in (0, -signal.SIGKILL), ended.stderr.decode()
     if not (home / SESSION).exists():

@@ -18,6 +18,7 @@ from hutch.domain.redaction import Redactor
 from hutch.flows.code_change import begin
 from hutch.workspace.values import FileChange
 from tests.agent.benches import Wishes, call, entries, open_bench, open_desk, replies
+from tests.deadline import DEADLINE_S
 
 MOST_TOKENS = 3000
 LETTERS_PER_TOKEN = 3.0  # JSON and prose take 3.5 to 4.5: fewer are assumed, to be on the safe side
@@ -171,7 +172,7 @@ async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> N
     cassette = replies({"calls": [call("meet"), call("meet"), call("meet"), call("long")]}, {"text": "Done."})
     async with open_bench(tmp_path, Wishes({"a": b"x"}, cassette)) as bench:
         bench.toolbox = Toolbox([Meeting(asyncio.Barrier(3)), Long()])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             worked = await begin(bench, "run_1", "Meet.")
         log = [entry.event for entry in await entries(bench.log, bench.session_id)]
     assert worked.ended.outcome == "done"

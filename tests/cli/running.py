@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.deadline import DEADLINE_S
 from tests.forge.repositories import make_repository
 from tests.forked import HUTCH, run
 
@@ -65,7 +66,7 @@ class Desk:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=DEADLINE_S,
         )
 
     def run(

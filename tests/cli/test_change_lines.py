@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import FIX, Desk, call
+from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git
 from tests.forked import HUTCH, Forked, run
 
@@ -63,7 +64,11 @@ def test_a_patch_on_a_terminal_is_text_and_in_a_pipe_itself(desk: Desk) -> None:
     assert "\x1b" not in screen and "\x07" not in screen and TURNED not in screen and "\r" not in screen
     assert f"\n+# {HARMLESS}\\r\n" in screen and "last \\xff\n" in screen
     piped = run(
-        [HUTCH, "changes", "diff"], cwd=desk.work, env=desk.environment(), capture_output=True, timeout=120
+        [HUTCH, "changes", "diff"],
+        cwd=desk.work,
+        env=desk.environment(),
+        capture_output=True,
+        timeout=DEADLINE_S,
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
     patch = desk.place / "patch"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.forge.github_server import HOST
 from tests.forge.github_state import Repository
 from tests.forge.repositories import commit, git
@@ -46,7 +47,7 @@ def hutch(told: Story, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=DEADLINE_S,
     )
     assert TOKEN not in ran.stdout + ran.stderr and EVE not in ran.stdout + ran.stderr
     return ran

@@ -17,6 +17,7 @@ from hutch.cli.candidates import FILES, candidates
 from hutch.cli.commands import BY_NAME, COMMANDS, Command
 from hutch.cli.dispatch import load
 from hutch.cli.main import run
+from tests.deadline import DEADLINE_S
 
 BIN = Path(sys.executable).parent
 
@@ -32,7 +33,7 @@ def bash(*words: str) -> list[str]:
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     ran = subprocess.run(
-        ["bash", "--norc", "-c", program], capture_output=True, text=True, check=True, timeout=30
+        ["bash", "--norc", "-c", program], capture_output=True, text=True, check=True, timeout=DEADLINE_S
     )
     assert ran.stderr == ""
     return ran.stdout.split()
@@ -146,7 +147,7 @@ def test_fish_completes_sessions_and_files(home: Path) -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=30,
+            timeout=DEADLINE_S,
         )
         return [offered.split("\t")[0] for offered in ran.stdout.splitlines()]
 

@@ -20,6 +20,7 @@ from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.model import FIELDS
 from hutch.store.vault import Vault
+from tests.deadline import DEADLINE_S
 
 HUTCH = Path(sys.executable).with_name("hutch")
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
@@ -173,7 +174,7 @@ def type_secret(home: Home, secret: bytes) -> tuple[int, bytes]:
         start_new_session=True,
     ) as child:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + DEADLINE_S
             # What is typed before the echo is off is thrown away.
             while termios.tcgetattr(terminal)[3] & termios.ECHO:
                 assert time.monotonic() < deadline, "the echo was never switched off"

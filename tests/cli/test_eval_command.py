@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent.benches import BROKEN, FIX, call, replies
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, run
 
 WRONG, TEST = (BROKEN[name].decode() for name in ("adding.py", "test_adding.py"))
@@ -32,7 +33,7 @@ def hutch(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLINE_S,
         stdin=subprocess.DEVNULL,
     )
 
@@ -180,7 +181,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
             break
     time.sleep(1)  # into the run, or near it: either is well
     running.send_signal(signal.SIGINT)
-    printed, told = running.communicate(timeout=60)
+    printed, told = running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 130, told
     assert "Interrupted: 2 of 3 tasks were not done" in told
     assert [line.split()[0] for line in printed.splitlines()] == ["task", "quick", "total"]

@@ -12,6 +12,7 @@ import pytest
 
 import hutch
 from tests import forked
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH
 
 
@@ -35,7 +36,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
 
 

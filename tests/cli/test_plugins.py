@@ -10,6 +10,7 @@ from hutch.cli import exits
 from hutch.cli.commands import COMMANDS
 from hutch.cli.plugins import find_plugin, find_plugins
 from tests.cli.upping import HUTCH
+from tests.deadline import DEADLINE_S
 
 HELLO = '''
 import sys
@@ -82,7 +83,7 @@ def place(tmp_path: Path) -> Path:
 def hutch(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(place), "HUTCH_HOME": str(place / "home")}
     return subprocess.run(
-        [HUTCH, *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        [HUTCH, *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S
     )
 
 

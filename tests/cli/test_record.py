@@ -13,6 +13,7 @@ import pytest
 from hutch.domain.events import Event, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import open_log
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
 
 
@@ -24,7 +25,7 @@ def hutch(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         stdin=subprocess.DEVNULL,
     )
 
@@ -150,7 +151,7 @@ def test_following_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:
     assert follower.stdout
     follower.stdout.readline()
     follower.stdout.close()
-    assert follower.wait(timeout=30) == 141
+    assert follower.wait(timeout=DEADLINE_S) == 141
 
 
 @pytest.mark.parametrize(

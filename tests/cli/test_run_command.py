@@ -20,6 +20,7 @@ import pytest
 from hutch.cli import exits
 from hutch.cli.delivery_lines import NOTHING
 from tests.cli.running import BREAKS, FIXES, Desk, call, lines
+from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git
 from tests.forked import HUTCH, Forked
 
@@ -144,7 +145,7 @@ def interrupted_at(line: str, desk: Desk, *replies: dict[str, object]) -> str:
         assert line in iter(process.stdout.readline, "")
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == exits.INTERRUPTED
     return str(rest)
 
@@ -409,7 +410,7 @@ def interrupted(
         assert line, "it ended before"
         before += line
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=DEADLINE_S)
     return process.returncode, before + out, err
 
 
@@ -457,7 +458,7 @@ def go_on_late(desk: Desk) -> str:
     """What is said to somebody who read the log before others went on with the run."""
     words = [sys.executable, "-c", GO_ON_LATE]
     ran = subprocess.run(
-        words, cwd=desk.work, env=desk.environment(), capture_output=True, text=True, timeout=120
+        words, cwd=desk.work, env=desk.environment(), capture_output=True, text=True, timeout=DEADLINE_S
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
@@ -556,7 +557,7 @@ def test_killed_when_the_branch_was_made_and_nobody_knew_yet(desk: Desk) -> None
     hook.chmod(0o755)
     words = [HUTCH, "run", "Mend add", "--model", desk.cassette(*FIXES)]
     process = Forked(words, cwd=desk.work, env=desk.environment(), stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + DEADLINE_S
     while not reached.exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
@@ -601,7 +602,7 @@ class Person:
         os.close(slave)
 
     def see(self, pattern: str) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while not re.search(pattern, self.shown, re.S):
             assert time.monotonic() < deadline and self.look(), f"{pattern} is not in {self.shown!r}"
 
@@ -618,7 +619,7 @@ class Person:
         return True
 
     def leave(self) -> int:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE_S
         while self.look():
             assert time.monotonic() < deadline, f"still there: {self.shown!r}"
         return self.process.wait(10)

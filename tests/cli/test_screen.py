@@ -18,9 +18,10 @@ from hutch.cli.screen_list import ListScreen, SessionTable
 from hutch.cli.screen_session import SessionScreen, TalkInput
 from tests.cli.running import call
 from tests.cli.visiting import READ_S, House, new_house, open_house
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 60
+PATIENCE_S = DEADLINE_S
 SIZE = (80, 24)
 
 

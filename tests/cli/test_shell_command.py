@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked
 
 IS_ROOT = os.geteuid() == 0
@@ -51,7 +52,7 @@ def run(
         env=environment(place, **(env or {})),
         input=stdin,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
 
 
@@ -250,7 +251,7 @@ def in_shell(place: Path, line: str) -> "subprocess.CompletedProcess[bytes]":
         env=environment(place),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
 
 
@@ -258,7 +259,7 @@ def test_a_slow_reader_gets_everything(place: Path) -> None:
     process = start(place, "--", "sh", "-c", "seq 200000; echo end >&2")
     assert process.stdout
     time.sleep(1.5)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=DEADLINE_S)
     assert (len(stdout), stderr) == (len(b"".join(b"%d\n" % n for n in range(1, 200_001))), b"end\n")
 
 
@@ -269,7 +270,7 @@ def test_ctrl_c_is_the_commands_to_answer(place: Path) -> None:
     assert process.stdout
     assert process.stdout.readline() == b"on\n"
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=10)
+    stdout, stderr = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, stdout, stderr) == (9, b"caught\n", b"")
 
 
@@ -278,7 +279,7 @@ def test_ctrl_c_ends_a_command_that_has_no_answer(place: Path) -> None:
     assert process.stdout
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=10)
+    process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130
 
 
@@ -288,7 +289,7 @@ def test_our_end_is_that_of_everything_inside(place: Path, number: signal.Signal
     assert process.stdout
     process.stdout.readline()
     process.send_signal(number)
-    process.communicate(timeout=10)
+    process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 128 + number
     assert b"sleep\x003217" not in b"".join(command_lines())
 
@@ -658,7 +659,7 @@ def test_redirected_output_is_not_a_terminals(place: Path) -> None:
             env=environment(place),
             stdin=slave,
             capture_output=True,
-            timeout=30,
+            timeout=DEADLINE_S,
         )
     finally:
         os.close(master)
@@ -703,7 +704,7 @@ def crippled(place: Path, *bwrap: str) -> "subprocess.CompletedProcess[bytes]":
         env=environment(place),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         user=NOBODY if IS_ROOT else None,
         group=NOBODY if IS_ROOT else None,
         extra_groups=[] if IS_ROOT else None,
@@ -735,7 +736,7 @@ def test_hard_links_that_lead_out_are_told(tmp_path: Path) -> None:
         [Path(sys.executable).with_name("hutch"), "shell", "-w", work, "--", "true"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == 0
     assert "1 files here are hard links of files elsewhere" in done.stderr

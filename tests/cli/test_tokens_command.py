@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from hutch.gateway.rest import login
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, run
 from tests.gateway.answering import answering, bearer
 
@@ -28,7 +29,7 @@ def hutch(home: Path, *words: str, code: int = 0, stdin: str = "") -> "subproces
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == code, done.stderr
     return done
@@ -104,7 +105,7 @@ async def test_a_server_that_runs_knows_it_at_once_and_its_end_within_seconds(ho
 
         assert (await asked()).json()["user"]["name"] == told["user"]
         await _apart(home, "tokens", "revoke", told["id"])
-        until = time.monotonic() + 60
+        until = time.monotonic() + DEADLINE_S
         while (await asked()).status_code == 200:
             assert time.monotonic() < until
             await asyncio.sleep(0.1)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests import forked
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH
 
 BAD_REQUEST = 2
@@ -36,7 +37,7 @@ def run(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},
         input=stdin,
         capture_output=True,
-        timeout=120,
+        timeout=DEADLINE_S,
         check=False,
         **more,
     )

@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
 
-PATIENCE_S = 60
+PATIENCE_S = DEADLINE_S
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.chain import GENESIS, Record, hash_payload, link
 from hutch.store.seam import EventLog
 from hutch.store.signing import is_signed_by
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ async def opened(log: EventLog, *events: Event) -> SessionId:
 async def take(log: EventLog, session_id: SessionId, count: int, after: int = 0) -> list[Entry]:
     """The first entries that a follower sees."""
     seen: list[Entry] = []
-    async with asyncio.timeout(20), aclosing(log.follow(session_id, after=after)) as entries:
+    async with asyncio.timeout(DEADLINE_S), aclosing(log.follow(session_id, after=after)) as entries:
         async for entry in entries:
             seen.append(entry)
             if len(seen) == count:
@@ -233,7 +234,7 @@ async def test_a_session_that_does_not_exist_is_named(log: EventLog, ask: str) -
 
 async def test_a_slow_follower_neither_slows_the_writer_nor_misses_anything(log: EventLog) -> None:
     session_id = await opened(log)
-    async with asyncio.timeout(60), aclosing(log.follow(session_id)) as slow:
+    async with asyncio.timeout(DEADLINE_S), aclosing(log.follow(session_id)) as slow:
         assert (await anext(slow)).seq == 1
         for number in range(3000):  # all acknowledged while the follower stands still
             await log.append(session_id, [said(str(number))])
@@ -295,7 +296,7 @@ async def test_many_exports_at_once_disturb_nobody(log: EventLog) -> None:
             await asyncio.sleep(0.05)
             return len([record async for record in evidence.records])
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         exports = [asyncio.create_task(hold()) for _ in range(40)]
         for _ in range(20):
             assert len(await log.read(session_id)) == 2

@@ -16,6 +16,7 @@ from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound, Unavaila
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT, Limits, Policy
 from hutch.jail.seam import PIPE, Exit, Jail, LimitHit, Size, StreamName
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -190,7 +191,7 @@ async def test_cancelling_ends_the_whole_tree(jail: Jail) -> None:
 async def test_a_child_that_keeps_the_output_open_is_not_waited_for(jail: Jail) -> None:
     ran = await jail.run(sh("sleep 7003 & echo started"))
     assert (ran.exit_code, ran.stdout) == (0, b"started\n")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         while await count(jail, 7003) != 1:  # it may not have become a sleep yet
             await asyncio.sleep(0.02)
 

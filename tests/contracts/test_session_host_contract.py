@@ -22,6 +22,7 @@ from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.sessions import requests
 from hutch.sessions.seam import Delta, SessionHost
+from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -119,7 +120,7 @@ async def test_who_follows_gets_every_entry_once_and_pieces_among_them(hosted: H
     id = await hosted.new({"text": "I write it now."}, WRITE, FINISH, prompt="Write it.")
     seen: list[int] = []
     pieces: list[str] = []
-    async with asyncio.timeout(60), aclosing(hosted.host.follow(id)) as updates:
+    async with asyncio.timeout(DEADLINE_S), aclosing(hosted.host.follow(id)) as updates:
         async for update in updates:
             match update:
                 case Entry():
@@ -130,7 +131,7 @@ async def test_who_follows_gets_every_entry_once_and_pieces_among_them(hosted: H
                     pieces.append(update.text)
     assert seen == list(range(1, len(seen) + 1))
     later: list[int] = []
-    async with asyncio.timeout(60), aclosing(hosted.host.follow(id, after=seen[-3])) as updates:
+    async with asyncio.timeout(DEADLINE_S), aclosing(hosted.host.follow(id, after=seen[-3])) as updates:
         async for update in updates:
             if isinstance(update, Entry):
                 later.append(update.seq)
@@ -144,14 +145,14 @@ async def test_a_terminal_is_watched_from_any_byte_on_and_written_to(hosted: Hos
     id = await hosted.ready()
     opened = await hosted.host.call(id, requests.OpenTerminal())
     shown = b""
-    async with asyncio.timeout(60), hosted.host.terminal(id, opened.id) as viewer:
+    async with asyncio.timeout(DEADLINE_S), hosted.host.terminal(id, opened.id) as viewer:
         await viewer.write(b"echo hel''lo\n")
         async for _, data in viewer:
             shown += data
             viewer.acknowledge(len(data))
             if b"hello" in shown:  # what was typed reads otherwise
                 break
-    async with asyncio.timeout(60), hosted.host.terminal(id, opened.id, resume=5) as again:
+    async with asyncio.timeout(DEADLINE_S), hosted.host.terminal(id, opened.id, resume=5) as again:
         assert again.seq == 5
         async for _, data in again:
             assert shown[5:].startswith(data[: len(shown) - 5])
@@ -166,7 +167,7 @@ async def test_a_port_of_the_jail_is_reached_and_one_that_nobody_listens_on_is_n
     await hosted.host.call(id, requests.WriteFile("page.txt", b"a page\n"))
     await hosted.host.call(id, requests.RunCommand(SERVE))
     answered = b""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             try:
                 stream = await hosted.host.connect(id, 8111)

@@ -10,7 +10,6 @@ import re
 import socketserver
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -38,6 +37,9 @@ class Fault:
     times: int = 1_000_000
     delay_s: float = 0.0  # with a status of 0, only this
     after: bool = False  # done all the same, but the answer is lost
+    reached: threading.Event = field(default_factory=threading.Event)  # set when the delay begins
+    released: threading.Event = field(default_factory=threading.Event)  # ends the delay before its time
+    done: threading.Event = field(default_factory=threading.Event)  # what was asked for is done
 
 
 class Hub:
@@ -126,7 +128,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def told(self, fault: Fault) -> bool:
         """Whether a fault was all of the answer."""
-        time.sleep(fault.delay_s)
+        fault.reached.set()
+        fault.released.wait(fault.delay_s)
         if fault.status:
             content = fault.content or json.dumps({"message": fault.message}).encode()
             self.reply(fault.status, content, {"Content-Type": "application/json", **fault.headers})
@@ -151,6 +154,8 @@ class _Api(_Handler):
         with self.hub.lock:
             accept = self.headers.get("Accept", "")
             status, answer = self.hub.api.answer(line, query, data, given, accept)
+        if fault:
+            fault.done.set()
         if fault and fault.after and self.told(fault):
             return
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()

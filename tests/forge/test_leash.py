@@ -13,6 +13,7 @@ import pytest
 from hutch.domain.errors import Unavailable
 from hutch.forge.git import Git, GitFailed
 from hutch.forge.leash import FILE_BYTES, MEMORY_BYTES, leashed, put_down
+from tests.deadline import DEADLINE_S
 
 STARTER = """
 import asyncio
@@ -91,7 +92,7 @@ async def test_who_prints_what_nobody_reads_is_put_down() -> None:
         *leashed("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
     )
     printed = process.stdout._buffer  # type: ignore[union-attr]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         while len(printed) <= 1 << 17:  # noqa: ASYNC110 (until there is more than is kept for us)
             await asyncio.sleep(0.01)
         await put_down(process)

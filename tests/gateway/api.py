@@ -24,8 +24,9 @@ from hutch.gateway.app import make_app
 from hutch.gateway.listening import listen
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
+from tests.deadline import DEADLINE_S
 
-PATIENCE_S = 60.0
+PATIENCE_S = DEADLINE_S
 V1 = "/api/v1"
 
 

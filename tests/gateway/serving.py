@@ -19,11 +19,12 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
+from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
 from tests.gateway.api import serving  # noqa: F401  (a whole server, with its REST API)
 
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
-PATIENCE_S = 60
+PATIENCE_S = DEADLINE_S
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from hutch.gateway.auth import link_page
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login, oidc, users
 from hutch.settings.serving import Oidc, Server
+from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering
 from tests.gateway.browsing import certificate, chromium, page_of_another
 from tests.gateway.oidc_provider import CLIENT, SECRET, identity_provider
@@ -149,7 +150,7 @@ async def test_a_page_on_another_port_acts_for_who_is_logged_in(
         async with page_of_another(ATTACKS[attack].format(url=served.url)) as port:
             page = await context.new_page()
             await page.goto(f"http://127.0.0.1:{port}/")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE_S):
                 while not any(path == "/api/v1/write" for _, path, _ in served.answered):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
             assert ("POST", "/api/v1/write", 403 if guarded else 200) in served.answered

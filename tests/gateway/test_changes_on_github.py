@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api
 from tests.stories.github import Story, code, story
 
@@ -136,7 +137,9 @@ async def test_the_tokens_rights_force_nothing_for_who_has_none(tmp_path: Path) 
         async with made.server(model=made.model()) as api:
             bob = await api.as_user("bob")
             asked = {"repoUrl": made.hub.url("acme/project"), "prompt": "Make slugs lower case."}
-            done = await bob.post("/api/code", json=asked, headers={"Accept": "application/json"}, timeout=90)
+            done = await bob.post(
+                "/api/code", json=asked, headers={"Accept": "application/json"}, timeout=DEADLINE_S
+            )
             assert done.status_code == 200, done.text
             [change] = (await bob.get(f"{V1}/changes")).json()["items"]
             url, pull = f"{V1}/changes/{change['id']}", made.pulls()[change["number"]]

@@ -16,6 +16,7 @@ from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.rest.code import CodeOut
 from hutch.gateway.stream.streams import Streams, streams_of
 from hutch.gateway.stream.tickets import tickets_of
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.sessions.hosting import call, cassette, repository
 
@@ -74,7 +75,7 @@ async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -
         "prompt": "Make slugs lower case.",
         "model": cassette(tmp_path / "c.json", [READ, FIX, FINISH]),
     }
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         assert answered.status_code == 200
         assert answered.headers["content-type"].startswith("text/event-stream")
         location = answered.headers["location"]
@@ -121,7 +122,9 @@ async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, t
         "prompt": "Is it fine?",
         "model": cassette(tmp_path / "c.json", [{"text": "It is fine."}]),
     }
-    answered = await api.post("/api/code", json=asked, headers={"Accept": "application/json"}, timeout=60)
+    answered = await api.post(
+        "/api/code", json=asked, headers={"Accept": "application/json"}, timeout=DEADLINE_S
+    )
     told = answered.json()
     assert (answered.status_code, told["outcome"], told["pullRequest"]) == (200, "nothing", None)
     assert told["message"] == "Nothing was changed."
@@ -147,7 +150,7 @@ async def test_the_message_is_what_the_agent_says_of_it_all(
         "prompt": "Make slugs lower case.",
         "model": cassette(tmp_path / "c.json", replies),
     }
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         location, told = answered.headers["location"], await frames(answered)
     waited = (await api.get(location, headers={"Accept": "application/json"})).json()
     assert (waited["message"], told[-1][1]["message"]) == (message, message)
@@ -161,7 +164,7 @@ async def test_work_whose_tests_fail_is_shown(api: Api, tmp_path: Path) -> None:
         "model": cassette(tmp_path / "c.json", [FIX, FINISH, FINISH, FINISH, FINISH]),
         "tests": "! grep -q lower slug.py",
     }
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         location, told = answered.headers["location"], await frames(answered)
     assert [frame["type"] for _, frame in told[-3:]] == ["diff", "error", "done"]
     assert told[-1][1]["outcome"] == "tests_failing"
@@ -181,7 +184,7 @@ async def test_a_limit_leaves_what_was_done_and_no_diff_where_nothing_was(api: A
             "model": cassette(tmp_path / f"{name}.json", [first, SLEEP]),
             "timeoutSeconds": 3,
         }
-        async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
             told = [frame for _, frame in await frames(answered)]
         assert told[-1]["outcome"] == "limit_reached" and told[-1]["message"]
         assert any(frame["type"] == "diff" for frame in told) == (name == "changed")
@@ -190,7 +193,7 @@ async def test_a_limit_leaves_what_was_done_and_no_diff_where_nothing_was(api: A
 async def test_without_a_model_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Make slugs lower case."}
     async with serving(tmp_path / "server", model=f"scripted:{OFFLINE}") as api:
-        async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+        async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
             location, told = answered.headers["location"], [frame for _, frame in await frames(answered)]
         waited = (await api.get(location, headers={"Accept": "application/json"})).json()
     assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
@@ -206,7 +209,7 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         location = answered.headers["location"]
         api.server.closing = True
         lines = [line async for line in answered.aiter_lines()]
@@ -215,7 +218,7 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
     assert last == {"type": "closing", "message": "the server ends; come back in a moment"}
     assert not any(line.startswith("event:") for line in lines)
     assert (await api.delete(location)).status_code == 204
-    async with asyncio.timeout(60), api.stream("GET", location) as again:
+    async with asyncio.timeout(DEADLINE_S), api.stream("GET", location) as again:
         assert (await frames(again))[-1][1]["outcome"] == "cancelled"
 
 
@@ -225,7 +228,7 @@ async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+    async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
         api.app.state.streams = Streams(tick_s=0.05, beat_s=0.1)
         async with waiting(api, "POST", "/api/code", asked) as (head, reader):
             assert head.startswith("HTTP/1.1 200 ") and "\r\ncontent-type: application/json\r\n" in head
@@ -242,7 +245,10 @@ async def test_who_waits_hears_at_once_and_all_the_time(tmp_path: Path) -> None:
 async def test_who_speaks_http_1_0_gets_it_whole(api: Api, tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
     asked["model"] = cassette(tmp_path / "c.json", [READ, FIX, FINISH])
-    async with asyncio.timeout(60), waiting(api, "POST", "/api/code", asked, version="1.0") as (head, reader):
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        waiting(api, "POST", "/api/code", asked, version="1.0") as (head, reader),
+    ):
         body = await reader.read()
     assert "transfer-encoding" not in head and f"\r\ncontent-length: {len(body)}\r\n" in head
     assert "\r\nlocation: /api/code/run_" in head and "\r\nconnection: close\r\n" in head
@@ -252,7 +258,7 @@ async def test_who_speaks_http_1_0_gets_it_whole(api: Api, tmp_path: Path) -> No
 async def test_who_speaks_http_1_0_is_told_that_the_server_ends(tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Sleep."}
     asked["model"] = cassette(tmp_path / "c.json", [SLEEP, FINISH])
-    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+    async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
 
         async def waits() -> bool:
             return len(streams_of(api.app)) == 1
@@ -289,7 +295,7 @@ async def test_who_speaks_http_1_0_is_told_that_the_server_ends(tmp_path: Path) 
 )
 async def test_what_is_accepted(api: Api, tmp_path: Path, accept: str, is_json: bool) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
-    answered = await api.post("/api/code", json=asked, headers={"Accept": accept}, timeout=60)
+    answered = await api.post("/api/code", json=asked, headers={"Accept": accept}, timeout=DEADLINE_S)
     kind = "application/json" if is_json else "text/event-stream; charset=utf-8"
     assert (answered.status_code, answered.headers["content-type"]) == (200, kind)
 
@@ -300,7 +306,7 @@ async def test_who_waits_and_goes_away_does_not_stop_it(tmp_path: Path) -> None:
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+    async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
         async with waiting(api, "POST", "/api/code", asked) as (head, _):
             location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
 
@@ -319,7 +325,10 @@ async def test_who_waits_counts_among_the_streams_of_a_user(tmp_path: Path) -> N
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), serving(tmp_path / "server", server={"streams_per_user": 1}) as api:
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        serving(tmp_path / "server", server={"streams_per_user": 1}) as api,
+    ):
         async with waiting(api, "POST", "/api/code", asked) as (head, _):
             location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
             before = (await api.get(f"{V1}/sessions")).json()["items"]
@@ -336,7 +345,7 @@ async def test_who_waits_and_may_no_longer_see_it_is_not_told_more(tmp_path: Pat
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), serving(tmp_path / "server") as api:
+    async with asyncio.timeout(DEADLINE_S), serving(tmp_path / "server") as api:
         bob = await api.as_user("bob", "owner")
         async with waiting(bob, "POST", "/api/code", asked) as (head, reader):
             users = {user.name: user.id for user in await Accounts(api.server.rows).users.list()}
@@ -353,7 +362,7 @@ async def test_a_server_that_ends_meanwhile_says_so_to_who_waits(api: Api, tmp_p
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), waiting(api, "POST", "/api/code", asked) as (head, reader):
+    async with asyncio.timeout(DEADLINE_S), waiting(api, "POST", "/api/code", asked) as (head, reader):
         location = head.partition("\r\nlocation: ")[2].partition("\r\n")[0]
         api.server.closing = True
         told = json.loads(await unchunked(reader))
@@ -363,7 +372,7 @@ async def test_a_server_that_ends_meanwhile_says_so_to_who_waits(api: Api, tmp_p
     assert f"GET {location} " in told["message"] and "the server ends" in told["message"]
     assert set(told) == set(CodeOut.model_fields)
     assert (await api.delete(location)).status_code == 204
-    later = await api.get(location, headers={"Accept": "application/json"}, timeout=60)
+    later = await api.get(location, headers={"Accept": "application/json"}, timeout=DEADLINE_S)
     assert later.json()["outcome"] == "cancelled"
 
 
@@ -375,12 +384,12 @@ async def test_who_waits_is_told_that_the_server_ends(api: Api, tmp_path: Path) 
     }
     wait = {"Accept": "application/json"}
     api.server.closing = True
-    told = await api.post("/api/code", json=asked, headers=wait, timeout=60)
+    told = await api.post("/api/code", json=asked, headers=wait, timeout=DEADLINE_S)
     api.server.closing = False
     assert told.status_code == 503 and "GET /api/code/run_" in told.json()["detail"]
     location = told.json()["detail"].split()[-4]
     assert (await api.delete(location)).status_code == 204
-    assert (await api.get(location, headers=wait, timeout=60)).json()["outcome"] == "cancelled"
+    assert (await api.get(location, headers=wait, timeout=DEADLINE_S)).json()["outcome"] == "cancelled"
 
 
 async def test_the_session_takes_another_prompt(api: Api, tmp_path: Path) -> None:
@@ -391,11 +400,11 @@ async def test_the_session_takes_another_prompt(api: Api, tmp_path: Path) -> Non
         "model": cassette(tmp_path / "c.json", [FIX, FINISH, more, FINISH]),
     }
     wait = {"Accept": "application/json"}
-    first = (await api.post("/api/code", json=asked, headers=wait, timeout=60)).json()
+    first = (await api.post("/api/code", json=asked, headers=wait, timeout=DEADLINE_S)).json()
     given = await api.give(first["session"], type="prompt", text="Add more.")
     runs = (await api.get(f"{V1}/sessions/{first['session']}/runs")).json()["items"]
     assert [run["input"] for run in runs] == [given["seq"], 0]
-    second = (await api.get(f"/api/code/{runs[0]['id']}", headers=wait, timeout=60)).json()
+    second = (await api.get(f"/api/code/{runs[0]['id']}", headers=wait, timeout=DEADLINE_S)).json()
     assert second["session"] == first["session"] and second["outcome"] == "done"
     assert second["pullRequest"]["branch"] == first["pullRequest"]["branch"]
     assert "more.py" in second["diff"]
@@ -407,12 +416,12 @@ async def test_who_has_seen_more_than_there_was_is_not_kept_waiting(api: Api, tm
         "prompt": "Is it fine?",
         "model": cassette(tmp_path / "c.json", [{"text": "It is fine."}]),
     }
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         location, told = answered.headers["location"], await frames(answered)
     last = told[-1][0]
     for seen in (last, last + 1, last + 4, last + 8, 999_999):
         headers = {"Last-Event-ID": str(seen)}
-        async with asyncio.timeout(30), api.stream("GET", location, headers=headers) as again:
+        async with asyncio.timeout(DEADLINE_S), api.stream("GET", location, headers=headers) as again:
             assert await frames(again) == []
 
 
@@ -422,7 +431,7 @@ async def test_a_repository_that_cannot_be_had_is_an_error_with_a_reason(api: Ap
     assert refused.status_code == 400 and "nowhere" in refused.json()["detail"]
     (tmp_path / "nowhere").mkdir()
     (tmp_path / "nowhere/.git").write_text("gitdir: /nothing/there\n")
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         told = [frame for _, frame in await frames(answered)]
     assert [frame["type"] for frame in told[-2:]] == ["error", "done"]
     assert "nowhere" in told[-2]["message"] and told[-1]["outcome"] == "failed"
@@ -434,7 +443,7 @@ async def test_going_away_does_not_stop_it_and_delete_does(api: Api, tmp_path: P
         "prompt": "Sleep.",
         "model": cassette(tmp_path / "c.json", [SLEEP, FINISH]),
     }
-    async with asyncio.timeout(60), api.stream("POST", "/api/code", json=asked) as answered:
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         location = answered.headers["location"]
         async for line in answered.aiter_lines():
             if '"tool_call"' in line:
@@ -443,7 +452,7 @@ async def test_going_away_does_not_stop_it_and_delete_does(api: Api, tmp_path: P
     run = (await api.get(f"{V1}/runs/{location.rpartition('/')[2]}")).json()
     assert run["state"] == "running"
     assert (await api.delete(location)).status_code == 204
-    async with asyncio.timeout(30), api.stream("GET", location) as again:
+    async with asyncio.timeout(DEADLINE_S), api.stream("GET", location) as again:
         told = [frame for _, frame in await frames(again)]
     assert told[-1]["outcome"] == "cancelled"
     assert (await api.delete(location)).status_code == 204
@@ -451,7 +460,9 @@ async def test_going_away_does_not_stop_it_and_delete_does(api: Api, tmp_path: P
 
 async def test_a_run_of_another_is_as_if_it_were_not_there(api: Api, tmp_path: Path) -> None:
     asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Hello."}
-    answered = await api.post("/api/code", json=asked, headers={"Accept": "application/json"}, timeout=60)
+    answered = await api.post(
+        "/api/code", json=asked, headers={"Accept": "application/json"}, timeout=DEADLINE_S
+    )
     bob = await api.as_user("bob")
     for method in ("GET", "DELETE"):
         found = await bob.request(method, answered.headers["location"])

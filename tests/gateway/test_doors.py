@@ -15,6 +15,7 @@ from hutch.gateway.auth.buckets import MOST_KEPT, Buckets, address_key
 from hutch.gateway.auth.doors import check_frequency, check_host, check_origin
 from hutch.gateway.auth.names import Names
 from hutch.settings.serving import Server
+from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio
@@ -214,7 +215,7 @@ async def test_a_sender_that_is_too_slow(tmp_path: Path, guarded: bool) -> None:
 
         dripping = asyncio.ensure_future(drip())
         if guarded:
-            said = await asyncio.wait_for(reader.read(), 30)  # until the server closes it
+            said = await asyncio.wait_for(reader.read(), DEADLINE_S)  # until the server closes it
             assert status(said) == 408
             assert b"server.body_timeout_s" in said
         else:
@@ -318,7 +319,7 @@ def test_what_it_listens_on_is_a_name_unless_that_is_everything() -> None:
 async def raw(served: Answering, text: str) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(text.encode())
-    said = await asyncio.wait_for(reader.read(65536), 30)
+    said = await asyncio.wait_for(reader.read(65536), DEADLINE_S)
     writer.close()
     return said
 

@@ -11,7 +11,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from hutch.domain.events import MessageSent
 from hutch.domain.ids import SessionId
 from hutch.flows.users import LOCAL, Accounts
-from tests.gateway.api import V1, Api, serving
+from hutch.gateway.graphql.watch import watch_of
+from tests.deadline import DEADLINE_S
+from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.graphs import hear, say, socket, subscribe
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +23,7 @@ EVENTS = """subscription ($id: ID!, $after: BigInt! = 0) { events(sessionId: $id
 
 async def heard(opened: Any, count: int) -> list[dict[str, Any]]:
     found = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         while len(found) < count:
             message = await hear(opened)
             assert message["type"] == "next", message
@@ -51,9 +53,10 @@ async def test_pieces_of_a_reply_come_among_the_events(api: Api) -> None:
     session_id = await api.ready_session(purpose="with deltas")
     async with socket(api) as opened:
         await subscribe(opened, EVENTS, "1", {"id": session_id})
+        await heard(opened, 1)  # pieces come only to followers that are there already
         await api.give(session_id, type="prompt", text="Say something")
         kinds, text = set(), ""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while "run.ended" not in kinds:
                 update = (await hear(opened))["payload"]["data"]["events"]
                 kinds.add(update["__typename"] if update["__typename"] == "Delta" else update["type"])
@@ -61,18 +64,27 @@ async def test_pieces_of_a_reply_come_among_the_events(api: Api) -> None:
     assert "Delta" in kinds and text == "Done."
 
 
+async def subscribe_to_list(api: Api, query: str, *sockets: Any) -> None:
+    """Subscribe to the list of sessions, and wait until changes are put aside for all of these."""
+    watchers = watch_of(api.app, api.server)._watchers
+    before = set(watchers)
+    for each in sockets:
+        await subscribe(each, query, "1")
+
+    async def watched() -> bool:
+        return len(watchers - before) == len(sockets)
+
+    await eventually(watched)
+
+
 async def test_the_list_of_sessions_is_followed_by_who_may_see_it(api: Api) -> None:
     member, other = await api.as_user("lister"), await api.as_user("other")
     query = "subscription { sessions { id state purpose } }"
     async with socket(member) as opened, socket(other) as others:
-        for each in (opened, others):
-            await subscribe(each, query, "1")
-            await say(each, type="ping")
-            assert await hear(each) == {"type": "pong"}
-        await asyncio.sleep(0.1)
+        await subscribe_to_list(api, query, opened, others)
         session_id = await member.ready_session(purpose="listed")
         states = []
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while "idle" not in states:
                 told = (await hear(opened))["payload"]["data"]["sessions"]
                 if told["id"] == session_id:
@@ -88,15 +100,11 @@ async def test_who_follows_the_list_is_told_of_what_was_removed(api: Api) -> Non
     assert (await ada.put(f"{url}/shares/guest", json={"role": "observer"})).status_code == 200
     query = "subscription { sessions { id state removed purpose } }"
     async with socket(ada) as one, socket(bob) as two, socket(api) as three, socket(eve) as four:
-        for each in (one, two, three, four):
-            await subscribe(each, query, "1")
-            await say(each, type="ping")
-            assert await hear(each) == {"type": "pong"}
-        await asyncio.sleep(0.1)
+        await subscribe_to_list(api, query, one, two, three, four)
         assert (await ada.delete(url)).status_code == 204
         for each in (one, two, three):
             told: dict[str, Any] = {}
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE_S):
                 while not told.get("removed"):
                     told = (await hear(each))["payload"]["data"]["sessions"]
             assert told == {"id": session_id, "state": "ended", "removed": True, "purpose": "to be removed"}
@@ -139,7 +147,7 @@ async def test_a_subscription_ends_when_its_client_says_so(api: Api) -> None:
         await hear(opened)
         await say(opened, id="a", type="complete")
         await say(opened, type="ping")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while (await hear(opened))["type"] != "pong":
                 pass
         await api.server.log.append(session_id, [MessageSent(author="user", text="unheard")])
@@ -210,7 +218,7 @@ async def test_broken_frames_close_the_connection_with_the_codes_of_the_protocol
         for frame in frames:
             await opened.send(frame)
         with pytest.raises(ConnectionClosed) as closed:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE_S):
                 while True:
                     await opened.recv()
     assert closed.value.rcvd is not None and closed.value.rcvd.code == code
@@ -222,7 +230,7 @@ async def test_an_operation_with_a_name_in_use_closes_it(api: Api) -> None:
         for _ in range(2):
             await subscribe(opened, EVENTS, "1", {"id": session_id})
         with pytest.raises(ConnectionClosed) as closed:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE_S):
                 while True:
                     await opened.recv()
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 4409

@@ -10,6 +10,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.gateway.mcp_http import MOST_SESSIONS, address_of, listen
+from tests.deadline import DEADLINE_S
 from tests.forked import run
 from tests.gateway.serving import LEGACY, MODERN, Listening, Place, by_http, eventually, runs, text_of
 
@@ -73,7 +74,7 @@ async def test_a_client_of_the_older_protocol_that_vanishes_leaves_nothing(
     command = "touch begun; until test -e go; do sleep 0.05; done; sleep 0.4321; touch ended; rm begun go"
     call = {"name": "bash", "arguments": {"command": command, "timeout_s": 500}}
     headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
-    http = httpx2.AsyncClient(headers=headers, timeout=60)
+    http = httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S)
     opened = await http.post(shared.url, json=INITIALIZE)
     session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
     calling = asyncio.create_task(
@@ -98,7 +99,7 @@ async def test_a_session_that_its_client_ends_ends_its_command(shared: Listening
     headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
     call = {"name": "bash", "arguments": {"command": "sleep 4321.7", "timeout_s": 500}}
     request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S) as http:
         opened = await http.post(shared.url, json=INITIALIZE)
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         calling = asyncio.create_task(http.post(shared.url, json=request, headers=session))

@@ -16,6 +16,7 @@ from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.stream.passes import Passes
 from hutch.gateway.stream.proxy_headers import coming_out, going_in
 from hutch.gateway.stream.wire import TURN_BYTES
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM
 
@@ -60,7 +61,7 @@ class Browser:
         return entered, url.host, kept
 
     async def get(self, name: str, path: str, cookie: str = "", **headers: str) -> httpx.Response:
-        async with httpx.AsyncClient(base_url=self.api.url, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=self.api.url, timeout=DEADLINE_S) as http:
             given = {"Host": f"{name}:{self.port}", "Cookie": cookie, **headers}
             return await http.get(path, headers=given)
 
@@ -181,7 +182,7 @@ async def test_who_may_not_see_the_session_sees_no_port_of_it(tmp_path: Path) ->
         await accounts.shares.remove(session_id, users["bob"])
         assert (await bobs.get(name, "/", kept)).status_code == 404
         await accounts.shares.set(session_id, users["bob"], "observer", created_by=users["owner"])
-        async with httpx.AsyncClient(base_url=api.url, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=api.url, timeout=DEADLINE_S) as http:
             headers = {"Host": f"{name}:{bobs.port}", "Cookie": kept}
             async with http.stream("GET", "/endless", headers=headers) as flood:
                 await accounts.set_disabled(users["bob"], True, LOCAL)
@@ -215,7 +216,7 @@ async def test_who_may_only_see_the_session_only_looks_at_its_pages(tmp_path: Pa
             carls = await browser(api, "carl")
             _, name, kept = await carls.enter(session_id)
             here = {"Host": f"{name}:{carls.port}", "Cookie": kept, "Origin": f"http://{name}:{carls.port}"}
-            async with httpx.AsyncClient(base_url=api.url, timeout=60) as http:
+            async with httpx.AsyncClient(base_url=api.url, timeout=DEADLINE_S) as http:
                 by_name = (await http.post("/", headers=here, content=b"x")).status_code
             assert (await carl.get(base)).status_code == 200
             assert ((await carl.post(base, content=b"x")).status_code != 403, by_name != 403) == (may, may)

@@ -10,6 +10,7 @@ from websockets.exceptions import InvalidStatus
 from hutch.flows.users import Accounts
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.ring import RING_BYTES
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import Screen, say, screen, socket
 
@@ -279,7 +280,7 @@ async def test_a_terminal_that_is_closed_ends_for_all(tmp_path: Path) -> None:
 
 
 async def _screens(api: Api, session_id: str, terminal: str, count: int) -> list[Screen]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         found = []
         for _ in range(count):
             async with screen(api, session_id, terminal) as each:

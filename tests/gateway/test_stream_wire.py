@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hutch.gateway.stream.wire import TURN_BYTES
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, serving
 from tests.gateway.streaming import screen
 
@@ -81,7 +82,7 @@ async def test_a_terminal_outlives_whatever_is_sent(tmp_path: Path) -> None:
         for name, data in WRONG.items():
             with await raw(api, f"/sessions/{session_id}/terminals/{terminal}/socket") as connection:
                 await loop.sock_sendall(connection, data)
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(DEADLINE_S):
                     try:
                         while await loop.sock_recv(connection, 65536):
                             pass
@@ -134,7 +135,7 @@ async def test_who_sends_a_great_many_small_messages_lets_others_have_their_turn
             sending = asyncio.ensure_future(loop.sock_sendall(connection, data))
             count()
             answer = b""
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE_S):
                 while b'"pong"' not in answer:
                     answer = answer[-100:] + await loop.sock_recv(connection, 65536)
             await sending

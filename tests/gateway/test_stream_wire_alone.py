@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from hutch.gateway.stream.wire import options
+from tests.deadline import DEADLINE_S
 from tests.gateway.answering import serving
 from tests.gateway.browsing import certificate
 from tests.gateway.test_stream_wire import frame
@@ -82,7 +83,7 @@ async def test_what_was_sent_before_hanging_up_is_heard_to_the_last(tmp_path: Pa
         messages = [b"%04d" % number + b"." * 150 for number in range(200)]
         writer.write(b"".join(frame(0x82, each) for each in messages) + frame(0x88, b"\x03\xe8"))
         writer.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_S):
             await app.over.wait()
     *heard, last = app.heard
     assert [each["bytes"] for each in heard] == messages
@@ -95,7 +96,7 @@ async def test_what_was_sent_before_hanging_up_is_heard_to_the_last(tmp_path: Pa
 async def test_a_handshake_that_is_none_is_answered(more: str) -> None:
     async with server(Noting()) as (port, context):
         reader, writer = await opened(port, context, more)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_S):
             assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
         writer.close()
 
@@ -107,7 +108,7 @@ async def test_what_cannot_be_answered_ends_the_connection() -> None:
         await app.asked.wait()
         # A text that is none, behind enough to be looked at later, and before anybody could be told.
         writer.write(frame(0x82, b"x" * 5000) + frame(0x81, b"\xff\xff") + frame(0x82, b"x" * 3000))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_S):
             try:
                 while await reader.read(65536):
                     pass

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
+
 LOADED = """
 import importlib, json, sys
 names = json.load(sys.stdin)
@@ -39,7 +41,12 @@ PACKAGE = {
 
 def python(*words: str, cwd: Path | None = None, said: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-c", *words], cwd=cwd, input=said, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", *words],
+        cwd=cwd,
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -7,6 +7,7 @@ import pytest
 
 from hutch.llm.provider import Account
 from hutch.llm.seam import Text
+from tests.deadline import DEADLINE_S
 from tests.llm.dialects import DIALECTS, GO, Dialect, pieces, reply
 from tests.llm.wire import Act, Wire, playing
 
@@ -15,7 +16,7 @@ LS = '{"command": "ls"}'
 
 
 async def hung_up(wire: Wire) -> None:
-    async with asyncio.timeout(60):  # not a measure: only so that a failure ends
+    async with asyncio.timeout(DEADLINE_S):  # not a measure: only so that a failure ends
         await wire.gone.wait()
 
 

@@ -7,6 +7,7 @@ import pytest
 from hutch.domain.errors import BadRequest
 from hutch.llm.retry import PatientModel
 from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Request, Text
+from tests.deadline import DEADLINE_S
 from tests.llm import dialects
 from tests.llm.dialects import said
 from tests.llm.scripts import pieces, reply, scripted
@@ -72,7 +73,7 @@ async def test_a_cancelled_reply_stops() -> None:
     task = asyncio.create_task(pieces(PatientModel(scripted("- text: late\n  delay_s: 600"))))
     await asyncio.sleep(0.01)
     task.cancel()
-    async with asyncio.timeout(60):  # not when the reply would have come
+    async with asyncio.timeout(DEADLINE_S):  # not when the reply would have come
         with pytest.raises(asyncio.CancelledError):
             await task
 

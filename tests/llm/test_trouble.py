@@ -11,6 +11,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.llm.retry import Patience
 from hutch.llm.seam import Again, Call, Finish, FromUser, Request, Text, Usage
+from tests.deadline import DEADLINE_S
 from tests.llm.dialects import ANTHROPIC, DIALECTS, GEMINI, GO, KEY, Dialect, pieces, reply
 from tests.llm.wire import Act, answer, event, playing
 
@@ -89,7 +90,7 @@ async def test_a_stream_that_stalls_is_asked_for_again(dialect: Dialect) -> None
     whole = dialect.reply("Look.", [("call_a", "bash", LS)])
     async with playing(Act(whole[:2], ending="stall"), Act(whole)) as wire:
         got = await reply(dialect.open(wire, patience=impatient))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             await wire.gone.wait()
     assert (got.text, got.attempts) == ("Look.", 2)
 

@@ -15,6 +15,7 @@ from hutch.domain.user import User, Who, scopes_of
 from hutch.flows import sessions
 from hutch.settings import Loaded, load
 from hutch.store.users import Users
+from tests.deadline import DEADLINE_S
 
 BUG = {"slug.py": "def slug(text):\n    return text\n"}
 
@@ -66,7 +67,7 @@ def nobody() -> Who:
 async def until(server: Server, session_id: SessionId, type_: str, *, after: int = 0) -> list[Event]:
     """The events after a number, up to the first of a type."""
     found: list[Event] = []
-    async with asyncio.timeout(120), aclosing(server.log.follow(session_id, after=after)) as entries:
+    async with asyncio.timeout(DEADLINE_S), aclosing(server.log.follow(session_id, after=after)) as entries:
         async for entry in entries:
             assert isinstance(entry.event, Event)
             found.append(entry.event)
@@ -77,7 +78,7 @@ async def until(server: Server, session_id: SessionId, type_: str, *, after: int
 
 async def state(server: Server, who: Who, session_id: SessionId, *wanted: str) -> str:
     """Wait until a session is in one of these states."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             now = (await sessions.show(server.site, who, session_id)).session.state
             if now in wanted:

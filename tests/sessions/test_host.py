@@ -36,6 +36,7 @@ from hutch.store.inputs import Inputs, add_input
 from hutch.store.runs import Runs, add_run
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
+from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, nobody, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -231,7 +232,7 @@ async def read_all(server: Server, session_id: SessionId) -> list[Entry]:
 
 
 async def eventually_taken(server: Server, session_id: SessionId) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             if not await Inputs(server.rows).page(session_id, untaken=True):
                 return
@@ -324,7 +325,8 @@ async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
         await state(server, who, session.id, "idle")
         await Sessions(server.rows).set(session.id, model=model)
         told: list[str] = []
-        async with asyncio.timeout(30), aclosing(server.host.follow(session.id)) as updates:
+        async with asyncio.timeout(DEADLINE_S), aclosing(server.host.follow(session.id)) as updates:
+            await anext(updates)  # pieces come only to followers that are there already
             await sessions.give(server.site, who, session.id, inputs.Prompt(text="Count."))
             async for update in updates:
                 if isinstance(update, Delta):

@@ -22,6 +22,7 @@ from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from hutch.store.runs import Runs
+from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ async def _kill(home: Path, model: str, seed: int) -> list[dict[str, Any]]:
 
 
 async def _check(server: Server, who: Who, session_id: SessionId, acknowledged: dict[int, Any]) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             now = await state(server, who, session_id, "paused", *SETTLED)
             if now == "paused":
@@ -116,7 +117,7 @@ async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
         await server.host.call(session.id, requests.WriteFile("kept", b"yes"))
         live = server.host._lives[session.id]  # type: ignore[attr-defined]
         os.kill(live.desk.jail.warden_pid, signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE_S):
             while not live._open.lost:  # noqa: ASYNC110  nobody rings a bell for tests
                 await asyncio.sleep(0.01)
         ran = await server.host.call(session.id, requests.RunCommand("cat kept"))

@@ -20,6 +20,7 @@ from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Room, Runs, add_run
 from hutch.store.sessions import add_session, now_ms
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +69,7 @@ async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_p
 
         worker = Worker("w", Runs(log), live_of, lambda live: None, room=Room(1, 1), lease_ms=30_000)
         worker.start()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             await held.reached.wait()
             live = lives[run.session_id]
             stops = [asyncio.ensure_future(live.stop()) for _ in range(2)]
@@ -97,7 +98,7 @@ async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_pa
 
         worker = Worker("w", Runs(log), live_of, lambda live: None, room=Room(1, 1), lease_ms=30_000)
         worker.start()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while not stopped:  # noqa: ASYNC110 (a moment)
                 await asyncio.sleep(0.01)
             assert await stopped[0]

@@ -11,6 +11,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.batch import INLINE_BYTES
 from hutch.store.bells import FRESH, Bell, News
 from hutch.store.log import SqlLog, open_log
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +85,7 @@ async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tm
         writing = [asyncio.ensure_future(write(each)) for each in (log, other, log)]
         followed: list[Entry] = []
         wanted = 1 + 3 * sum(1 + turn % 3 for turn in range(40))
-        async with asyncio.timeout(60), aclosing(log.follow(session_id)) as coming:
+        async with asyncio.timeout(DEADLINE_S), aclosing(log.follow(session_id)) as coming:
             while len(followed) < wanted:
                 followed.append(await anext(coming))
         await asyncio.gather(*writing)

@@ -19,6 +19,7 @@ from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
 from hutch.store.lock import hold
+from tests.deadline import DEADLINE_S
 
 from .sql import sql
 
@@ -148,7 +149,7 @@ def test_many_processes_starting_at_once_make_one_schema(tmp_path: Path) -> None
         subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    errors = [process.communicate(timeout=60)[1] for process in started]
+    errors = [process.communicate(timeout=DEADLINE_S)[1] for process in started]
     assert [(process.returncode, error) for process, error in zip(started, errors, strict=True)] == [
         (0, "")
     ] * 4

@@ -26,6 +26,7 @@ from hutch.store.retention import Pruned
 from hutch.store.signing import Signer
 from hutch.store.transaction import Transaction
 from hutch.store.verify import verify_bundle
+from tests.deadline import DEADLINE_S
 
 from .sql import sql
 
@@ -92,7 +93,7 @@ async def test_a_follower_sees_what_another_process_writes(log: SqlLog, tmp_path
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
     other = python(APPEND_FROM_ANOTHER_PROCESS, str(tmp_path), session_id, "50", "other")
-    async with asyncio.timeout(60), aclosing(log.follow(session_id)) as entries:
+    async with asyncio.timeout(DEADLINE_S), aclosing(log.follow(session_id)) as entries:
         assert (await anext(entries)).seq == 1
         other.stdin.write("go\n")  # type: ignore[union-attr]
         other.stdin.close()  # type: ignore[union-attr]
@@ -111,7 +112,7 @@ async def test_a_follower_comes_to_an_end_when_the_log_is_closed(tmp_path: Path)
 
         follower = asyncio.create_task(follow())
         await asyncio.sleep(0.05)
-    assert await asyncio.wait_for(follower, 5) == 1
+    assert await asyncio.wait_for(follower, DEADLINE_S) == 1
     with pytest.raises(Conflict, match="closed"):
         await log.append(session_id, [said("too late")])
 
@@ -173,7 +174,7 @@ async def test_erasing_goes_on_when_the_caller_has_gone(log: SqlLog, tmp_path: P
         pass
     erasing.cancel()
     await asyncio.gather(erasing, return_exceptions=True)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + DEADLINE_S
     while b"battery staple" in bytes_under(tmp_path):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
@@ -185,7 +186,7 @@ async def test_what_an_export_kept_is_scrubbed_after_it(log: SqlLog, tmp_path: P
     async with log.evidence(session_id):
         await log.erase(session_id, [2], reason="test")
         assert b"correct horse" in bytes_under(tmp_path)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + DEADLINE_S
     while b"correct horse" in bytes_under(tmp_path):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
@@ -289,7 +290,7 @@ async def test_a_live_session_exports_a_good_record(log: SqlLog, tmp_path: Path,
 async def test_one_odd_call_hangs_nobody(log: SqlLog) -> None:
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         await log.append(session_id, (said(str(number)) for number in range(3)))  # type: ignore[arg-type]
         for odd in (None, 7):
             with pytest.raises(TypeError):
@@ -345,7 +346,7 @@ async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> N
     closing = asyncio.create_task(log.close())
     await asyncio.sleep(0)
     closing.cancel()
-    assert await asyncio.wait_for(following, 10) is None
+    assert await asyncio.wait_for(following, DEADLINE_S) is None
     await log.close()
     engine.dispose()
 
@@ -403,7 +404,7 @@ def on_own_mount(
         script,
         *arguments,
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 FILL_THE_DISK = """

@@ -17,6 +17,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import SqlLog, open_log
 from hutch.store.signing import Statement
 from hutch.store.verify import verify_bundle
+from tests.deadline import DEADLINE_S
 
 texts = st.one_of(st.text(max_size=20), st.just("large " * 4000))
 messages = st.lists(
@@ -112,7 +113,10 @@ class LogStates(RuleBasedStateMachine):
 
         async def take() -> list[Entry]:
             seen: list[Entry] = []
-            async with asyncio.timeout(20), aclosing(self.log.follow(session_id, after=after)) as entries:
+            async with (
+                asyncio.timeout(DEADLINE_S),
+                aclosing(self.log.follow(session_id, after=after)) as entries,
+            ):
                 while len(seen) < count:
                     seen.append(await anext(entries))
             return seen

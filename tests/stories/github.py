@@ -10,6 +10,7 @@ from typing import Any
 
 from hutch import settings
 from hutch.store.vault import Vault
+from tests.deadline import DEADLINE_S
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import make_repository
 from tests.gateway.api import Api, serving
@@ -85,9 +86,9 @@ async def code(api: Api, story: Story, **asked: Any) -> dict[str, Any]:
         **({} if "model" in asked else {"model": story.model()}),
         **asked,
     }
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(DEADLINE_S):
         answered = await api.post(
-            "/api/code", json=wanted, headers={"Accept": "application/json"}, timeout=90
+            "/api/code", json=wanted, headers={"Accept": "application/json"}, timeout=DEADLINE_S
         )
     assert answered.status_code == 200, answered.text
     return dict(answered.json())

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import Api, serving
 from tests.sessions.hosting import call
 from tests.stories.github import FINISH, FIX, TOKEN, Story, story
@@ -18,7 +19,7 @@ async def asked(api: Api, told: Story) -> tuple[str, str]:
         "/api/code",
         json={"repoUrl": told.hub.url("acme/project"), "prompt": "Make slugs lower case."},
         headers={"Accept": "application/json"},
-        timeout=60,
+        timeout=DEADLINE_S,
     )
     found = answered.json()
     return found["outcome"], found["message"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, serving
 from tests.node import node
 from tests.sessions.hosting import call, cassette, repository
@@ -49,7 +50,7 @@ async def start(language: str, api: Api, repo: Path, **other: str) -> asyncio.su
 
 async def ended(example: asyncio.subprocess.Process) -> tuple[str, str]:
     """What it said until its end."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(DEADLINE_S):
         said, wrong = await example.communicate()
     return said.decode(), wrong.decode()
 
@@ -84,7 +85,7 @@ async def test_an_example_goes_on_after_the_server_was_away(tmp_path: Path, lang
         example = await start(language, api, repo)
         assert example.stdout
         said = ""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while "tool_call bash" not in said:
                 said += (await example.stdout.readline()).decode()
             api.server.closing = True

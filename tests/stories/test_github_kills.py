@@ -1,6 +1,5 @@
 """A run that is killed at each of its stages ends in one single pull request."""
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 from hutch.app.changes import changes_of
 from hutch.app.records import event_log
 from hutch.domain.ids import SessionId
+from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.gateway.api import eventually
 from tests.sessions.hosting import call, loaded
@@ -54,16 +54,16 @@ def start(told: Story, prompts: int, tests: str = "") -> Forked:
 )
 async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: bool, prompts: int) -> None:
     with story(tmp_path) as told:
-        fault = told.hub.fault(pattern, 0, delay_s=2.0, after=after, times=1)
+        fault = told.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
         process = start(told, prompts)
 
         async def reached() -> bool:
             assert process.poll() is None
-            return fault.times == 0 if pattern != WORKING else await works(told)
+            return fault.reached.is_set() if pattern != WORKING else await works(told)
 
         await eventually(reached)
-        await asyncio.sleep(0.2)  # what is done all the same is done by now
         process.kill_session()
+        fault.released.set()  # what it had asked for is done all the same
         again = start(told, prompts)
         printed, _ = await again.said()
         assert again.returncode == 0
@@ -95,16 +95,16 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
     tmp_path: Path, pattern: str, after: bool
 ) -> None:
     with story(tmp_path) as told:
-        fault = told.hub.fault(pattern, 0, delay_s=2.0, after=after, times=1)
+        fault = told.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
         process = start(told, 1, FAILS)
 
         async def reached() -> bool:
             assert process.poll() is None
-            return fault.times == 0
+            return fault.reached.is_set()
 
         await eventually(reached)
-        await asyncio.sleep(0.2)
         process.kill_session()
+        fault.released.set()
         again = start(told, 1, FAILS)
         printed, _ = await again.said()
         assert again.returncode == 0

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.forge.github_server import HOST
+from tests.deadline import DEADLINE_S
+from tests.forge.github_server import HOST, Fault
 from tests.forge.repositories import commit, git
 from tests.forked import HUTCH, Forked
 from tests.gateway.api import eventually
@@ -20,7 +21,8 @@ from tests.stories.github import Story, story
 pytestmark = pytest.mark.anyio
 SAY = call("comment", path="README.md", line=1, severity="should", body="More of what?")
 FINISH = call("finish", title="Nearly", summary="One thing.")
-DELAY_S = 5.0  # longer than a start takes: it is done when somebody else looks for it already
+# After the next one was started: when it may look for it already, and before it stops waiting for it.
+LANDS_AFTER_S = 4.0
 
 
 def start(told: Story, made: str, pull: str) -> Forked:
@@ -69,16 +71,20 @@ def review(told: Story, pull: str) -> Forked:
     )
 
 
-async def until_posting(told: Story, process: Forked, **how: Any) -> None:
-    """Wait until it asks for a review to be posted; `how` says what becomes of that."""
-    fault = told.hub.fault(r"POST .*/reviews", 0, times=1, **how)
+async def until_posting(told: Story, process: Forked, *, after: bool = False) -> Fault:
+    """Wait until it asks for a review to be posted, which waits until the fault is released."""
+    fault = told.hub.fault(r"POST .*/reviews", 0, delay_s=DEADLINE_S, after=after, times=1)
 
     async def reached() -> bool:
         assert process.poll() is None
-        return fault.times == 0
+        return fault.reached.is_set()
 
     await eventually(reached)
-    await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
+    return fault
+
+
+def release_later(fault: Fault) -> None:
+    asyncio.get_running_loop().call_later(LANDS_AFTER_S, fault.released.set)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it is there", "before its answer is"])
@@ -86,10 +92,11 @@ async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool
     with story(tmp_path) as told:
         _, theirs, pull = proposed(told)
         first = review(told, pull)
-        await until_posting(told, first, delay_s=DELAY_S, after=after)
+        fault = await until_posting(told, first, after=after)
         first.kill_session()
         assert list((tmp_path / "tmp").glob("hutch-gh-*"))  # what a kill leaves
         again = review(told, pull)
+        release_later(fault)
         printed, said = await again.said()
         (posted,) = theirs["reviews"]
         assert "Already reviewed at " in printed.decode(), said.decode()
@@ -101,8 +108,9 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
     with story(tmp_path) as told:
         _, theirs, pull = proposed(told)
         first = review(told, pull)
-        await until_posting(told, first, delay_s=1.0)
+        fault = await until_posting(told, first)
         os.kill(first.pid, signal.SIGINT)
+        asyncio.get_running_loop().call_later(1.0, fault.released.set)
         printed, said = await first.said()
         (posted,) = theirs["reviews"]
         assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
@@ -118,12 +126,12 @@ async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
     with story(tmp_path) as told:
         made, theirs, pull = proposed(told)
         process = start(told, made, pull)
-        await until_posting(told, process, delay_s=DELAY_S, after=after)
-        landing = asyncio.ensure_future(asyncio.sleep(DELAY_S + 1))
+        fault = await until_posting(told, process, after=after)
         process.kill_session()
         again = start(told, made, pull)
+        release_later(fault)
         printed, _ = await again.said()
-        await landing  # whatever the killed one had asked for is done
+        assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         (review,) = theirs["reviews"]
         assert printed.decode().strip() == review["html_url"]
         assert [each["path"] for each in review["comments"]] == ["README.md"]

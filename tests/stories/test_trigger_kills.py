@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.gateway.api import eventually
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
 from tests.stories.trigger_victim import ISSUE, LINE, PULL
 
 pytestmark = pytest.mark.anyio
+# After the next server was started: when it may look for it already, and before it stops waiting for it.
+LANDS_AFTER_S = 3.0
 
 
 def start(told: Story) -> Forked:
@@ -43,21 +46,19 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
     with story(tmp_path) as told:
         repo = told.hub.repository("acme/project")
         told.hub.state.new_issue(repo, "ada", "Slugs", "Lower.")
-        # Longer than a start takes: what was asked for is done when somebody else looks for it already.
-        fault = told.hub.fault(pattern, 0, delay_s=4.0, after=after, times=1)
+        fault = told.hub.fault(pattern, 0, delay_s=DEADLINE_S, after=after, times=1)
         process = start(told)
 
         async def reached() -> bool:
             assert process.poll() is None
-            return fault.times == 0
+            return fault.reached.is_set()
 
         await eventually(reached)
-        landing = asyncio.ensure_future(asyncio.sleep(fault.delay_s + 1))
-        await asyncio.sleep(0.2)  # what is done before its answer is lost is done by now
         process.kill_session()
         again = start(told)
+        asyncio.get_running_loop().call_later(LANDS_AFTER_S, fault.released.set)
         printed, _ = await again.said()
-        await landing  # whatever the killed one had asked for is done
+        assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         assert printed.decode().splitlines() == ["one ended ", "two ended "]
         (pull,) = told.pulls().values()
         assert pull["number"] == PULL and repo.branches() == ["hutch/slugs-are-lower-case", "main"]

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.deadline import DEADLINE_S
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,7 +35,7 @@ class Forks:
         return int(self._process.stdout.readline())
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=DEADLINE_S)
 
 
 def in_child(work: Callable[..., object], *arguments: object) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.workspace.prepare.lock import locked, take
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ async def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         assert take(tmp_path / "lock") is None
         holder.kill()
-    async with asyncio.timeout(10), locked(tmp_path / "lock"):
+    async with asyncio.timeout(DEADLINE_S), locked(tmp_path / "lock"):
         pass
 
 

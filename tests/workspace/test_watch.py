@@ -10,6 +10,7 @@ import pytest
 from hutch.workspace.directory import Directory
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.watch import MOST_PATHS, Changed, watching
+from tests.deadline import DEADLINE_S
 from tests.workspace.changing import close, make_place, opened
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +31,7 @@ async def files(place: Path) -> AsyncIterator[Files]:
 async def told(changes: AsyncIterator[Changed], *wanted: str) -> set[str]:
     """Listen until all of these were told; all that was."""
     found: set[str] = set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         while not found.issuperset(wanted):
             batch = await anext(changes)
             assert not batch.rescan
@@ -51,7 +52,7 @@ async def test_a_burst_comes_in_one_batch(files: Files, place: Path) -> None:
     async with watching(files.tree, debounce_s=0.3) as changes:
         for number in range(100):
             (place / f"f{number}").touch()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_S):
             assert await anext(changes) == Changed(tuple(sorted(f"f{number}" for number in range(100))))
 
 
@@ -114,7 +115,7 @@ async def test_when_more_happens_than_is_noted_that_is_said(files: Files, place:
     async with watching(files.tree) as changes:
         overflow(place)
         (place / "unseen").mkdir()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             assert await anext(changes) == Changed((), rescan=True)
             (place / "unseen/file").touch()  # made while nobody noted: watched all the same by now
             while (batch := await anext(changes)).rescan or "unseen/file" not in batch.paths:
@@ -134,7 +135,7 @@ async def test_a_batch_has_an_end(files: Files, place: Path) -> None:
         for number in range(MOST_PATHS + 10):
             os.mknod(f"{number}", dir_fd=fd)
         os.close(fd)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while not (await anext(changes)).rescan:
                 pass
 
@@ -151,7 +152,7 @@ async def test_without_watches_the_tree_is_compared(files: Files, place: Path) -
 async def test_when_watches_run_out_that_is_said_and_watching_goes_on(files: Files, place: Path) -> None:
     async with watching(files.tree, poll_s=0.05, most_watches=3) as changes:
         (place / "one-more").mkdir()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_S):
             assert (await anext(changes)).rescan
         (place / "one-more/file").touch()
         await told(changes, "one-more/file")
