@@ -447,10 +447,32 @@ async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who, session_id, _ = await careful(server, model)
         body = '{"type":"message","text":"more"}'
-        for _ in range(sessions.MOST_UNTAKEN):
-            await server.rows.change(lambda db: add_input(db, session_id, who.user.id, body))
+        await server.rows.change(
+            lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MOST_UNTAKEN)]
+        )
         with pytest.raises(LimitReached, match="wait in the session"):
             await sessions.give(server.site, who, session_id, inputs.Message(text="one more"))
+        await server.rows.change(
+            lambda db: [
+                add_input(db, session_id, who.user.id, body) for _ in range(sessions.MORE_TO_STOP - 1)
+            ]
+        )
+        await sessions.give(server.site, who, session_id, inputs.End())
+        await state(server, who, session_id, "ended")
+
+
+async def test_those_that_stop_are_bounded_too(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
+    async with serving(tmp_path / "home") as server:
+        who, session_id, _ = await careful(server, model)
+        most = sessions.MOST_UNTAKEN + sessions.MORE_TO_STOP
+        body = '{"type":"message","text":"more"}'
+        await server.rows.change(
+            lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(most)]
+        )
+        for stop in (inputs.Cancel(), inputs.Pause(), inputs.End()):
+            with pytest.raises(LimitReached, match=f"{most} inputs wait in the session"):
+                await sessions.give(server.site, who, session_id, stop)
 
 
 async def test_what_is_taken_back_in_a_pause_is_not_done_again(tmp_path: Path) -> None:

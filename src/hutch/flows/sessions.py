@@ -24,8 +24,11 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.inputs import (
     Answer,
     Approve,
+    Cancel,
     Deny,
+    End,
     Input,
+    Pause,
     Resume,
     Undo,
 )
@@ -53,8 +56,10 @@ from hutch.store.sessions import Sessions, add_session, find_session, now_ms
 from hutch.store.shares import Shares
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
+STOPS = (Cancel, Pause, End)
 RECENT = 5000  # events in which a question is looked for
 MOST_UNTAKEN = 500  # inputs of a session
+MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end what so many wait for
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
 T = TypeVar("T")
@@ -196,9 +201,10 @@ async def give(
         now = find_session(connection, session.id)
         if now is None or now.state == "ended":
             raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
-        if count_untaken(connection, session.id) >= MOST_UNTAKEN:
+        most = MOST_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
+        if count_untaken(connection, session.id) >= most:
             raise LimitReached(
-                f"{MOST_UNTAKEN} inputs wait in the session {session.id} already. Wait, or cancel its run.",
+                f"{most} inputs wait in the session {session.id} already. Wait, or cancel its run.",
                 limit="inputs",
             )
         given = add_input(connection, session.id, who.user.id, body)
