@@ -42,6 +42,7 @@ from hutch.store.rows import Rows
 from hutch.store.runs import Runs
 from hutch.store.seam import EventLog
 from hutch.store.sessions import Sessions, now_ms
+from hutch.workspace.prepare.thread import over
 
 TELL_S = 0.02  # what the jail tells goes into the log so soon, unless something else takes it along
 logger = structlog.get_logger()
@@ -281,6 +282,14 @@ class Live:
         opened, self._open = self._open, None
         if opened is None:
             return
+        closing = asyncio.ensure_future(self._close(opened, reason))
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await over(closing)  # half closed, nobody would close the jail any more
+            raise
+
+    async def _close(self, opened: "_Open", reason: str) -> None:
         snapshot = await opened.close(keep=not opened.lost)
         head = await self.log.head(self.id)
         if not head.ended:
