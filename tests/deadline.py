@@ -3,4 +3,4 @@
 No test measures with this: only a hang reaches it, on a machine that is as busy as it likes.
 """
 
-DEADLINE_S = 120.0
+DEADLINE_S = 300.0

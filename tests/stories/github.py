@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hutch.store.vault import Vault
 from tests.deadline import DEADLINE_S
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import make_repository
+from tests.forked import Forked
 from tests.gateway.api import Api, serving
 from tests.sessions.hosting import call, cassette
 
@@ -30,6 +32,7 @@ class Story:
 
     place: Path
     hub: Hub
+    started: list[Forked] = field(default_factory=list)
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -58,6 +61,11 @@ class Story:
         """Somebody gives a verdict on GitHub itself."""
         self.hub.api.judge(self.hub.repository("acme/project"), number, login, event, body)
 
+    def start(self, words: list[str], **how: Any) -> Forked:
+        """A process with a session of its own, which ends with the story also when a test fails."""
+        self.started.append(Forked(words, stdout=subprocess.PIPE, start_new_session=True, **how))
+        return self.started[-1]
+
     @asynccontextmanager
     async def server(self, **more: Any) -> AsyncIterator[Api]:
         flags = {**self.flags, **more, "server": {**self.flags["server"], **more.get("server", {})}}
@@ -75,7 +83,12 @@ def story(place: Path, files: dict[str, str] | None = None, **given: Any) -> Ite
         hub.state.tokens[TOKEN] = "hutch-bot"
         made = Story(place, hub)
         made.keep()
-        yield made
+        try:
+            yield made
+        finally:
+            for process in made.started:
+                if process.poll() is None:
+                    process.kill_session()
 
 
 async def code(api: Api, story: Story, **asked: Any) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """A run that is killed at each of its stages ends in one single pull request."""
 
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -27,11 +26,9 @@ SLOW = call("bash", command="sleep 1")
 def start(told: Story, prompts: int, tests: str = "") -> Forked:
     model = told.model(SLOW, FIX, FINISH, MORE, FINISH_MORE)
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model, prompts, tests)
-    return Forked(
+    return told.start(
         [sys.executable, "-m", "tests.stories.github_victim", *map(str, words)],
         env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
-        stdout=subprocess.PIPE,
-        start_new_session=True,
     )
 
 
@@ -65,7 +62,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         process.kill_session()
         fault.released.set()  # what it had asked for is done all the same
         again = start(told, prompts)
-        printed, _ = await again.said()
+        printed, _ = await again.said(DEADLINE_S)
         assert again.returncode == 0
         (pull,) = told.pulls().values()
         repo = told.hub.repository("acme/project")
@@ -106,7 +103,7 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
         process.kill_session()
         fault.released.set()
         again = start(told, 1, FAILS)
-        printed, _ = await again.said()
+        printed, _ = await again.said(DEADLINE_S)
         assert again.returncode == 0
         (pull,) = told.pulls().values()
         assert "This is known" in pull["body"] and pull["reviewers"] == ["ada"]

@@ -27,11 +27,9 @@ LANDS_AFTER_S = 4.0
 
 def start(told: Story, made: str, pull: str) -> Forked:
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), made, pull)
-    return Forked(
+    return told.start(
         [sys.executable, "-m", "tests.stories.review_victim", *map(str, words), told.model(SAY, FINISH)],
         env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
-        stdout=subprocess.PIPE,
-        start_new_session=True,
     )
 
 
@@ -62,12 +60,10 @@ def review(told: Story, pull: str) -> Forked:
         "HUTCH_GITHUB__UNIX_SOCKET": str(told.hub.socket),
     }
     words = ("review", pull, "--model", told.model(SAY, FINISH))
-    return Forked(
+    return told.start(
         [HUTCH, *words],
         env=environment,
-        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,
     )
 
 
@@ -97,7 +93,7 @@ async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool
         assert list((tmp_path / "tmp").glob("hutch-gh-*"))  # what a kill leaves
         again = review(told, pull)
         release_later(fault)
-        printed, said = await again.said()
+        printed, said = await again.said(DEADLINE_S)
         (posted,) = theirs["reviews"]
         assert "Already reviewed at " in printed.decode(), said.decode()
         assert posted["html_url"] in printed.decode()
@@ -111,12 +107,12 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
         fault = await until_posting(told, first)
         os.kill(first.pid, signal.SIGINT)
         asyncio.get_running_loop().call_later(1.0, fault.released.set)
-        printed, said = await first.said()
+        printed, said = await first.said(DEADLINE_S)
         (posted,) = theirs["reviews"]
         assert (first.returncode, posted["html_url"] in printed.decode()) == (0, True), said.decode()
         asked = len(told.hub.asked)
         again = review(told, pull)
-        printed, _ = await again.said()
+        printed, _ = await again.said(DEADLINE_S)
         assert "Already reviewed at " in printed.decode() and len(theirs["reviews"]) == 1
         assert not any("reviews" in line for line in told.hub.asked[asked:])  # it was known
 
@@ -130,7 +126,7 @@ async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
         process.kill_session()
         again = start(told, made, pull)
         release_later(fault)
-        printed, _ = await again.said()
+        printed, _ = await again.said(DEADLINE_S)
         assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         (review,) = theirs["reviews"]
         assert printed.decode().strip() == review["html_url"]

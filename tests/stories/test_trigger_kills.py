@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,11 +21,9 @@ LANDS_AFTER_S = 3.0
 def start(told: Story) -> Forked:
     model = told.model(FIX, FINISH, MORE, FINISH_MORE)
     words = (told.place / "home", told.hub.socket, told.hub.url("acme/project"), model)
-    return Forked(
+    return told.start(
         [sys.executable, "-m", "tests.stories.trigger_victim", *map(str, words)],
         env={"PATH": os.environ["PATH"], "HOME": str(told.place / "home")},
-        stdout=subprocess.PIPE,
-        start_new_session=True,
     )
 
 
@@ -57,7 +54,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         process.kill_session()
         again = start(told)
         asyncio.get_running_loop().call_later(LANDS_AFTER_S, fault.released.set)
-        printed, _ = await again.said()
+        printed, _ = await again.said(DEADLINE_S)
         assert await asyncio.to_thread(fault.done.wait, DEADLINE_S)  # what the killed one had asked for
         assert printed.decode().splitlines() == ["one ended ", "two ended "]
         (pull,) = told.pulls().values()
