@@ -56,7 +56,9 @@ class TranscriptView(Vertical):
         yield Static(id="begun", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(RichLog).can_focus = False
+        log = self.query_one(RichLog)
+        log.can_focus = False
+        log.anchor()  # when it gets lower, its last lines stay visible
         self.query_one("#begun").display = False
 
     def put(self, shown: Sequence[Shown]) -> None:
