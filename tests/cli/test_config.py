@@ -180,7 +180,7 @@ def type_secret(home: Home, secret: bytes) -> tuple[int, bytes]:
                 assert time.monotonic() < deadline, "the echo was never switched off"
                 time.sleep(0.01)
             os.write(terminal, secret + b"\n")
-            code = child.wait(30)
+            code = child.wait(DEADLINE_S)
         finally:
             child.kill()
     screen = os.read(terminal, 4096)

@@ -92,7 +92,7 @@ class Person:
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
 
-    def see(self, pattern: str, within_s: float = 15.0) -> None:
+    def see(self, pattern: str, within_s: float = DEADLINE_S) -> None:
         deadline = time.monotonic() + within_s
         while not (found := re.search(pattern.encode(), self._clean()[self._from :], re.S)):
             assert time.monotonic() < deadline, f"{pattern} is not in {self._clean()[self._from :]!r}"
@@ -104,7 +104,7 @@ class Person:
         if tell:  # the kernel tells the foreground group of the master's own resize; this is the slave's
             self.process.send_signal(signal.SIGWINCH)
 
-    def leave(self, within_s: float = 15.0) -> int:
+    def leave(self, within_s: float = DEADLINE_S) -> int:
         """Wait for the end, and see that the terminal is as it was."""
         deadline = time.monotonic() + within_s
         while self.process.poll() is None:

@@ -77,7 +77,7 @@ def _is_running(pid: int) -> bool:
         return False
 
 
-def _wait_for(ask: object, patience_s: float = 30) -> object:
+def _wait_for(ask: object, patience_s: float = DEADLINE_S) -> object:
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
         if found := ask():

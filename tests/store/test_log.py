@@ -107,11 +107,17 @@ async def test_a_follower_comes_to_an_end_when_the_log_is_closed(tmp_path: Path)
         session_id = new_session_id()
         await log.append(session_id, [SessionOpened()])
 
+        seen: list[int] = []
+        follows = asyncio.Event()
+
         async def follow() -> int:
-            return len([entry async for entry in log.follow(session_id)])
+            async for entry in log.follow(session_id):
+                seen.append(entry.seq)
+                follows.set()
+            return len(seen)
 
         follower = asyncio.create_task(follow())
-        await asyncio.sleep(0.05)
+        await follows.wait()
     assert await asyncio.wait_for(follower, DEADLINE_S) == 1
     with pytest.raises(Conflict, match="closed"):
         await log.append(session_id, [said("too late")])
@@ -342,7 +348,8 @@ async def test_closing_is_seen_through_when_it_is_cancelled(tmp_path: Path) -> N
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened()])
     following = asyncio.create_task(anext(log.follow(session_id, after=1), None))
-    await asyncio.sleep(0.05)
+    while session_id not in log._bells._bells:  # noqa: ASYNC110  nobody is told that somebody follows
+        await asyncio.sleep(0.01)
     closing = asyncio.create_task(log.close())
     await asyncio.sleep(0)
     closing.cancel()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli.commands import COMMANDS
+from tests.deadline import DEADLINE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 HUTCH = Path(sys.executable).with_name("hutch")
@@ -77,7 +78,11 @@ def test_the_demo_touches_no_directory_that_is_there_already(tmp_path: Path) -> 
 def test_what_the_demo_leaves_in_a_directory_is_sound(home: Path) -> None:
     for arguments in (("log", "last"), ("export", "last", "-o", "again.zip"), ("verify", "again.zip")):
         done = subprocess.run(
-            [HUTCH, *arguments], cwd=home, env={"HUTCH_HOME": str(home)}, capture_output=True, timeout=60
+            [HUTCH, *arguments],
+            cwd=home,
+            env={"HUTCH_HOME": str(home)},
+            capture_output=True,
+            timeout=DEADLINE_S,
         )
         assert done.returncode == 0, done.stderr
 
@@ -97,6 +102,6 @@ def test_the_change_of_the_demo_says_what_the_tests_said(home: Path) -> None:
         env={"HUTCH_HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
     )
     assert "tests      2 passed" in done.stdout
