@@ -285,13 +285,15 @@ def test_ctrl_c_ends_a_command_that_has_no_answer(place: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_our_end_is_that_of_everything_inside(place: Path, number: signal.Signals) -> None:
-    process = start(place, "--", "sh", "-c", "trap '' TERM HUP; (setsid sleep 3217 &) ; echo on; sleep 3217")
+    seconds = f"3217.{os.getpid()}"  # that no test of another worker sleeps
+    script = f"trap '' TERM HUP; (setsid sleep {seconds} &) ; echo on; sleep {seconds}"
+    process = start(place, "--", "sh", "-c", script)
     assert process.stdout
     process.stdout.readline()
     process.send_signal(number)
     process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 128 + number
-    assert b"sleep\x003217" not in b"".join(command_lines())
+    assert f"sleep\0{seconds}".encode() not in b"".join(command_lines())
 
 
 def command_lines() -> Iterator[bytes]:

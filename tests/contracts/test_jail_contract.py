@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC110, ASYNC240 (a look at the host's /proc blocks nobody here)
 
 import asyncio
+import os
 import shutil
 import signal
 import tempfile
@@ -19,6 +20,8 @@ from hutch.jail.seam import PIPE, Exit, Jail, LimitHit, Size, StreamName
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
+# Seconds that nobody else sleeps: without walls, those of another worker would be counted, too.
+OWN = f"7{os.getpid()}"
 
 
 @pytest.fixture(params=["jailed", "unsafe"])
@@ -34,7 +37,7 @@ def sh(script: str) -> list[str]:
     return ["/bin/sh", "-c", script]
 
 
-async def count(jail: Jail, seconds: int) -> int:
+async def count(jail: Jail, seconds: str) -> int:
     """How many processes there are that sleep for so many seconds; each test has a number of its own."""
     ran = await jail.run(["pgrep", "-c", "-f", "-x", f"sleep {seconds}|python3 -c .*sleep.{seconds}.*"])
     return int(ran.stdout)
@@ -164,54 +167,54 @@ async def test_too_much_output_keeps_its_ends_in_memory_and_the_whole_in_a_file(
 
 
 async def test_a_timeout_ends_the_whole_tree_and_keeps_the_output(jail: Jail) -> None:
-    script = """
-        (setsid sh -c 'trap "" TERM HUP; env -i sleep 7001' &)
+    script = f"""
+        (setsid sh -c 'trap "" TERM HUP; env -i sleep {OWN}1' &)
         setsid -f python3 -c 'import os, time
 if os.fork() == 0:
     os.setsid()
-    if os.fork() == 0: time.sleep(7001)'
-        echo begun; sleep 7001
+    if os.fork() == 0: time.sleep({OWN}1)'
+        echo begun; sleep {OWN}1
     """
     ran = await jail.run(sh(script), timeout_s=3)
     assert (ran.timed_out, ran.stdout, ran.signal) == (True, b"begun\n", signal.SIGKILL)
     assert ran.limit_hit == LimitHit("command_timeout_s", "3 s")
-    assert await count(jail, 7001) == 0
+    assert await count(jail, f"{OWN}1") == 0
 
 
 async def test_cancelling_ends_the_whole_tree(jail: Jail) -> None:
-    running = asyncio.create_task(jail.run(sh("setsid -f sleep 7002; sleep 7002")))
-    while await count(jail, 7002) < 2:
+    running = asyncio.create_task(jail.run(sh(f"setsid -f sleep {OWN}2; sleep {OWN}2")))
+    while await count(jail, f"{OWN}2") < 2:
         await asyncio.sleep(0.02)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await count(jail, 7002) == 0
+    assert await count(jail, f"{OWN}2") == 0
 
 
 async def test_a_child_that_keeps_the_output_open_is_not_waited_for(jail: Jail) -> None:
-    ran = await jail.run(sh("sleep 7003 & echo started"))
+    ran = await jail.run(sh(f"sleep {OWN}3 & echo started"))
     assert (ran.exit_code, ran.stdout) == (0, b"started\n")
     async with asyncio.timeout(DEADLINE_S):
-        while await count(jail, 7003) != 1:  # it may not have become a sleep yet
+        while await count(jail, f"{OWN}3") != 1:  # it may not have become a sleep yet
             await asyncio.sleep(0.02)
 
 
 async def test_killing_reaches_what_outlived_its_command(jail: Jail) -> None:
-    process = await jail.spawn(sh("setsid -f sleep 7004; exit 5"))
+    process = await jail.spawn(sh(f"setsid -f sleep {OWN}4; exit 5"))
     assert (await process.wait()).code == 5
     await process.kill()
-    assert await count(jail, 7004) == 0
+    assert await count(jail, f"{OWN}4") == 0
     process.close()
 
 
 async def test_killing_one_command_spares_the_others(jail: Jail) -> None:
-    doomed = await jail.spawn(sh("sleep 7005 & sleep 7005"))
-    other = await jail.spawn(sh("sleep 7006 & sleep 7006"))
-    while await count(jail, 7005) + await count(jail, 7006) < 4:
+    doomed = await jail.spawn(sh(f"sleep {OWN}5 & sleep {OWN}5"))
+    other = await jail.spawn(sh(f"sleep {OWN}6 & sleep {OWN}6"))
+    while await count(jail, f"{OWN}5") + await count(jail, f"{OWN}6") < 4:
         await asyncio.sleep(0.02)
     await doomed.kill()
     assert await doomed.wait() == Exit(None, 9, *_measured(await doomed.wait()))
-    assert (await count(jail, 7005), await count(jail, 7006)) == (0, 2)
+    assert (await count(jail, f"{OWN}5"), await count(jail, f"{OWN}6")) == (0, 2)
     for process in (doomed, other):
         process.close()
 
@@ -308,11 +311,11 @@ async def test_a_server_out_here_can_listen_inside(jail: Jail) -> None:
 
 
 async def test_clearing_ends_everything_and_the_jail_goes_on(jail: Jail) -> None:
-    await jail.run(sh("setsid -f sleep 7007; sleep 7007 &"))
-    process = await jail.spawn(["sleep", "7007"])
+    await jail.run(sh(f"setsid -f sleep {OWN}7; sleep {OWN}7 &"))
+    process = await jail.spawn(["sleep", f"{OWN}7"])
     await jail.clear()
     assert (await process.wait()).signal == signal.SIGKILL
-    assert await count(jail, 7007) == 0
+    assert await count(jail, f"{OWN}7") == 0
     process.close()
 
 

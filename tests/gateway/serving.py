@@ -1,6 +1,7 @@
 """A real `hutch mcp serve` with a real jail, and official clients that speak with it."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from tests.gateway.api import serving  # noqa: F401  (a whole server, with its R
 
 LEGACY, MODERN = "legacy", "2026-07-28"  # the first is 2025-11-25, with its handshake
 PATIENCE_S = DEADLINE_S
+_times = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,11 @@ def eventually(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < until, "it never came to be so"
         time.sleep(0.02)
+
+
+def long_time() -> str:
+    """Seconds for a `sleep` that no other command on this machine has: tests look for it by that."""
+    return f"5432.{os.getpid():07}{next(_times):04}"
 
 
 def runs(word: str) -> bool:

@@ -15,7 +15,17 @@ from mcp import Client
 from hutch import settings
 from hutch.app import workspaces
 from tests.forked import Forked, run
-from tests.gateway.serving import LEGACY, MODERN, PATIENCE_S, Place, by_pipes, eventually, runs, text_of
+from tests.gateway.serving import (
+    LEGACY,
+    MODERN,
+    PATIENCE_S,
+    Place,
+    by_pipes,
+    eventually,
+    long_time,
+    runs,
+    text_of,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -230,13 +240,14 @@ async def test_what_people_changed_meanwhile_can_be_had_back(place: Place) -> No
 
 @pytest.mark.parametrize("mode", [LEGACY, MODERN])
 async def test_a_cancelled_call_ends_its_command(place: Place, mode: str) -> None:
+    seconds = long_time()
     async with by_pipes(place, mode=mode) as client:
         calling = asyncio.create_task(
-            call(client, "bash", command="sleep 7654.321 & sleep 7654.321", timeout_s=500)
+            call(client, "bash", command=f"sleep {seconds} & sleep {seconds}", timeout_s=500)
         )
-        await asyncio.to_thread(eventually, lambda: runs("7654.321"))
+        await asyncio.to_thread(eventually, lambda: runs(seconds))
         calling.cancel()
-        await asyncio.to_thread(eventually, lambda: not runs("7654.321"))
+        await asyncio.to_thread(eventually, lambda: not runs(seconds))
         assert (await done(client, "bash", command="echo still here"))["stdout"] == "still here\n"
     returned = [event for event in place.events() if event["type"] == "tool.returned"]
     assert [event["ok"] for event in returned] == [False, True]
@@ -257,13 +268,14 @@ async def test_names_that_are_no_text_are_told_all_the_same(place: Place) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_ended_leaves_nothing(place: Place, number: signal.Signals) -> None:
+    seconds = long_time()
     with raw(place) as server:
-        ask(server, "bash", {"command": "sleep 6543.21", "timeout_s": 500})
-        eventually(lambda: runs("6543.21"))
+        ask(server, "bash", {"command": f"sleep {seconds}", "timeout_s": 500})
+        eventually(lambda: runs(seconds))
         server.send_signal(number)  # with both pipes still open
         server.wait(PATIENCE_S)
         assert server.returncode == (-number if number == signal.SIGKILL else 128 + number)
-        eventually(lambda: not runs("6543.21"))
+        eventually(lambda: not runs(seconds))
         eventually(lambda: not runs(str(place.work)))
 
 
@@ -325,9 +337,10 @@ def test_a_message_that_cannot_be_read_is_answered(place: Place) -> None:
 
 
 async def test_the_next_server_waits_for_the_one_before(place: Place) -> None:
+    seconds = long_time()
     with raw(place) as before:
-        ask(before, "bash", {"command": "sleep 5432.1", "timeout_s": 500})
-        await asyncio.to_thread(eventually, lambda: runs("5432.1"))
+        ask(before, "bash", {"command": f"sleep {seconds}", "timeout_s": 500})
+        await asyncio.to_thread(eventually, lambda: runs(seconds))
 
         async def next_one() -> str:
             async with by_pipes(place) as client:

@@ -12,7 +12,17 @@ from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.gateway.mcp_http import MOST_SESSIONS, address_of, listen
 from tests.deadline import DEADLINE_S
 from tests.forked import run
-from tests.gateway.serving import LEGACY, MODERN, Listening, Place, by_http, eventually, runs, text_of
+from tests.gateway.serving import (
+    LEGACY,
+    MODERN,
+    Listening,
+    Place,
+    by_http,
+    eventually,
+    long_time,
+    runs,
+    text_of,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +81,8 @@ async def test_a_client_of_the_older_protocol_that_vanishes_leaves_nothing(
     shared: Listening, shared_place: Place
 ) -> None:
     file = shared_place.work / "begun"
-    command = "touch begun; until test -e go; do sleep 0.05; done; sleep 0.4321; touch ended; rm begun go"
+    brief = f"0.4{long_time().partition('.')[2]}"
+    command = f"touch begun; until test -e go; do sleep 0.05; done; sleep {brief}; touch ended; rm begun go"
     call = {"name": "bash", "arguments": {"command": command, "timeout_s": 500}}
     headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
     http = httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S)
@@ -92,39 +103,46 @@ async def test_a_client_of_the_older_protocol_that_vanishes_leaves_nothing(
     async with shared.client(MODERN) as client:
         said = await client.call_tool("bash", {"command": "ls ended begun", "timeout_s": 60})
     assert said.structured_content["stdout"] == "ended\n"
-    assert not runs("0.4321")
+    assert not runs(brief)
 
 
 async def test_a_session_that_its_client_ends_ends_its_command(shared: Listening) -> None:
+    seconds = long_time()
     headers = {**ACCEPT, "Authorization": f"Bearer {shared.token}"}
-    call = {"name": "bash", "arguments": {"command": "sleep 4321.7", "timeout_s": 500}}
+    call = {"name": "bash", "arguments": {"command": f"sleep {seconds}", "timeout_s": 500}}
     request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
     async with httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S) as http:
         opened = await http.post(shared.url, json=INITIALIZE)
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         calling = asyncio.create_task(http.post(shared.url, json=request, headers=session))
-        await asyncio.to_thread(eventually, lambda: runs("4321.7"))
+        await asyncio.to_thread(eventually, lambda: runs(seconds))
         assert (await http.delete(shared.url, headers=session)).status_code == 200
-        await asyncio.to_thread(eventually, lambda: not runs("4321.7"))
+        await asyncio.to_thread(eventually, lambda: not runs(seconds))
         await calling
 
 
 async def test_a_client_that_leaves_ends_its_command(shared: Listening) -> None:
+    seconds = long_time()
     async with shared.client(MODERN) as client:
-        calling = asyncio.create_task(client.call_tool("bash", {"command": "sleep 4321.5", "timeout_s": 500}))
-        await asyncio.to_thread(eventually, lambda: runs("4321.5"))
+        calling = asyncio.create_task(
+            client.call_tool("bash", {"command": f"sleep {seconds}", "timeout_s": 500})
+        )
+        await asyncio.to_thread(eventually, lambda: runs(seconds))
         calling.cancel()
-        await asyncio.to_thread(eventually, lambda: not runs("4321.5"))
+        await asyncio.to_thread(eventually, lambda: not runs(seconds))
         said = await client.call_tool("bash", {"command": "echo still here"})
         assert said.structured_content["stdout"] == "still here\n"
 
 
 async def test_a_call_is_cancelled_by_a_client_of_the_older_protocol(shared: Listening) -> None:
+    seconds = long_time()
     async with shared.client(LEGACY) as client:
-        calling = asyncio.create_task(client.call_tool("bash", {"command": "sleep 4321.6", "timeout_s": 500}))
-        await asyncio.to_thread(eventually, lambda: runs("4321.6"))
+        calling = asyncio.create_task(
+            client.call_tool("bash", {"command": f"sleep {seconds}", "timeout_s": 500})
+        )
+        await asyncio.to_thread(eventually, lambda: runs(seconds))
         calling.cancel()
-        await asyncio.to_thread(eventually, lambda: not runs("4321.6"))
+        await asyncio.to_thread(eventually, lambda: not runs(seconds))
 
 
 async def test_who_is_not_let_in(shared: Listening) -> None:
@@ -187,18 +205,19 @@ async def test_without_a_token_everybody_here_is_let_in(place: Place) -> None:
 
 
 def test_a_server_that_is_killed_leaves_nothing(place: Place) -> None:
+    seconds = long_time()
     with by_http(place, code=-9) as listening:
-        asyncio.run(_begin(listening))
+        asyncio.run(_begin(listening, seconds))
         listening.process.kill()
-        eventually(lambda: not runs("3210.9"))
+        eventually(lambda: not runs(seconds))
         eventually(lambda: not runs(str(place.work)))
 
 
-async def _begin(listening: Listening) -> None:
+async def _begin(listening: Listening, seconds: str) -> None:
     async with listening.client(MODERN) as client:
-        begun = await client.call_tool("bash", {"command": "sleep 3210.9", "yield_s": 0.2})
+        begun = await client.call_tool("bash", {"command": f"sleep {seconds}", "yield_s": 0.2})
         assert begun.structured_content["running"]
-        assert runs("3210.9")
+        assert runs(seconds)
 
 
 @pytest.mark.parametrize(
