@@ -1,7 +1,8 @@
 """Fixtures that every room may use."""
 
+import gc
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def default_signals() -> None:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _closed() -> Iterator[None]:
+    """Collect garbage after each module: what it left open fails its own last test, and no later one."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

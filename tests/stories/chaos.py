@@ -24,6 +24,8 @@ from typing import Any
 
 import httpx
 
+from tests.deadline import DEADLINE_S
+
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 DISK_BYTES = 256 * 1024 * 1024
 SESSIONS = 6
@@ -76,7 +78,7 @@ class Place:
                 start_new_session=True,
             )
         assert server.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             line = await server.stdout.readline()
         assert line, f"The server did not start: {(self.root / 'said').read_text()[-3000:]}"
         return server, json.loads(line)["url"]
@@ -188,7 +190,7 @@ async def round_(known: Known, place: Place) -> None:
         known.happened["server ended"] += 1
     for task in tasks[1:2]:
         task.cancel()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         await server.wait()
     for task in tasks:
         task.cancel()
@@ -202,9 +204,9 @@ async def check(known: Known, place: Place) -> None:
     """Leave a last server alone, then look everything up."""
     server, url = await place.start()
     headers = {"Authorization": f"Bearer {known.token}"}
-    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as api:
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=DEADLINE_S) as api:
         for id, acknowledged in known.sessions.items():
-            until = time.monotonic() + 300
+            until = time.monotonic() + DEADLINE_S
             while True:
                 state = (await api.get(f"{V1}/sessions/{id}")).json()["state"]
                 if state == "paused":
