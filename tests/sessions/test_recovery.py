@@ -21,6 +21,8 @@ from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
+from hutch.sessions.giving_up import CANCELLED, give_up
+from hutch.sessions.live import Live
 from hutch.store.runs import Runs
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
@@ -107,6 +109,25 @@ async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) 
         )
         for session_id, of_session in acknowledged.items():
             await _check(server, who, SessionId(session_id), of_session)
+
+
+async def test_a_session_whose_last_run_was_given_up_when_the_server_was_killed_is_not_queued_for_ever(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path / "home", sessions__runs=1) as server:
+        who = await owner(server)
+        slow = cassette(tmp_path / "slow.json", [{"text": "Late.", "delay_s": 600}])
+        busy = await sessions.create(server.site, who, NewSession(model=slow, prompt="Take the only place."))
+        await until(server, busy.id, "run.started")
+        session = await sessions.create(server.site, who, NewSession(model=slow, prompt="Wait."))
+        # As far as a cancel gets before a kill: the run is given up, and the state is as it was.
+        live = server.host._lives.get(session.id) or Live(session.id, server.host._grounds)  # type: ignore[attr-defined]
+        (run,) = await live.runs.unfinished(session.id)
+        await give_up(live, run, CANCELLED)
+        assert (await sessions.show(server.site, who, session.id)).session.state == "queued"
+    async with serving(tmp_path / "home", sessions__runs=1) as server:
+        assert (await sessions.show(server.site, who, session.id)).session.state == "parked"
+        assert (await server.host.call(session.id, requests.RunCommand("echo here"))).stdout == "here\n"
 
 
 async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:

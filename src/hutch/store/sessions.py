@@ -86,9 +86,13 @@ class Sessions:
             lambda connection: connection.execute(wanted.values(**values, updated_ms=now_ms()))
         )
 
-    async def settle(self, states: Collection[SessionState], to: SessionState) -> list[SessionId]:
-        """After a crash: sessions that cannot be what they say they are."""
+    async def settle(
+        self, states: Collection[SessionState], to: SessionState, *, without_runs: bool = False
+    ) -> list[SessionId]:
+        """After a crash: sessions that cannot be what they say they are; or only those with no run to do."""
         here = sessions.c.state.in_(states)
+        if without_runs:
+            here &= sessions.c.id.not_in(select(runs.c.session_id).where(runs.c.state != "ended"))
 
         def move(connection: Connection) -> list[SessionId]:
             ids = [SessionId(id) for id in connection.scalars(select(sessions.c.id).where(here))]
