@@ -115,6 +115,45 @@ async def test_a_file_is_written_and_told(tmp_path: Path) -> None:
     assert read.text == "     1\tc"
 
 
+@pytest.mark.parametrize(
+    ("before", "content", "after", "kept"),
+    [
+        (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "The file keeps its CRLF line ends."),
+        (b"\xef\xbb\xbfa\n", "x\n", b"\xef\xbb\xbfx\n", "The file keeps its byte order mark."),
+        (b"\xef\xbb\xbfa\n", "\ufeffx\n", b"\xef\xbb\xbfx\n", "The file keeps its byte order mark."),
+        (
+            "\ufeffa\r\n".encode("utf-16-le"),
+            "x\n",
+            "\ufeffx\r\n".encode("utf-16-le"),
+            "The file keeps its byte order mark and its CRLF line ends.",
+        ),
+        (b"a\r\nb\n", "x\ny\n", b"x\ny\n", ""),  # mixed: nothing to keep
+        (b"a\nb\n", "x\r\n", b"x\r\n", ""),  # said in so many words
+        (b"a\r\nb", "x\r\ny\n", b"x\r\ny\n", ""),
+    ],
+)
+async def test_a_file_that_is_written_anew_keeps_its_form(
+    tmp_path: Path, before: bytes, content: str, after: bytes, kept: str
+) -> None:
+    async with open_desk(tmp_path, {"file.txt": before}) as desk:
+        written = await desk.use("write_file", path="file.txt", content=content)
+        assert (await desk.context.workspace.read_range("file.txt")).data == after
+    assert written.text.partition("lines).")[2].strip() == kept
+
+
+async def test_a_quote_may_begin_with_the_byte_order_mark_that_the_file_keeps(tmp_path: Path) -> None:
+    files = {"file.txt": b"\xef\xbb\xbfone\r\ntwo\r\n"}
+    diff = "--- a/file.txt\n+++ b/file.txt\n@@ -1,2 +1,2 @@\n-\ufeffONE\r\n+\ufeff1\r\n two\r\n"
+    async with open_desk(tmp_path, files) as desk:
+        edit = {"old": "\ufeffone\n", "new": "\ufeffONE\n"}
+        edited = await desk.use("edit_file", path="file.txt", edits=[edit])
+        assert edited.ok, edited.text
+        patched = await desk.use("apply_patch", patch=diff)
+        assert patched.ok, patched.text
+        data = (await desk.context.workspace.read_range("file.txt")).data
+    assert data == b"\xef\xbb\xbf1\r\ntwo\r\n"
+
+
 async def test_what_changed_since_it_was_seen_is_not_overwritten_unawares(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         await desk.use("read_file", path="src/app.py")

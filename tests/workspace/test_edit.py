@@ -152,8 +152,51 @@ def test_an_exact_match_wins_over_looser_ones() -> None:
     assert edited("a \nb\na\nb\n", Replace("a\nb\n", "c\n")) == "a \nb\nc\n"
 
 
-def test_line_ends_in_the_quote_are_meant_when_they_match() -> None:
-    assert edited("a\r\nb\r\n", Replace("\r\n", "\n", replace_all=True)) == "a\nb\n"
+@pytest.mark.parametrize(
+    ("content", "old", "new", "expected"),
+    [
+        ("a\r\nb\r\nc\r\n", "a\r\nb\r\n", "a\nx\nb\n", "a\r\nx\r\nb\r\nc\r\n"),
+        ("a\r\nb\r\nc\r\n", "b\r\n", "x\ny\r\n", "a\r\nx\r\ny\r\nc\r\n"),
+        ("a\r\nb\r\n", "a\r", "x\r", "x\r\nb\r\n"),  # half of a line end
+        ("a\nb\n", "a", "x\r", "x\nb\n"),
+        ("a\nb\n", "a\n", "x\r\ny\r\n", "x\ny\nb\n"),
+        ("a\rb\rc\r", "b\r", "x\ny\n", "a\rx\ry\rc\r"),
+        ("a\r\nb\nc\nd\n", "a", "a\nx", "a\r\nx\r\nb\nc\nd\n"),  # mixed: as the replaced line
+        ("a\r\nb\r\nc\r\nd\n", "d\n", "d\r\nx\r\n", "a\r\nb\r\nc\r\nd\nx\n"),
+        ("a\r\nb\nc\r\n", "a\r\nb\nc", "a\nb\nx\nc", "a\r\nb\nx\r\nc\r\n"),  # shared lines keep theirs
+    ],
+)
+def test_the_line_ends_of_the_file_win_over_those_of_an_edit(
+    content: str, old: str, new: str, expected: str
+) -> None:
+    assert edited(content, Replace(old, new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("\r\n", "\n"), ("\r", ""), ("a\r\n", "a\n"), ("a\r", "a"), ("\r", "x")]
+)
+def test_an_edit_of_line_ends_alone_is_refused_with_the_way_to_convert_them(old: str, new: str) -> None:
+    with pytest.raises(
+        BadRequest, match=r"differ in their line ends only.*use bash: sed -i 's/\\r\$//' FILE"
+    ):
+        edited("a\r\nb\r\n", Replace(old, new, replace_all=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "new", "expected"),
+    [
+        ("a\nb\n", "b\n", "c", "a\nc\n"),
+        ("a\r\nb\r\n", "b\n", "c", "a\r\nc\r\n"),
+        ("a\nb", "b", "c\nd\n", "a\nc\nd"),
+        ("a\nb\n", "b\n", "b", "a\nb"),  # meant: nothing else is changed
+        ("a\nb", "b", "b\n", "a\nb\n"),
+        ("a\nb\n", "b\n", "", "a\n"),
+    ],
+)
+def test_a_file_ends_with_a_line_end_after_an_edit_if_it_did_before(
+    content: str, old: str, new: str, expected: str
+) -> None:
+    assert edited(content, Replace(old, new)) == expected
 
 
 def test_an_ambiguous_quote_is_refused_with_every_line() -> None:

@@ -114,6 +114,10 @@ def test_line_edits_leave_every_other_line_as_its_bytes_were(data: bytes, script
             assert want == lines[-1] and have.startswith(want) and number + 1 < len(result)
 
 
+def _joined(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 @MANY
 @given(content=contents(), new=new_text, script=st.data())
 @example(content="a\r\nb\r\n", new="x\ny", script=None)
@@ -124,7 +128,7 @@ def test_replacing_a_quote_changes_nothing_around_it(
     start = script.draw(st.integers(0, len(content) - 1)) if script else 1
     end = script.draw(st.integers(start + 1, len(content))) if script else 3
     old = content[start:end]
-    assume(old != new)
+    assume(_joined(old) != _joined(new))
     assume(content[start - 1 : start + 1] != "\r\n" and content[end - 1 : end + 1] != "\r\n")
     places = [at for at in range(len(content)) if content.startswith(old, at)]
     places = [at for at in places if content[at - 1 : at + 1] != "\r\n" or at == 0]
@@ -139,8 +143,13 @@ def test_replacing_a_quote_changes_nothing_around_it(
         return
     assert len(places) == 1
     assert plan.content.startswith(content[:start]) and plan.content.endswith(content[end:])
-    middle = plan.content[start : len(plan.content) - (len(content) - end)]
-    assert middle.replace("\r\n", "\n").replace("\r", "\n") == new
+    middle = _joined(plan.content[start : len(plan.content) - (len(content) - end)])
+    if end == len(content):  # the file keeps its final line end, or the lack of it
+        assert middle in (new, without_ending(new), f"{new}\n")
+    else:
+        assert middle == new
+    if len({*map(ending, split_lines(content))} - {""}) == 1:
+        assert {*map(ending, split_lines(plan.content))} <= {*map(ending, split_lines(content)), ""}
     assert plan.notes == ()
 
 
@@ -153,7 +162,9 @@ def test_replacing_everywhere_is_what_str_replace_does(content: str, new: str, s
     old = script.draw(st.sampled_from(lines))
     assume(old not in new)
     plan = plan_edits(content, [Replace(old, new, replace_all=True)])
-    assert plan.content == content.replace(old, new.replace("\n", end))
+    expected = content.replace(old, new.replace("\n", end))
+    stays_open = content.endswith(old) and without_ending(new)
+    assert plan.content == (without_ending(expected) if stays_open else expected)
 
 
 @MANY
@@ -219,13 +230,14 @@ def versions(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @MANY
-@given(pair=versions(), context=st.integers(0, 3), git=st.booleans())
+@given(pair=versions(), end=endings, context=st.integers(0, 3), git=st.booleans())
 def test_a_diff_made_by_diff_or_git_gives_exactly_the_new_file(
-    pair: tuple[str, str], context: int, git: bool
+    pair: tuple[str, str], end: str, context: int, git: bool
 ) -> None:
-    if not context:  # then an added line says nothing of its file, and gets the file's line end
-        pair = (pair[0].replace("\r", ""), pair[1].replace("\r", ""))
-        assume(pair[0] != pair[1])
+    # One kind of line end, as an added line gets that of the file.
+    pair = (_joined(pair[0]).replace("\n", end), _joined(pair[1]).replace("\n", end))
+    assume(pair[0] != pair[1])
+    assume(context or end == "\n")  # without context, diffs count LF alone
     with TemporaryDirectory() as directory:
         root = Path(directory)
         for side, content in zip("ab", pair, strict=True):

@@ -49,8 +49,24 @@ def test_a_diff_can_say_that_the_last_line_has_no_end(content: str, told: dict, 
     assert plan_hunks(content, [hunk(" a\n-b\n+c", **told)]).content == expected
 
 
-def test_line_ends_that_a_diff_changes_are_changed() -> None:
-    assert plan_hunks("a\r\nb\r\n", [hunk(" a\r\n-b\r\n+b")]).content == "a\r\nb\n"
+@pytest.mark.parametrize(
+    ("content", "text", "expected"),
+    [
+        ("a\r\nb\r\n", " a\r\n-b\r\n+c\n+d\r", "a\r\nc\r\nd\r\n"),
+        ("a\nb\n", " a\n-b\n+c\r", "a\nc\n"),
+        ("a\nb\n", "+c\r", "a\nb\nc\n"),
+        ("", "+c\r", "c\r\n"),  # the file has no line end of its own
+        ("a\r\nb\r\nc\nd\n", " a\r\n-b\r\n+x", "a\r\nx\r\nc\nd\n"),
+    ],
+)
+def test_added_lines_end_as_those_of_the_file_do(content: str, text: str, expected: str) -> None:
+    assert plan_hunks(content, [hunk(text)]).content == expected
+
+
+@pytest.mark.parametrize("text", [" a\r\n-b\r\n+b", "-a\r\n-b\r\n+a\n+b"])
+def test_a_hunk_that_changes_line_ends_alone_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match="it changes line ends only"):
+        plan_hunks("a\r\nb\r\n", [hunk(text)])
 
 
 def test_hunks_at_the_end_keep_their_order_and_its_state() -> None:

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.workspace.edit.draft import Draft
-from hutch.workspace.edit.edit import Edit, Replace, plan_edits, read_edit
+from hutch.workspace.edit.edit import Edit, Replace, plan_edits, read_edit, without_bom
 from hutch.workspace.edit.edited import Edited, EditedFile, shown
 from hutch.workspace.edit.encoding import decode
 from hutch.workspace.edit.operation import FileOperation
@@ -26,6 +26,8 @@ def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, ob
     try:
         wanted = [read_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
         text = decode(data, [edit.old for edit in wanted if isinstance(edit, Replace)])
+        if text.bom:
+            wanted = [without_bom(edit) for edit in wanted]
         for edit in wanted:
             text.check(edit.new)
         plan = plan_edits(text.content, wanted)

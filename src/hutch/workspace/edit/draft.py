@@ -149,6 +149,8 @@ def _patched(file: _File, hunks: Sequence[Hunk]) -> _File:
     if not hunks:
         return file
     text = file.text or decode(file.data, ["\n".join(piece.text for piece in hunk.old) for hunk in hunks])
+    if text.bom:
+        hunks = [hunk.without_bom() for hunk in hunks]
     for hunk in hunks:
         for sign, line in hunk.lines:
             if sign == "+":

@@ -5,7 +5,7 @@ what the last one left; line numbers always mean the file as it was before.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.workspace.edit.ladder import Page, Rung
@@ -13,7 +13,7 @@ from hutch.workspace.edit.placeholder import line_numbers, placeholder
 from hutch.workspace.edit.refusal import already_applied, ambiguous, not_found
 from hutch.workspace.edit.replace import Match, find, find_at, fit, fitted, quoted_lines
 from hutch.workspace.edit.spans import Replacement, Span, compose, place, replaced
-from hutch.workspace.edit.text import ending, kept_apart, split_lines, usual_ending, without_ending
+from hutch.workspace.edit.text import BOM, ending, kept_apart, split_lines, usual_ending, without_ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,14 @@ def read_edit(given: Mapping[str, object]) -> Edit:
     return kind(**values)  # type: ignore[arg-type]
 
 
+def without_bom(edit: Edit) -> Edit:
+    """The same for a file whose byte order mark is kept apart from its text."""
+    new = edit.new.removeprefix(BOM)
+    if isinstance(edit, Replace):
+        return replace(edit, old=edit.old.removeprefix(BOM), new=new)
+    return replace(edit, new=new)
+
+
 def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
     """The text with all of these edits made; an error says which one failed and why."""
     if not edits:
@@ -133,6 +141,13 @@ def _replace(draft: _Draft, edit: Replace) -> str:
         return _fill(draft, new)
     if old == new:
         raise BadRequest("'old' and 'new' are the same text, so there is nothing to change.")
+    if not page.has_lone_cr:  # then a CR at the end is half of a line end, and the other half stays
+        old, new = old.removesuffix("\r"), new.removesuffix("\r")
+    if not old or quoted_lines(old) == quoted_lines(new):
+        raise BadRequest(
+            "'old' and 'new' differ in their line ends only, and an edit keeps those of the file."
+            " To convert them, use bash: sed -i 's/\\r$//' FILE, or sed -i 's/$/\\r/' FILE."
+        )
     rung, matches = find(page, old, new, every=edit.replace_all)
     if not matches:
         if told := already_applied(page, old, new):

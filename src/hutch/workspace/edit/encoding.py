@@ -12,7 +12,7 @@ from charset_normalizer import from_bytes
 from hutch.domain.errors import BadRequest
 from hutch.workspace.edit.text import Text
 
-_BOMS = (  # the longer first: UTF-16's begins UTF-32's
+BOMS = (  # the longer first: UTF-16's begins UTF-32's
     (b"\xff\xfe\x00\x00", "utf-32-le"),
     (b"\x00\x00\xfe\xff", "utf-32-be"),
     (b"\xef\xbb\xbf", "utf-8"),
@@ -35,7 +35,7 @@ def decode(data: bytes, evidence: Iterable[str] = ()) -> Text:
 
     `evidence` is text believed to be in the file; it decides between encodings that are equally likely.
     """
-    for bom, encoding in _BOMS:
+    for bom, encoding in BOMS:
         if data.startswith(bom) and (text := _decoded(data, encoding, bom)):
             return text
     if b"\0" in data:

@@ -15,7 +15,7 @@ from hutch.workspace.edit.operation import Hunk, Piece
 from hutch.workspace.edit.placement import Placed, place_hunks
 from hutch.workspace.edit.replace import kept_punctuation
 from hutch.workspace.edit.spans import Replacement, compose, replaced
-from hutch.workspace.edit.text import ending, kept_apart, usual_ending
+from hutch.workspace.edit.text import ending, kept_apart, usual_ending, without_ending
 
 
 class _Run(NamedTuple):
@@ -24,7 +24,7 @@ class _Run(NamedTuple):
     start: int
     end: int
     lines: list[str]
-    literal: bool  # the patch says how the last line ends
+    literal: bool  # the patch says whether the last line has an end
 
 
 def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
@@ -51,24 +51,42 @@ def _check(page: Page, placed: Placed, which: str) -> None:
     removed = [piece.text for piece in placed.hunk.pieces if piece.sign == "-"]
     try:
         refuse_placeholder(added, page.content, shorter=len(added) < len(removed))
+        if _changes_line_ends_only(placed.hunk):
+            raise BadRequest(
+                "it changes line ends only, and a patch keeps those of the file."
+                " To convert them, use bash: sed -i 's/\\r$//' FILE, or sed -i 's/$/\\r/' FILE."
+            )
     except BadRequest as error:
         raise BadRequest(f"{which[0].upper()}{which[1:]}: {error}") from None
+
+
+def _changes_line_ends_only(hunk: Hunk) -> bool:
+    same = [piece.text for piece in hunk.old] == [piece.text for piece in hunk.new]
+    ends = zip(hunk.old, hunk.new, strict=False)
+    return same and any(one.end and other.end and one.end != other.end for one, other in ends)
 
 
 def _runs(page: Page, placed: Placed) -> Iterator[_Run]:
     """The runs of removed and added lines of one hunk."""
     hunk, line = placed.hunk, placed.line
-    near = page.lines[line : placed.end] or page.lines[max(line - 1, 0) : line + 1] if page.has_cr else ()
-    end = usual_ending(page.content, "".join(near)) if page.has_cr else "\n"
-    ends_are_told = bool(hunk.old) or hunk.open_new or any("\r" in piece.end for piece in hunk.new)
-    literal = placed.rung is Rung.EXACT and ends_are_told
+    end = _end_for(page, placed)
+    literal = placed.rung is Rung.EXACT and (bool(hunk.old) or hunk.open_new)
     for start, stop, first, pieces in _changed(hunk):
         added = [piece for piece in pieces if piece.sign == "+"]
-        if literal:
-            texts = [piece.text + piece.end for piece in added]
-        else:
-            texts = [text + end for text in _adapted(page, placed, pieces, added, first)]
+        texts = [text + end for text in _adapted(page, placed, pieces, added, first)]
+        if literal and added and not added[-1].end:
+            texts[-1] = without_ending(texts[-1])
         yield _Run(line + start, line + stop, texts, literal)
+
+
+def _end_for(page: Page, placed: Placed) -> str:
+    """The line end of added lines: that of the lines around, or the hunk's own if the file has none."""
+    line = placed.line
+    if not page.has_cr:
+        ends = "".join(piece.end for piece in placed.hunk.new)
+        return "\n" if "\n" in page.content else usual_ending(ends)
+    near = page.lines[line : placed.end] or page.lines[max(line - 1, 0) : line + 1]
+    return usual_ending(page.content, "".join(near))
 
 
 def _changed(hunk: Hunk) -> Iterator[tuple[int, int, int, list[Piece]]]:
@@ -136,6 +154,6 @@ def _replacements(page: Page, runs: list[_Run]) -> Iterator[Replacement]:
             texts.insert(0, usual_ending(page.content))
         closed = closed or end == total
         first, last, text = page.start_of(start), page.start_of(end), "".join(texts)
-        if page.has_cr and not literal:
+        if page.has_cr:
             text = kept_apart(page.content[max(first - 1, 0) : first], text, page.content[last : last + 1])
         yield Replacement(first, last, text)

@@ -1,10 +1,10 @@
 """What a patch says: operations on files, made of hunks. Both kinds of patch become these values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from hutch.workspace.edit.text import ending, split_lines, without_ending
+from hutch.workspace.edit.text import BOM, ending, split_lines, without_ending
 
 
 class Piece(NamedTuple):
@@ -25,6 +25,10 @@ class Hunk:
     line: int | None = None  # where its first old line should be, from 1; or after which line it only adds
     open_old: bool = False  # the last old line has no line end
     open_new: bool = False
+
+    def without_bom(self) -> "Hunk":
+        """The same for a file whose byte order mark is kept apart from its text."""
+        return replace(self, lines=tuple((sign, text.removeprefix(BOM)) for sign, text in self.lines))
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:

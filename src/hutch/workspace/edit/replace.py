@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hutch.workspace.edit.indent import Shift, shift_between
 from hutch.workspace.edit.ladder import Page, Rung, fold, key, occurrences, unfolded
 from hutch.workspace.edit.spans import Replacement
-from hutch.workspace.edit.text import ending, usual_ending, with_endings
+from hutch.workspace.edit.text import ending, kept_apart, usual_ending, with_endings, without_ending
 
 MOST_MATCHES = 1_000
 _MOST_COMPARED = 40_000  # pairs of lines; a larger edit keeps only what its ends share
@@ -72,18 +72,44 @@ def _most(every: bool) -> int:
 
 def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement:
     """The new text as it goes into the place of a match."""
-    near = page.content[match.start : match.end]
-    end = usual_ending(page.content, near) if page.has_cr else "\n"
+    if rung is Rung.EXACT and not page.has_cr:
+        text = with_endings(new, "\n") if "\n" in page.content else new
+        return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
     if rung is Rung.EXACT:
-        text = new if "\r" in old else with_endings(new, end)
-        return Replacement(match.start, match.end, text)
-    old_lines, new_lines = quoted_lines(old), quoted_lines(new)
+        line = page.line_at(match.start)
+        match = match._replace(line=line, column=match.start - page.start_of(line))
+        old_lines, new_lines = _lines_as_in(page, old), _lines_as_in(page, new)
+    else:
+        old_lines, new_lines = quoted_lines(old), quoted_lines(new)
     pieces, ends = _pieces(page, match, len(old_lines))
+    near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
+    end = usual_ending(page.content, "".join(near)) if page.has_cr else "\n"
     adapt = _adapting(rung, match, old_lines, pieces)
     text = "".join(fitted(old_lines, new_lines, pieces, ends, end, adapt))
     if _past_the_end(page, match, old_lines):
-        text = text[: len(text) - len(ending(text))]
-    return Replacement(match.start, match.end, text)
+        text = without_ending(text)
+    if page.has_cr:
+        around = page.content[max(match.start - 1, 0) : match.start], page.content[match.end : match.end + 1]
+        text = kept_apart(around[0], text, around[1])
+    return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
+
+
+def _lines_as_in(page: Page, text: str) -> list[str]:
+    """The lines of a text; a lone CR ends one only in a file where it does."""
+    return quoted_lines(text) if page.has_lone_cr else text.replace("\r\n", "\n").split("\n")
+
+
+def _with_final_end(page: Page, match: Match, old: str, text: str) -> str:
+    """The text with a line end, or without, so that the file ends as it did.
+
+    An edit that changes nothing but that line end is meant so.
+    """
+    bare = without_ending(text)
+    if match.end < len(page.content) or not bare or bare == without_ending(old):
+        return text
+    if page.is_open:
+        return bare
+    return text if ending(text) else text + ending(page.content)
 
 
 def quoted_lines(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
 
+BOM = "\ufeff"  # as a character, which a quote of the first line may begin with
 _NAMES = {"utf-8": "UTF-8", "latin-1": "Latin-1", "utf-16-le": "UTF-16 LE", "utf-16-be": "UTF-16 BE"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
