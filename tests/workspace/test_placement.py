@@ -1,5 +1,7 @@
 """Where hunks belong, and when that cannot be told."""
 
+import re
+
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict
@@ -43,9 +45,24 @@ def test_anchors_follow_each_other() -> None:
         lines(nested, hunk("-    1\n+    2", "  def f():"))
 
 
-def test_an_anchor_that_is_not_there_does_not_matter_when_the_lines_are_there_once() -> None:
-    assert lines(TWICE, hunk(" def b():\n-    x = 1", "class Z:")) == [4]
-    assert lines("b\na\n", hunk("-b\n+c", "a")) == [0]  # above its anchor, but nowhere else
+@pytest.mark.parametrize("anchors", [("def zzz():",), ("def a():", "def zzz():"), ("ef b",), ("def bb():",)])
+@pytest.mark.parametrize("text", [" def b():\n-    x = 1", "+new text", "-nowhere\n+x"])
+def test_an_anchor_that_is_not_there_is_refused_by_name(anchors: tuple[str, ...], text: str) -> None:
+    with pytest.raises(Conflict, match=rf"the line '{re.escape(anchors[-1])}' after '@@' is not in the file"):
+        lines(TWICE, hunk(text, *anchors))
+
+
+def test_a_missing_anchor_is_answered_with_the_nearest_line() -> None:
+    with pytest.raises(Conflict, match=r"Did you mean these lines\?\n     2\tdef compute_all\(x\):"):
+        lines("import os\ndef compute_all(x):\n    y\n", hunk("-    y\n+    z", "def compute_all(x, y):"))
+
+
+def test_a_hunk_that_is_not_below_its_anchor_is_refused_with_both_places() -> None:
+    with pytest.raises(Conflict, match="its lines are at line 1, which is not below 'a' at line 2"):
+        lines("b\na\n", hunk("-b\n+c", "a"))
+    with pytest.raises(Conflict, match="'def a\\(\\):' after '@@' is at line 1, which is not below 'def b"):
+        lines(TWICE, hunk("-    x = 1\n+    x = 2", "def b():", "def a():"))
+    assert lines("b\na\n", hunk("-b\n+c\n a", "a")) == [0]  # the anchor is one of its own lines
 
 
 def test_the_order_of_hunks_settles_it() -> None:
@@ -94,8 +111,6 @@ def test_lines_that_are_only_added_go_to_the_end_or_below_the_anchor() -> None:
     assert lines("a\nb\n", hunk("+new text")) == [2]
     assert lines("a\nb\n", hunk("+new text", "a")) == [1]
     assert lines("a\nb\n", hunk("+new text", line=1)) == [1]
-    with pytest.raises(Conflict, match="the line 'zzz' after '@@' is not in the file"):
-        lines("a\nb\n", hunk("+new text", "zzz"))
     with pytest.raises(Conflict, match="after line 9, but the file has 2 lines"):
         lines("a\nb\n", hunk("+new text", line=9))
 
@@ -136,6 +151,11 @@ def test_a_hunk_that_is_nowhere_is_answered_with_the_nearest_lines() -> None:
     )
 
 
+def test_short_lines_are_shown_as_well() -> None:
+    with pytest.raises(Conflict, match=r"Did you mean these lines\?\n     2\tb\n     3\tc\n     4\td\n"):
+        lines("a\nb\nc\nd\n", hunk("-b\n+B\n \n-d\n+D"))
+
+
 def test_many_hunks_are_placed_by_an_index() -> None:
     content = "".join(f"line {n}\n" for n in range(5_000))
     assert lines(content, *(hunk(f"-line {n}\n+x") for n in range(5_000))) == list(range(5_000))
@@ -146,9 +166,9 @@ def test_many_hunks_are_placed_by_an_index() -> None:
     [
         [hunk("-a\n+b")] * 100_000,
         [hunk("-a\n+b", *["a"] * 100_000)],
-        [hunk("-a\n+b", f"nowhere {n}") for n in range(1_000)],
+        [hunk("-a\n+b", "a")] * 1_000,
     ],
-    ids=["hunks", "anchors", "missing anchors"],
+    ids=["hunks", "anchors", "hunks with anchors"],
 )
 def test_work_is_bounded(hunks: list[Hunk]) -> None:
     with pytest.raises(BadRequest, match="too many hunks that match in many places"):

@@ -15,7 +15,6 @@ from hutch.workspace.edit.ladder import Page, Rung, occurrences
 _MOST_LINES = 40  # of the quote that are looked at
 _MOST_PLACES = 60  # that a line or word may vote for
 _MOST_WORDS = 12
-_SHORT = 3  # characters of a line that is everywhere
 _MOST_CANDIDATES = 12
 _MOST_CHARACTERS = 1_200  # of a candidate that are compared
 _LEAST_LIKENESS = 0.5
@@ -58,7 +57,7 @@ def nearest(page: Page, quote: Sequence[str]) -> Nearest | None:
 def _votes(page: Page, wanted: list[str]) -> Iterator[tuple[int, float]]:
     """First lines of places that share something with the quote; what is rare weighs more."""
     for index, line in enumerate(wanted):
-        if len(line) > _SHORT and (count := page.content.count(line)):
+        if line and (count := page.content.count(line)):
             for place in page.keys(Rung.INDENT).blocks([line], most=_MOST_PLACES):
                 yield max(place - index, 0), 3 / count
     for word, index in _words(wanted).items():

@@ -15,7 +15,7 @@ from hutch.workspace.edit.indent import shift_between
 from hutch.workspace.edit.ladder import Page, Rung, fold, key
 from hutch.workspace.edit.nearest import nearest
 from hutch.workspace.edit.operation import Hunk, Piece
-from hutch.workspace.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, listed
+from hutch.workspace.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, is_word, listed
 
 _MOST_PLACES = 100_000  # of one hunk
 _MOST_WORK = 3_000_000  # lines and places looked at; some seconds
@@ -128,19 +128,21 @@ class _Finder:
         if not hunk.old:
             return self._insertion(hunk)
         marks = self._marks(hunk.anchors)
-        aside: _Places | None = None
+        elsewhere: list[int] = []
         for rung in Rung:
             lines = self._lines(hunk, rung, hunk.old)
-            below = _first_below(lines, marks) if marks else lines
-            if below:
-                so = len(below) == 1 and self._reads_so(hunk, below[0])
-                return _Places(rung, below, applied=so)
-            if lines and aside is None:
-                aside = _Places(rung, lines)
-        if aside and len(aside.lines) == 1:
-            return aside  # above its anchor, but nowhere else
+            fitting = _first_below(lines, marks, len(hunk.old)) if marks else lines
+            if fitting:
+                so = len(fitting) == 1 and self._reads_so(hunk, fitting[0])
+                return _Places(rung, fitting, applied=so)
+            elsewhere = elsewhere or lines
         if lines := self._applied(hunk):
             return _Places(Rung.EXACT, lines[:1], applied=True)
+        if elsewhere:
+            raise Conflict(
+                f"its lines are at {_listed(elsewhere)}, which is not below '{hunk.anchors[-1]:.100}' at"
+                f" {_listed(marks)}. Name a line above the place that is meant after '@@', or none."
+            )
         raise self._not_found(hunk)
 
     def _insertion(self, hunk: Hunk) -> _Places:
@@ -155,8 +157,6 @@ class _Finder:
                     " Give some lines around the new ones."
                 )
             return _Places(Rung.EXACT, [line])
-        if hunk.anchors:
-            raise Conflict(f"the line '{hunk.anchors[-1]:.100}' after '@@' is not in the file.")
         line = total - len(hunk.new)
         so = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
         return _Places(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
@@ -221,13 +221,22 @@ class _Finder:
         return True
 
     def _marks(self, anchors: Sequence[str]) -> list[int]:
-        """Where the last of these lines stands, each below the one before it."""
-        marks: list[int] | None = None
-        for anchor in anchors:
+        """Where the last of these lines stands, each below the one before it; Conflict if one is missing."""
+        marks: list[int] = []
+        for number, anchor in enumerate(anchors):
             lines = self._anchor_lines(anchor)
-            self._count(len(marks or ()))
-            marks = lines if marks is None else _first_below(lines, marks)
-        return marks or []
+            if not lines:
+                near = nearest(self._page, [anchor])
+                hint = did_you_mean(self._page, near, [anchor]) if near else "Name one that is, or none."
+                raise Conflict(f"the line '{anchor:.100}' after '@@' is not in the file. {hint}")
+            self._count(len(marks))
+            marks = _first_below(lines, marks) if number else lines
+            if not marks:
+                raise Conflict(
+                    f"the line '{anchor:.100}' after '@@' is at {_listed(lines)}, which is not below"
+                    f" '{anchors[number - 1]:.100}'. Give the outermost line first."
+                )
+        return marks
 
     def _anchor_lines(self, anchor: str) -> list[int]:
         wanted = fold(anchor).strip()
@@ -237,7 +246,7 @@ class _Finder:
         self._count(len(self._page.bare))
         part = wanted.removesuffix("@@").strip()
         keys = self._page.keys(Rung.UNEVEN).lines
-        return [line for line, have in enumerate(keys) if part in have] if part else []
+        return [line for line, have in enumerate(keys) if _has_words(have, part)] if part else []
 
     def _reads_so(self, hunk: Hunk, line: int) -> bool:
         """Whether what the hunk adds above or below its lines is there already."""
@@ -296,14 +305,31 @@ class _Finder:
             )
 
 
-def _first_below(lines: Sequence[int], marks: Sequence[int]) -> list[int]:
-    """For each mark the first of the lines from it on, unless another mark comes before."""
+def _has_words(line: str, part: str) -> bool:
+    """Whether `part` is in the line, and neither begins nor ends inside of a word of it."""
+    at = line.find(part)
+    while at >= 0:
+        before, after = line[at - 1 : at] if at else "", line[at + len(part) : at + len(part) + 1]
+        cut = (is_word(before) and is_word(part[0])) or (is_word(after) and is_word(part[-1]))
+        if not cut:
+            return True
+        at = line.find(part, at + 1)
+    return False
+
+
+def _first_below(lines: Sequence[int], marks: Sequence[int], length: int = 1) -> list[int]:
+    """For each mark the first of the lines from it on, unless another mark comes before.
+
+    If there is none, something of that length may begin above the mark that is one of its lines.
+    """
     found: list[int] = []
     for number, mark in enumerate(marks):
         index = bisect_left(lines, mark)
         following = marks[number + 1] if number + 1 < len(marks) else None
         if index < len(lines) and (following is None or lines[index] < following):
             found.append(lines[index])
+        elif index and lines[index - 1] + length > mark and lines[index - 1] not in found[-1:]:
+            found.append(lines[index - 1])
     return found
 
 

@@ -103,12 +103,13 @@ def _stands_alone(page: Page, match: Match) -> bool:
     """Not a part of a word, and not so short that it is everywhere."""
     text = page.content[match.start : match.end]
     before, after = page.content[match.start - 1 : match.start], page.content[match.end : match.end + 1]
-    if (_is_word(before) and _is_word(text[:1])) or (_is_word(after) and _is_word(text[-1:])):
+    if (is_word(before) and is_word(text[:1])) or (is_word(after) and is_word(text[-1:])):
         return False
     return len(text.strip()) >= _LEAST_LENGTH or page.bare[page.line_at(match.start)].strip() == text.strip()
 
 
-def _is_word(character: str) -> bool:
+def is_word(character: str) -> bool:
+    """Whether it can be part of a name."""
     return character.isalnum() or character == "_"
 
 
