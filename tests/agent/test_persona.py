@@ -32,7 +32,11 @@ def test_the_built_in_ones_are_sound() -> None:
     changing = {"write_file", "edit_file", "apply_patch"}
     assert not changing & set(load("consultant").tools)
     assert not changing & set(load("reviewer").tools)
-    assert load("pair").policy.decide("bash", command="ls").action == "ask"
+    pair = load("pair").policy
+    assert pair.decide("bash", command="ls").action == "ask"
+    assert pair.decide("run_tests").action == "ask"
+    for tool in changing:
+        assert pair.decide(tool, paths=["a.py"]).action == "ask", tool
 
 
 def test_a_persons_own_file_wins(tmp_path: Path) -> None:

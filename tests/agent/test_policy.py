@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.command_words import LONGEST, Parsed, parse
-from hutch.agent.policy import Policy, Rule, parse_rule
+from hutch.agent.policy import FILE_TOOLS, Policy, Rule, parse_rule
+from hutch.agent.tools.all import TOOLS
 from hutch.domain.errors import BadRequest
 
 
@@ -252,3 +253,31 @@ def parsers() -> set[str]:
         if b"tree_sitter_bash" in line and parent == str(os.getpid()):
             found.add(entry.name)
     return found
+
+
+@pytest.mark.parametrize("named", sorted(FILE_TOOLS))
+@pytest.mark.parametrize("action", ["ask", "deny"])
+def test_a_rule_about_one_way_to_change_files_is_about_all_of_them(named: str, action: str) -> None:
+    rules = policy(f"{action} {named} *.lock")
+    for tool in FILE_TOOLS:
+        assert rules.decide(tool, paths=["a.lock"]).action == action
+        assert rules.decide(tool, paths=["a.py"]).action == "allow"
+    assert rules.decide("read_file", paths=["a.lock"]).action == "allow"
+
+
+def test_to_allow_one_way_to_change_files_allows_no_other() -> None:
+    rules = policy("allow edit_file", default="ask")
+    assert rules.decide("edit_file", paths=["a"]).action == "allow"
+    assert rules.decide("write_file", paths=["a"]).action == "ask"
+
+
+def test_an_answer_about_a_file_holds_for_every_way_to_change_it() -> None:
+    asked = policy("ask write_file")
+    granted = asked.granted(asked.decide("apply_patch", paths=["a"]).covers)
+    assert granted.decide("edit_file", paths=["a"]).action == "allow"
+    assert granted.decide("edit_file", paths=["b"]).action == "ask"
+
+
+def test_every_tool_that_changes_files_is_known_to_the_policy() -> None:
+    changing = {tool.name for tool in TOOLS if hasattr(tool.arguments, "touched") and not tool.parallel}
+    assert changing == FILE_TOOLS

@@ -19,6 +19,8 @@ from hutch.agent.shell_words import Words
 from hutch.domain.errors import BadRequest
 from hutch.workspace.globs import glob_pattern
 
+# Ways to do the same: a rule that asks about one of them, or denies it, is about all of them.
+FILE_TOOLS = frozenset({"write_file", "edit_file", "apply_patch"})
 Action = Literal["allow", "ask", "deny"]  # from the loosest to the strictest
 SHELL_TOOL = "bash"
 
@@ -86,7 +88,7 @@ class Policy:
 
         A command is parsed by another process, and that is waited for: do it in a thread.
         """
-        rules = [rule for rule in self.rules if fnmatchcase(tool, rule.tool)]
+        rules = [rule for rule in self.rules if _is_about(rule, tool)]
         if command is not None:
             return self._for_command(tool, rules, parse(command))
         fitting = [(path, [rule for rule in rules if _fits_path(rule, path)]) for path in paths]
@@ -98,7 +100,7 @@ class Policy:
     def hides(self, tool: str, below: str) -> Callable[[str], bool]:
         """Which files a search may not tell of, though it may look below this path."""
         careful = [rule for rule in self.rules if rule.pattern and rule.action != "allow"]
-        careful = [rule for rule in careful if fnmatchcase(tool, rule.tool)]
+        careful = [rule for rule in careful if _is_about(rule, tool)]
         # What such a rule says of all that is below was asked before the search.
         careful = [rule for rule in careful if rule.action == "deny" or not _fits_below(rule, below)]
         return lambda path: any(_fits_path(rule, path) for rule in careful)
@@ -138,7 +140,7 @@ class Policy:
         for rule in fitting:
             if rule.action == "deny":
                 return Decision("deny", str(rule))
-        if grant is not None and grant in self.grants:
+        if grant is not None and any(replace(grant, tool=name) in self.grants for name in _alike(grant.tool)):
             return Decision("allow", str(grant))
         covers = () if grant is None else (grant,)
         for rule in fitting:
@@ -148,6 +150,15 @@ class Policy:
             if rule.action == "allow":
                 return Decision("allow", str(rule))
         return Decision(self.default, "default", covers if self.default == "ask" else ())
+
+
+def _alike(tool: str) -> Iterable[str]:
+    return FILE_TOOLS if tool in FILE_TOOLS else (tool,)
+
+
+def _is_about(rule: Rule, tool: str) -> bool:
+    names = (tool,) if rule.action == "allow" else _alike(tool)
+    return any(fnmatchcase(name, rule.tool) for name in names)
 
 
 def _strictest(decisions: Sequence[Decision]) -> Decision:
