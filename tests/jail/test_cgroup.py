@@ -1,8 +1,12 @@
 """Finding a cgroup of ours, in the two versions and in none."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-from hutch.jail.cgroup import Home, find_home, make
+from hutch.jail.cgroup import LEAF, Home, find_home, make, prefer_self
+from hutch.jail.cgroup import settings as settings_of
 from hutch.jail.policy import Limits
 
 
@@ -68,3 +72,35 @@ def test_a_group_that_cannot_be_made_whole_is_not_made(tmp_path: Path) -> None:
     home = Home(1, {"memory": tmp_path, "pids": tmp_path / "missing"})
     assert make(home, Limits()) is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_jail_has_the_share_of_an_ordinary_program_and_a_server_has_more(tmp_path: Path) -> None:
+    for version, name, usual in ((1, "cpu.shares", 1024), (2, "cpu.weight", 100)):
+        own = tmp_path / str(version)
+        own.mkdir()
+        (own / "cgroup.procs").touch()
+        (own / "cgroup.controllers").write_text("cpu memory pids")
+        (own / "cgroup.subtree_control").write_text("cpu memory pids")
+        (own / LEAF).mkdir()
+        home = Home(version, dict.fromkeys(("memory", "pids", "cpu"), own))
+        assert settings_of(version, Limits())["cpu"] == {name: str(usual)}
+        group = prefer_self(home)
+        assert group is not None and group.parent == own
+        assert (group / name).read_text() == str(16 * usual)
+        assert (group / "cgroup.procs").read_text() == str(os.getpid())
+
+
+def test_a_process_that_is_preferred_comes_back(tmp_path: Path) -> None:
+    """In the groups of this machine, where there are any."""
+    program = (
+        "from hutch.jail import limits\n"
+        "from pathlib import Path\n"
+        "def where(): return Path('/proc/self/cgroup').read_text()\n"
+        "home, before = limits._found_home(), where()\n"
+        "with limits.preferring_self(): inside = where()\n"
+        "known = home is not None and 'cpu' in home.directories\n"
+        "print(known, before != inside, home and home.version == 2 or where() == before)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    known, moved, back = ran.stdout.split()
+    assert (moved == known) and back == "True"

@@ -34,6 +34,7 @@ from hutch.gateway.listening import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
+from hutch.jail.limits import preferring_self
 from hutch.settings import Loaded
 
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
@@ -62,7 +63,7 @@ async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
     """Serve until a signal says otherwise; `ready` is called once everything answers."""
     settings, paths = loaded.settings.server, loaded.paths
     certificate = _tls_files(loaded)
-    with only_server(paths), listen(settings.host, settings.port) as listener:
+    with only_server(paths), listen(settings.host, settings.port) as listener, preferring_self():
         _allow_many_files()
         sys.setswitchinterval(SWITCH_S)
         url = url_of(listener, tls=bool(certificate))

@@ -4,6 +4,10 @@ The kernel then counts all memory of the jail together, files in tmpfs and its
 own bookkeeping included, and refuses or kills on the spot. Version 2 when our
 group was delegated to us, version 1 as root; else there is none, and the
 watcher has to do.
+
+A busy jail gets as much of the processor as one ordinary program does. A server
+that has many of them takes a larger share for itself (`prefer_self`), so that it
+answers however many are busy.
 """
 
 import errno
@@ -21,6 +25,9 @@ PREFIX = "hutch"
 LEAF = "hutch-self"  # where this process moves in version 2: a group with limits below it holds none
 NEEDED = frozenset({"memory", "pids"})
 PERIOD_US = 100_000
+USUAL_WEIGHT = {1: 1024, 2: 100}  # of an ordinary program, by version
+SERVER_TIMES = 16  # as much as that, for a server itself
+WEIGHT_FILE = {1: "cpu.shares", 2: "cpu.weight"}
 WARDENS = 2  # bubblewrap's outer process and the warden
 GO_S = 2.0
 
@@ -107,7 +114,7 @@ def make(home: Home, limits: Limits) -> Cgroup | None:
             _delegate(home.directories["memory"])
         for directory in set(directories.values()):
             directory.mkdir()
-        for controller, values in _settings(home.version, limits).items():
+        for controller, values in settings(home.version, limits).items():
             for key, value in values.items():
                 if controller in directories and (directories[controller] / key).exists():
                     (directories[controller] / key).write_text(value)
@@ -116,6 +123,41 @@ def make(home: Home, limits: Limits) -> Cgroup | None:
         for directory in set(directories.values()):
             _remove(directory, patience_s=0)
         return None
+
+
+def prefer_self(home: Home) -> Path | None:
+    """Give this process, and what it starts outside of jails, more of the processor than a jail has.
+
+    Answers with the group that it is in then, or None when that cannot be.
+    """
+    own = home.directories.get("cpu")
+    if own is None:
+        return None
+    try:
+        if home.version == 2:
+            _delegate(own)
+            group = own / LEAF
+        else:
+            group = own / f"{PREFIX}.{own_mark()}.self"
+            group.mkdir(exist_ok=True)
+        weight = USUAL_WEIGHT[home.version] * SERVER_TIMES
+        (group / WEIGHT_FILE[home.version]).write_text(str(weight))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError:
+        return None
+    return group
+
+
+def stop_preferring(home: Home, group: Path) -> None:
+    """Undo that. In version 2 the process stays where it is, as any process of ours does."""
+    try:
+        if home.version == 2:
+            (group / WEIGHT_FILE[2]).write_text(str(USUAL_WEIGHT[2]))
+        else:
+            (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+            _remove(group, patience_s=0)
+    except OSError:
+        return  # the next start removes it
 
 
 def sweep(home: Home) -> None:
@@ -127,13 +169,15 @@ def sweep(home: Home) -> None:
                 _remove(directory, patience_s=0)
 
 
-def _settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
+def settings(version: int, limits: Limits) -> dict[str, dict[str, str]]:
+    """What is written to the files of a jail's group, by controller."""
     memory, pids = str(limits.memory_bytes), {"pids.max": str(limits.processes + WARDENS)}
     quota = None if limits.cpus is None else str(int(limits.cpus * PERIOD_US))
+    weight = {WEIGHT_FILE[version]: str(USUAL_WEIGHT[version])}
     if version == 2:
-        cpu = {"cpu.weight": "10"} | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
+        cpu = weight | ({} if quota is None else {"cpu.max": f"{quota} {PERIOD_US}"})
         return {"memory": {"memory.max": memory, "memory.swap.max": "0"}, "pids": pids, "cpu": cpu}
-    cpu = {"cpu.shares": "102"} | ({} if quota is None else {"cpu.cfs_quota_us": quota})
+    cpu = weight | ({} if quota is None else {"cpu.cfs_quota_us": quota})
     own = {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
     tcp = {"memory.kmem.tcp.limit_in_bytes": memory}  # not kept, but without it nothing is counted
     return {"memory": own | tcp, "pids": pids, "cpu": cpu}

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import resource
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,10 +149,27 @@ class Meter:
 
 def make_group(limits: Limits) -> cgroup.Cgroup | None:
     """A cgroup for a jail, if there can be one. Blocks."""
+    home = _found_home()
+    return cgroup.make(home, limits) if home is not None else None
+
+
+@contextlib.contextmanager
+def preferring_self() -> Iterator[None]:
+    """Meanwhile this process has a larger share of the processor than a jail, where that can be."""
+    home = _found_home()
+    group = cgroup.prefer_self(home) if home is not None else None
+    try:
+        yield
+    finally:
+        if home is not None and group is not None:
+            cgroup.stop_preferring(home, group)
+
+
+def _found_home() -> cgroup.Home | None:
     global _home, _swept
     if not _swept:
         _home = cgroup.find_home()
         if _home is not None:
             cgroup.sweep(_home)
         _swept = True
-    return cgroup.make(_home, limits) if _home is not None else None
+    return _home
