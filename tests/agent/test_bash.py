@@ -54,6 +54,7 @@ async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: 
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command="echo first; seq 100000; echo last >&2")
         assert len(result.text) < SHOWN_LETTERS + 300
+        assert result.data["truncated"]
         assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\nlast")
         assert "letters left out; all of it is in /tmp/hutch-output-1.txt" in result.text
         again = await desk.use("bash", command="f=/tmp/hutch-output-1.txt; sed -n 50001p $f; wc -l < $f")
@@ -151,8 +152,39 @@ async def test_a_signal_reaches_a_background_command(tmp_path: Path) -> None:
             seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
         sent = await desk.use("bash_kill", id=id_, signal="TERM")
         result = await desk.use("bash_output", id=id_, wait_s=60)
-    assert sent.text == f"SIGTERM was sent to {id_}."
+    assert sent.text.startswith(f"SIGTERM was sent to {id_}, which ")
     assert not result.data["running"]
+
+
+async def test_a_signal_ends_a_loop_and_nothing_is_told_of_a_terminal(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        command = "echo begun; sleep 100 & while true; do sleep 1; done"
+        id_ = (await desk.use("bash", command=command, yield_s=0.5)).data["id"]
+        await desk.use("bash_kill", id=id_, signal="TERM")
+        ended = await desk.use("bash_output", id=id_, wait_s=60)
+        left = await desk.use("bash", command="pgrep -x sleep || echo none")
+    assert (ended.data["running"], "ended by signal 15" in ended.text) == (False, True)
+    assert "tcsetattr" not in ended.text and "[1]" not in ended.text
+    assert left.text.startswith("none")
+
+
+async def test_output_that_was_told_is_not_repeated(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        command = "echo one; until test -e go; do sleep 0.05; done; echo two"
+        first = await desk.use("bash", command=command, yield_s=2)
+        none = await desk.use("bash_output", id=first.data["id"])
+        await desk.use("write_file", path="go", content="")
+        rest = await desk.use("bash_output", id=first.data["id"], wait_s=60)
+    assert first.text.startswith("one\n[It goes on")
+    assert (none.data["output"], rest.data["output"]) == ("", "two")
+
+
+async def test_output_in_the_background_that_is_not_kept_is_told(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        id_ = (await desk.use("bash", command="head -c 3000000 /dev/zero | tr '\\0' x", yield_s=0)).data["id"]
+        await desk.context.shells.background.get(id_).wait(60)
+        result = await desk.use("bash_output", id=id_)
+    assert result.data["truncated"] and "bytes were printed before this and are not kept" in result.text
 
 
 async def test_an_id_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -438,3 +438,85 @@ async def test_importing_the_room_is_cheap() -> None:
     code = "import sys, hutch.jail; assert 'asyncio' not in sys.modules; hutch.jail.open_shell"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     assert await process.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("false", 1),
+        ("(exit 3)", 3),
+        ("f() { return 7; }; f", 7),
+        ("if then", 2),
+        ("set -e; ! true", 1),
+        ("exit 3", 3),
+        ("exec false", 1),
+        ("exec no-such-program", 127),
+        ("set -e; false", 1),
+        ("kill -9 $$", 137),
+        ("trap 'exit 6' EXIT; exit 4", 6),
+    ],
+)
+async def test_a_command_sees_the_status_of_the_one_before(shell: Shell, command: str, status: int) -> None:
+    await shell.run(command)
+    assert (await shell.run("echo $?")).stdout == f"{status}\n"
+    assert (await shell.run("echo $?")).stdout == "0\n"
+
+
+async def test_a_status_from_before_is_no_error_of_the_next_command(shell: Shell) -> None:
+    await shell.run("set -e; trap 'echo trapped >&2' EXIT")
+    await shell.run("! true")
+    ran = await shell.run("echo $?")
+    assert (ran.stdout, ran.stderr, ran.restarted) == ("1\n", "", False)
+
+
+@pytest.mark.parametrize("command", ["exec sleep 85", "sleep 85 & exec sleep 85", "exec sh -c 'sleep 85; :'"])
+@pytest.mark.parametrize("timeout_s", [0.1, 1])
+async def test_a_command_that_replaced_the_shell_times_out_as_any_other(
+    shell: Shell, command: str, timeout_s: float
+) -> None:
+    await shell.run("sleep 300 &")
+    ran = await shell.run(command, timeout_s=timeout_s)
+    assert (ran.timed_out, ran.exit_code, ran.signal) == (True, None, 9)
+    assert ran.limit_hit == LimitHit("command_timeout_s", f"{timeout_s:g} s")
+    assert ran.restarted and "The shell was lost" in ran.note
+    assert (await shell.run("echo $?; pgrep -fx 'sleep 85'; pgrep -cfx 'sleep 300'")).stdout == "137\n1\n"
+
+
+async def test_a_command_that_replaced_the_shell_ends_as_the_program_does(shell: Shell) -> None:
+    ran = await shell.run("exec sh -c 'sleep 1; echo done; exit 9'", timeout_s=60)
+    assert (ran.exit_code, ran.stdout, ran.restarted, ran.timed_out) == (9, "done\n", True, False)
+    assert await works(shell)
+
+
+async def test_a_shell_that_answers_slowly_is_not_lost(shell: Shell) -> None:
+    """It has read the question, and is kept from the processor before it can answer."""
+    await shell.run("trap 'sleep 1.5' DEBUG" if shell.program == "/bin/bash" else "true")
+    ran = await shell.run("x=1", timeout_s=60)
+    assert (ran.exit_code, ran.restarted) == (0, False)
+    assert (
+        await shell.run("trap - DEBUG; echo $x" if "bash" in shell.program else "echo $x")
+    ).stdout == "1\n"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(("more", "cut"), [(0, False), (1, True), (500_000, True)])
+async def test_a_result_tells_that_it_was_cut(workspace: Path, stream: str, more: int, cut: bool) -> None:
+    most = 100_000
+    policy = Policy(limits=Limits(output_bytes=most))
+    async with open_shell("cut", workspace=workspace, policy=policy) as shell:
+        redirection = ">&2" if stream == "stderr" else ""
+        ran = await shell.run(f"head -c {most + more} /dev/zero {redirection}")
+    assert (ran.truncated, ran.output_path is not None) == (cut, cut)
+    assert (b"left out" in getattr(ran, f"{stream}_bytes")) == cut
+
+
+async def test_output_of_a_job_that_came_between_commands_and_was_too_much_counts_as_cut(
+    workspace: Path,
+) -> None:
+    policy = Policy(limits=Limits(output_bytes=100_000))
+    async with open_shell("late", workspace=workspace, policy=policy) as shell:
+        await shell.run("(until test -e go; do sleep 0.01; done; head -c 900000 /dev/zero; touch done) &")
+        (workspace / "go").touch()
+        await shell.jail.run(["sh", "-c", "until test -e done; do sleep 0.05; done"])
+        assert (await shell.run("true")).truncated
+        assert not (await shell.run("true")).truncated

@@ -35,6 +35,7 @@ class Tape:
     start: int  # later than was asked for, if that is no longer kept
     end: int  # where to read on
     running: bool
+    asked: int = 0  # where the reader wanted to read on
     before: bytes = b""  # the last that was printed before `start`: not to be shown, but to understand it
 
 
@@ -70,7 +71,8 @@ class BackgroundCommand:
             note=f"Still running, now in the background as {id_}. The shell is free again: same directory "
             "and exported variables; other variables and functions stayed with the command.",
         )
-        self._start = self._read = 0  # places on the tape: of the first byte that is shown, and read next
+        self._start = 0  # the place on the tape of the first byte that is kept
+        self._read = len(self._kept)  # of the one to read next: the first result has told what is before
         self._ended = asyncio.Event()
         self._also, job.on_output = job.on_output, self._hear
 
@@ -86,12 +88,13 @@ class BackgroundCommand:
         """What is new since the last read without an offset, or all since the offset."""
         begin = self._start - min(self._start, BEFORE_BYTES)  # of what is kept
         end = begin + len(self._kept)
-        start = min(max(self._read if offset is None else offset, self._start), end)
+        asked = min(self._read if offset is None else offset, end)
+        start = max(asked, self._start)
         if offset is None:
             self._read = end
         place = start - begin
         before = bytes(self._kept[max(0, place - BEFORE_BYTES) : place])
-        return Tape(bytes(self._kept[place:]), start, end, self.running, before)
+        return Tape(bytes(self._kept[place:]), start, end, self.running, asked, before)
 
     async def wait(self, timeout_s: float | None = None) -> Result:
         """The result; one with `running` if it has not ended in that time."""
@@ -112,7 +115,7 @@ class BackgroundCommand:
         if number == 9:
             await self.kill()
         elif self._job is not None:
-            await self._job.process.interrupt(number)
+            await self._job.signal(number)
 
     async def kill(self) -> None:
         """With all it started."""

@@ -74,6 +74,7 @@ class Capture:
     def __init__(self, *, most_bytes: int, file_bytes: int, files: OutputFiles) -> None:
         self.path: Path | None = None
         self.cut = False  # the file is not whole
+        self.is_incomplete = False  # some output never came here
         self._streams: dict[StreamName, Kept] = {}  # that something was printed on
         self._most = most_bytes
         self._room = file_bytes
@@ -96,7 +97,7 @@ class Capture:
 
     @property
     def truncated(self) -> bool:
-        return any(kept.left_out_bytes for kept in self._streams.values())
+        return self.is_incomplete or any(kept.left_out_bytes for kept in self._streams.values())
 
     def close(self) -> None:
         if self._file is not None:

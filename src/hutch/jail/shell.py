@@ -56,6 +56,8 @@ class Shell:
         self._exports = b""
         self._late: deque[tuple[StreamName, bytes]] = deque()
         self._late_bytes = 0
+        self._is_late_cut = False
+        self._status = 0  # of the last command, which the next one sees as `$?`
 
     @property
     def cwd(self) -> str:
@@ -98,9 +100,9 @@ class Shell:
                 if self._late:
                     self._hand_over_late(job)
                 if stdin is None:
-                    job.begin(env)
+                    job.begin(env, status=self._status)
                 else:
-                    await job.begin_with(env, stdin)
+                    await job.begin_with(env, stdin, status=self._status)
                 ended = await job.wait(yield_s)
             except BaseException:
                 self._abandoning = asyncio.ensure_future(self._abandon(job))
@@ -185,6 +187,7 @@ class Shell:
 
     def _finish(self, job: Job, ended: Ended) -> Result:
         result = job.finish(ended)
+        self._status = _status(result)
         self._rest(job)
         self._tell_end(job, result)
         return result
@@ -198,7 +201,7 @@ class Shell:
 
     def _yield(self, job: Job) -> Result:
         """Let the command keep its shell process; the next command gets a new one."""
-        self._job, self._process = None, None
+        self._job, self._process, self._status = None, None, 0
         self._exports = job.process.exports or self._exports
         entry = self.background.add(
             job, shell=self.name, on_end=lambda result: self._tell_end(job, result, entry.id)
@@ -209,8 +212,9 @@ class Shell:
     async def _abandon(self, job: Job) -> None:
         """The caller is gone: end the command before the next one gets its turn."""
         with contextlib.suppress(Exception):
-            ended = await job.stop()
-            self._tell_end(job, job.finish(ended))
+            result = job.finish(await job.stop())
+            self._status = _status(result)
+            self._tell_end(job, result)
         job.close()
         self._rest(job)
 
@@ -223,11 +227,15 @@ class Shell:
         self._late_bytes += len(data)
         while self._late_bytes > self.jail.policy.limits.output_bytes:
             self._late_bytes -= len(self._late.popleft()[1])
+            self._is_late_cut = True
 
     def _hand_over_late(self, job: Job) -> None:
         while self._late:
             job.take(*self._late.popleft())
         self._late_bytes = 0
+        if self._is_late_cut:
+            self._is_late_cut = False
+            job.lost_output()
 
     def _tell_end(self, job: Job, result: Result, id_: str | None = None) -> None:
         if self._listeners:
@@ -247,3 +255,10 @@ class Shell:
     def _tell(self, event: ShellEvent) -> None:
         for listener in self._listeners:
             listener(event)
+
+
+def _status(result: Result) -> int:
+    """What `$?` is after a command."""
+    if result.exit_code is not None:
+        return result.exit_code
+    return 128 + (result.signal or 0)

@@ -2,21 +2,22 @@
 
 Runs inside the jail, by the warden's Python. All that a shell ever started is
 below its parent, the reaper, however it was detached; who is younger than the
-command belongs to it. The shell gets SIGINT each time, which brings it back to
-its prompt instead of on to the next part of the command.
+command belongs to it, and so does the shell process itself after `exec`.
 """
 
-HUNT = r"""
+LOOK = r"""
 import os, sys, time
 
 shell, since_s, spare = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+replaced = sys.argv[4] == "1"  # the command took the place of the shell
+reaper = 0
 me = os.getpid()
 since = since_s * os.sysconf("SC_CLK_TCK")
 
 
 def look():
+    global reaper
     children, started = {}, {}
-    reaper = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -38,7 +39,7 @@ def look():
             if pid in (me, spare):
                 continue
             queue.append(pid)
-            if pid != shell and started.get(pid, 0) >= since:
+            if pid in started and (replaced if pid == shell else started[pid] >= since):
                 found.add(pid)
     return found
 
@@ -48,9 +49,15 @@ def send(pid, number):
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+"""
 
+# The shell gets SIGINT each time, which brings it back to its prompt instead of on to the next part of the
+# command.
+HUNT = (
+    LOOK
+    + r"""
 
-quiet, deadline = 0, time.monotonic() + 0.5
+quiet, deadline = 0, time.monotonic() + 4
 while quiet < 2:
     prey = look()
     send(shell, 2)
@@ -63,3 +70,38 @@ while quiet < 2:
         sys.exit(1)
     time.sleep(0.005)
 """
+)
+
+# A signal for all processes of the command, and for the shell. If the shell has a trap for it, that decides.
+# Else the shell ignores it, being interactive, and would go on with the next part of the command; so when
+# those that got the signal are gone, the shell is interrupted, as are those that it has begun since.
+PASS_ON = (
+    LOOK
+    + r"""
+
+number = int(sys.argv[5])
+with open("/proc/%d/status" % shell) as file:
+    caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+passed_on = look()
+for pid in passed_on:
+    send(pid, number)
+    send(pid, 18)
+if not replaced:
+    send(shell, number)
+    send(shell, 18)
+if replaced or caught >> (number - 1) & 1:
+    sys.exit(0)
+quiet, deadline = 0, time.monotonic() + 3
+while quiet < 2:
+    prey = look()
+    if not prey & passed_on:
+        send(shell, 2)
+        for pid in prey:
+            send(pid, 2)
+            send(pid, number)
+    quiet = 0 if prey else quiet + 1
+    if time.monotonic() > deadline:
+        sys.exit(1)
+    time.sleep(0.005)
+"""
+)

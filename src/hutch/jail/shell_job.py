@@ -16,7 +16,7 @@ from hutch.jail.shell_process import ShellProcess
 from hutch.jail.shell_result import Result
 from hutch.jail.shell_script import NULL
 
-SIGKILL = 9
+SIGINT, SIGKILL = 2, 9
 
 
 class Job:
@@ -44,24 +44,38 @@ class Job:
         self._timeout_s = timeout_s
         self._began = time.monotonic()
         self._done: Ending | None = None
+        self._chatter = process.chatter(command)
+        self._signal: int | None = None  # that was sent to it
         self._capture = Capture(
             most_bytes=limits.output_bytes, file_bytes=limits.output_file_bytes, files=jail.outputs
         )
 
-    def begin(self, env: Mapping[str, str] | None, stdin: str = NULL) -> None:
+    def begin(self, env: Mapping[str, str] | None, stdin: str = NULL, *, status: int = 0) -> None:
         """Give it to the shell."""
         self.process.output.sink = self.take
-        self._done = self.process.call(self.command, env=env, stdin=stdin)
+        self._done = self.process.call(self.command, env=env, stdin=stdin, status=status)
 
-    async def begin_with(self, env: Mapping[str, str] | None, stdin: bytes | Pipe) -> None:
+    async def begin_with(
+        self, env: Mapping[str, str] | None, stdin: bytes | Pipe, *, status: int = 0
+    ) -> None:
         """Give it to the shell, and something to read."""
         self.stdin, pid = await lend(self._jail, stdin)
-        self.begin(env, f"/proc/{pid}/fd/0")
+        self.begin(env, f"/proc/{pid}/fd/0", status=status)
 
     def take(self, name: StreamName, data: bytes) -> None:
+        if name == "stderr" and self._chatter is not None:
+            data = self._chatter.add(data)
+        if data:
+            self._keep(name, data)
+
+    def _keep(self, name: StreamName, data: bytes) -> None:
         self._capture.add(name, data)
         if self.on_output is not None:
             self.on_output(name, data)
+
+    def lost_output(self) -> None:
+        """Some output that belongs to it was not kept."""
+        self._capture.is_incomplete = True
 
     async def wait(self, most_s: float | None) -> Ended | None:
         """Until it has ended, at its timeout if need be; None if that takes longer than the caller waits."""
@@ -74,6 +88,11 @@ class Job:
             return await self.stop()
         return ended
 
+    async def signal(self, number: int) -> None:
+        """Send a signal to it and to all it started."""
+        self._signal = number
+        await self.process.interrupt(number)
+
     async def stop(self) -> Ended:
         """Kill it with all it started."""
         self._stopped = True
@@ -84,7 +103,11 @@ class Job:
         if ended is not None:
             if self._stopped:  # however the shell saw it
                 ended = Ended(None, SIGKILL, ended.lost)
+            elif self._signal and ended.exit_code in (128 + SIGINT, 128 + self._signal):
+                ended = Ended(None, self._signal, ended.lost)
             self.process.output.drain()
+            if self._chatter is not None and (rest := self._chatter.end(left=bool(ended.lost))):
+                self._keep("stderr", rest)
             self.close()
         hit = None
         if self.timed_out:

@@ -3,8 +3,12 @@
 A command is done when the shell says so with the command's own nonce, or when
 the shell process has ended. Should the shell come back for more without having
 said anything (somebody made `printf` a read-only function, say), it has lost
-its tongue: a blank line sent as a probe is then gone from the socket, and the
-shell counts as lost.
+its tongue: a blank line that was sent when nothing else was left to read is
+then gone from the socket, and the shell counts as lost. That does not depend on
+how long anything takes, so a busy machine loses no shell.
+
+A socket that is closed while the process goes on means that the command took
+the place of the shell (`exec`); then the end of the process is awaited.
 """
 
 import asyncio
@@ -21,19 +25,21 @@ from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.seam import SOCKET, Exit
 from hutch.jail.shell_answer import Hearing
+from hutch.jail.shell_chatter import Chatter, without_chatter
 from hutch.jail.shell_cwd import ShellCwd
 from hutch.jail.shell_end import Alarm, Ended, Ending
-from hutch.jail.shell_hunt import HUNT
+from hutch.jail.shell_hunt import HUNT, PASS_ON
 from hutch.jail.shell_input import ShellInput
 from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
-from hutch.jail.shell_script import NULL, Dialect, dialect, without_chatter
+from hutch.jail.shell_script import NULL, Dialect, dialect
 
 START_S = 10.0
 PROBE_S = 0.25
 ROUSE_AT = {2**n for n in range(1, 16)}  # looks at which a stopped shell is woken
 TICK_S = 0.01  # start times of processes are rounded down to this
-HUNT_S = 3.0
-ANSWER_S = 1.0
+HUNT_S = 8.0
+PASS_ON_S = 10.0
+ANSWER_S = 2.0
 SIGINT = 2
 
 
@@ -53,7 +59,8 @@ class ShellProcess:
         self._done = Ending(self._loop, self._alarm)
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._background_pid = self._earlier_pid = 0
-        self._probes = 0
+        self._is_probed = False  # a blank line was sent after all else was read
+        self._is_stopping = False  # signals may make it forget what it was asked
         self._probe: asyncio.TimerHandle | None = None
         self._looks = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,24 +110,33 @@ class ShellProcess:
             f"'{self._program}' does not work in the jail: {ended.lost}. Use /bin/sh or /bin/bash."
         )
 
-    def call(self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL) -> Ending:
-        """Run a command; one at a time."""
+    def call(
+        self, command: str, *, env: Mapping[str, str] | None, stdin: str = NULL, status: int = 0
+    ) -> Ending:
+        """Run a command, which sees `status` as `$?`; one at a time."""
         nonce = self._begin()
-        self._input.say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin))
+        self._input.say(self._dialect.call(command, nonce=nonce, env=env, stdin=stdin, status=status))
         return self._done
 
     async def interrupt(self, number: int = SIGINT) -> None:
         """A signal to the command; background jobs of a shell do not hear SIGINT."""
         if self._done.ended is not None:
             return
-        await self._process.signal(number)
-        self._input.say(self._dialect.question(self._nonce))  # the signal may have made it forget the first
+        self._is_stopping = True
+        if number == SIGINT:
+            await self._process.signal(number)
+        else:  # interactive shells ignore others, so their loops would go on
+            await self._run_hunter(PASS_ON, PASS_ON_S, str(number))
+        self._ask_again()
 
     async def stop_command(self) -> Ended:
         """Kill what the command started. The shell stays if it can, with the jobs of earlier commands."""
         done = self._done
-        if done.ended is None and await self._hunt():
-            self._input.say(self._dialect.question(self._nonce))
+        self._is_stopping = True
+        if self._is_replaced and done.ended is None:
+            self.lost = self.lost or "the command had taken its place"
+        if done.ended is None and await self._run_hunter(HUNT, HUNT_S):
+            self._ask_again()
             await done.until(ANSWER_S)
         if done.ended is None:
             await self.kill()
@@ -139,6 +155,10 @@ class ShellProcess:
         """No more commands: the shell goes when it reads on, its background jobs stay."""
         self._stop_hearing()
         self._input.close()
+
+    def chatter(self, command: str) -> Chatter | None:
+        """What takes out of a command's standard error, as it comes, what the shell adds to it."""
+        return Chatter(command) if self._dialect.chatty else None
 
     def clean(self, stderr: bytes, ended: Ended) -> bytes:
         """A command's standard error without what the shell added to it."""
@@ -163,7 +183,8 @@ class ShellProcess:
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._done = Ending(self._loop, self._alarm)
         self._earlier_pid = self._background_pid
-        self._probes = self._looks = 0
+        self._is_probed = self._is_stopping = False
+        self._looks = 0
         if self._probe is None:
             self._probe = self._loop.call_later(PROBE_S, self._look)
         if self.lost:
@@ -189,6 +210,17 @@ class ShellProcess:
             self._stop_hearing()
             self.lost = self.lost or "somebody spoke without end where it alone answers"
             self._spawn_task(self.kill())
+
+    def _ask_again(self) -> None:
+        """A signal may have made the shell forget the first question."""
+        self._is_probed = self._is_stopping = False
+        if not self._is_replaced:
+            self._input.say(self._dialect.question(self._nonce))
+
+    @property
+    def _is_replaced(self) -> bool:
+        """Whether the command took the place of the shell."""
+        return self._answers < 0
 
     def _stop_hearing(self) -> None:
         if self._answers >= 0:
@@ -224,26 +256,30 @@ class ShellProcess:
         self._looks += 1
         if self._looks in ROUSE_AT:
             self._spawn_task(self._rouse())
-        unread = self._input.unread()
-        if unread is None:
+        if self._is_replaced or self._is_stopping or self._input.unread() is not False:
             return
-        if unread:
-            self._probes = 1
-        elif self._probes == 0:
+        if not self._is_probed:
             self._input.say(b"\n")
-            self._probes = 1
-        elif self._probes == 1:  # its answer may be on the way
-            self._probes = 2
-        else:
+            self._is_probed = True
+            return
+        self._answered()  # the shell has read on, so what it had to say has been said
+        if self._done.ended is None and self._answers >= 0:
             self.lost = "it no longer told when a command was done"
             self._spawn_task(self.kill())
 
-    async def _hunt(self) -> bool:
-        """Kill the processes that came after the command began; whether none is left."""
+    async def _run_hunter(self, script: str, timeout_s: float, *more: str) -> bool:
+        """Run something inside that finds the processes that came after the command began; whether it says
+        that it is done."""
         python = sys.executable if self._jail.unsafe else WARDEN_PROGRAM
-        words = (str(self._process.pid), f"{self._began - TICK_S:.4f}", str(self._background_pid))
+        words = (
+            str(self._process.pid),
+            f"{self._began - TICK_S:.4f}",
+            str(self._background_pid),
+            str(int(self._is_replaced)),
+        )
         try:
-            return (await self._jail.run([python, "-ISc", HUNT, *words], timeout_s=HUNT_S)).exit_code == 0
+            ran = await self._jail.run([python, "-ISc", script, *words, *more], timeout_s=timeout_s)
+            return ran.exit_code == 0
         except HutchError:
             return False
 

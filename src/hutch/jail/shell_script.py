@@ -22,7 +22,6 @@ from hutch.domain.errors import BadRequest
 from hutch.jail.request import check_text
 
 NULL = "/dev/null"
-TERMINAL_MISSED = re.compile(rb"^[\w./-]*bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -48,10 +47,15 @@ class Dialect:
             )
         )
 
-    def call(self, command: str, *, nonce: bytes, env: Mapping[str, str] | None, stdin: str) -> bytes:
-        """The lines that run a command and tell its end."""
+    def call(
+        self, command: str, *, nonce: bytes, env: Mapping[str, str] | None, stdin: str, status: int = 0
+    ) -> bytes:
+        """The lines that run a command and tell its end. It sees `status` as `$?`."""
+        # The failing part of an `&&` is neither the end of a shell with `set -e`, nor trapped as an error.
+        before = b"(\\command \\exit %d) && \\command \\:\n" % status if status else b""
         given = b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items())
-        return b"%s\\command \\eval %s %s <%s\n%s" % (
+        return b"%s%s\\command \\eval %s %s <%s\n%s" % (
+            before,
             given,
             _text(command),
             self.redirections,
@@ -112,19 +116,6 @@ def check_command(command: str, env: Mapping[str, str] | None) -> None:
         if "\0" in value:
             raise BadRequest(f"The value of '{name}' holds a NUL byte. Remove it.")
         check_text(value)
-
-
-def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
-    """What a command wrote, without what bash adds because it is interactive: a line for each background
-    job, the word "exit", a complaint that there is no terminal; and without an answer that went astray
-    because the command closed its pipe."""
-    stderr = TERMINAL_MISSED.sub(b"", stderr)
-    if jobs_began:
-        stderr = re.sub(rb"^\[\d+\] \d+\n", b"", stderr, flags=re.MULTILINE)
-    if left:
-        stderr = stderr.removesuffix(b"exit\n")
-        stderr = re.sub(rb"(?:declare [^\n]*\n)*\x00%s [^\x00]*\x00" % nonce, b"", stderr)
-    return stderr
 
 
 def quoted(text: bytes) -> bytes:

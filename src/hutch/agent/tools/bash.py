@@ -107,6 +107,6 @@ def _data(result: Result, printed: Printed) -> dict[str, Any]:
         "running": result.running,
         "id": result.id,
         "cwd": result.cwd,
-        "truncated": result.truncated,
+        "truncated": result.truncated or max(len(printed.both), *map(len, printed)) > SHOWN_LETTERS,
         "output_path": str(result.output_path) if result.output_path else None,
     }

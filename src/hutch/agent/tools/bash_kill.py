@@ -5,6 +5,8 @@ from typing import ClassVar, Literal
 
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 
+END_S = 1.0  # for it to end after a signal
+
 
 class BashKillArguments(Arguments):
     id: str
@@ -25,6 +27,9 @@ class BashKill:
             await command.kill()
             return ToolResult(f"{given.id} was ended.", data={"id": given.id, "running": False})
         await command.signal(signal.Signals[f"SIG{given.signal}"])
+        running = (await command.wait(END_S)).running
+        state = "still runs; KILL ends it" if running else "has ended"
         return ToolResult(
-            f"SIG{given.signal} was sent to {given.id}.", data={"id": given.id, "running": True}
+            f"SIG{given.signal} was sent to {given.id}, which {state}.",
+            data={"id": given.id, "running": running},
         )

@@ -26,6 +26,7 @@ class BashOutput:
         if given.wait_s and command.running:
             await command.wait(given.wait_s)
         tape = command.read()
+        missed = tape.start - tape.asked
 
         def told(part: bytes) -> str:
             return context.clean(plain(part.decode(errors="replace")))
@@ -33,6 +34,8 @@ class BashOutput:
         whole, start = tape.before + tape.data, len(tape.before)
         printed = excerpt(whole, start, len(whole), told, by_line=True) if tape.data else ""
         text = shortened(printed.rstrip("\n"), SHOWN_LETTERS, head=0.2)
+        if missed:
+            text = f"[... {missed:,} bytes were printed before this and are not kept ...]\n{text}"
         result = command.result()
         if command.running:
             state = "still running"
@@ -45,6 +48,7 @@ class BashOutput:
         data = {
             "id": given.id,
             "output": text,
+            "truncated": bool(missed) or len(printed.rstrip("\n")) > SHOWN_LETTERS,
             "running": command.running,
             "exit_code": result.exit_code,
             "timed_out": result.timed_out,
