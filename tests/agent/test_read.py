@@ -1,12 +1,15 @@
 """What runners write, as they really write it and as somebody hostile would."""
 
 import json
+import resource
+import subprocess
+import sys
 import tracemalloc
 
 import pytest
 
 from hutch.agent.testing.junit import junit
-from hutch.agent.testing.read import READERS, cargo, go_events, jest, tap
+from hutch.agent.testing.read import LARGEST_BYTES, READERS, cargo, go_events, jest, tap
 from hutch.agent.testing.report import Counts, Failure
 from hutch.agent.testing.summary import summary
 from hutch.agent.testing.tally import MOST_FAILURES
@@ -103,8 +106,31 @@ def test_hostile_xml_is_no_report(data: bytes) -> None:
     assert junit(data) is None
 
 
-def test_xml_of_any_depth_and_size_takes_little_memory() -> None:
-    deep = b"<a>" * 300_000 + b"<testcase/>" + b"</a>" * 300_000
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<a>" * (LARGEST_BYTES // 3),
+        b"<s>" + b"".join(b"<n%d/>" % number for number in range(2_000_000)) + b"</s>",
+        b"<s><!--" + b"x" * 30_000_000 + b"--></s>",
+        b"<s><testcase name='" + b"x" * 30_000_000 + b"'/></s>",
+        b"<testcase " + b" ".join(b"a%d=''" % number for number in range(2_000_000)) + b"/>",
+    ],
+    ids=["depth", "names", "comment", "attribute", "attributes"],
+)
+def test_xml_that_only_costs_is_refused_with_little_memory(data: bytes) -> None:
+    """The parser's own memory counts, so it is measured from outside: in a process that has none to spare."""
+    room = 256 * 1024 * 1024
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (room, room))
+
+    program = "import sys; from hutch.agent.testing.junit import junit; print(junit(sys.stdin.buffer.read()))"
+    ran = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, preexec_fn=limited)
+    assert (ran.stdout, ran.returncode) == (b"None\n", 0), ran.stderr[-300:]
+
+
+def test_xml_of_any_size_takes_little_memory() -> None:
+    deep = b"<a>" * 100 + b"<testcase/>" + b"</a>" * 100
     assert junit(deep) == Counts(passed=1)
     many = b"<s>" + b'<testcase name="x"><failure>%s</failure></testcase>' % (b"y" * 500) * 50_000 + b"</s>"
     huge = b"<s><testcase><failure>" + b"z" * 30_000_000 + b"</failure></testcase></s>"
@@ -318,3 +344,22 @@ def test_no_reader_can_be_led_astray(name: str, data: bytes) -> None:
     """What takes more than a blink here would take minutes: see that it ends, and in numbers or nothing."""
     counts = READERS[name](data)
     assert counts is None or len(counts.failures) <= MOST_FAILURES
+
+
+@pytest.mark.parametrize(
+    ("runner", "data"),
+    [
+        ("jest", b'{"testResults":[' + b"{}," * 10_000_000 + b"{}]}"),
+        ("jest", b'{"testResults":[' + b'"ab",' * 6_000_000 + b"{}]}"),
+        ("go", b'{"Action":[' + b"{}," * 10_000_000 + b"{}]}"),
+        ("tap", b"TAP version 13\n" + b"ab\n" * 10_000_000),
+        ("cargo", b"ab\n" * 10_000_000),
+    ],
+)
+def test_a_report_of_very_many_parts_takes_little_memory(runner: str, data: bytes) -> None:
+    tracemalloc.start()
+    counts = READERS[runner](data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts in (None, Counts())
+    assert peak < 3 * len(data)

@@ -7,6 +7,7 @@ and its own module. Every error becomes one message on stderr and an exit code.
 
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,13 @@ def main() -> int:
     gc.set_threshold(NEW_OBJECTS, 20, 20)
     # While it is ignored, the exit codes of children are lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _leave_no_core()
     return run(sys.argv[1:])
+
+
+def _leave_no_core() -> None:
+    """A core file would hold tokens and keys."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:

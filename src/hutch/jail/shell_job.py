@@ -90,7 +90,8 @@ class Job:
 
     async def signal(self, number: int) -> None:
         """Send a signal to it and to all it started."""
-        self._signal = number
+        if number != SIGINT:  # which a shell tells by its exit code
+            self._signal = number
         await self.process.interrupt(number)
 
     async def stop(self) -> Ended:

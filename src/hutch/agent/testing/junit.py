@@ -1,8 +1,9 @@
 """JUnit XML, read as it streams by.
 
 The file was written inside the jail. It is never a tree in memory: elements are
-counted as they come, so neither its size nor its depth matters, and one that
-declares a document type, which no runner does, is not read at all.
+counted as they come. What no runner writes and would cost the parser much time
+or memory is not read at all: a document type, thousands of elements inside each
+other or of names, and a tag or text between two tags of more than a few MiB.
 """
 
 from dataclasses import dataclass, field
@@ -14,10 +15,13 @@ from hutch.agent.testing.tally import Tally
 
 FAULTS = ("failure", "error")
 CHUNK_BYTES = 1 << 16
+MAX_DEPTH = 200
+MAX_NAMES = 1000
+MAX_TOKEN_BYTES = 4 * 1024 * 1024  # the parser begins a longer one anew with every chunk
 
 
 class _NotARunnersFile(Exception):
-    """It declares a document type, and with it perhaps entities that blow up."""
+    """It declares a document type, or has a shape that only costs."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ def junit(data: bytes) -> Counts | None:
     try:
         for at in range(0, len(data), CHUNK_BYTES):
             parser.Parse(data[at : at + CHUNK_BYTES], False)
+            if at - parser.CurrentByteIndex > MAX_TOKEN_BYTES:
+                return None
         parser.Parse(b"", True)
     except (expat.ExpatError, _NotARunnersFile, LookupError, ValueError):
         return None
@@ -52,8 +58,14 @@ class _Reader:
         self.tally = Tally()
         self._case: _Case | None = None
         self._in_fault = False
+        self._depth = 0
+        self._names: set[str] = set()
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._names.add(name)
+        if self._depth > MAX_DEPTH or len(self._names) > MAX_NAMES:
+            raise _NotARunnersFile
         if name == "testcase":
             self._case = _Case(attributes)
         elif self._case is None:
@@ -69,6 +81,7 @@ class _Reader:
             self._case.letters += len(text)
 
     def end(self, name: str) -> None:
+        self._depth -= 1
         if name in FAULTS:
             self._in_fault = False
         if name != "testcase" or self._case is None:

@@ -4,6 +4,7 @@ All of it was written inside the jail, by whatever the tests are: it is read wit
 care, in one pass, and never believed beyond its numbers.
 """
 
+import io
 import json
 import re
 from collections import defaultdict
@@ -18,6 +19,7 @@ from hutch.agent.testing.summary import summary
 from hutch.agent.testing.tally import Tally
 
 LARGEST_BYTES = 32 * 1024 * 1024
+MAX_PARTS = 1_000_000  # of one JSON document, or lines: each takes many times its bytes in memory
 GO_NOISE = ("=== ", "--- ", "FAIL", "ok  \t", "PASS", "exit status")
 
 
@@ -64,7 +66,7 @@ def _go_failure(name: str, parts: list[str]) -> Failure:
 def jest(data: bytes) -> Counts | None:
     """`jest --json`."""
     try:
-        suites = json.loads(data)["testResults"]
+        suites = _parsed(data)["testResults"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     tally = Tally()
@@ -96,7 +98,7 @@ BLOCK_LINES = 60  # of what one failure says
 
 def tap(data: bytes) -> Counts | None:
     """TAP, as `node --test` writes it: a test with tests inside is counted by these."""
-    lines = data.decode(errors="replace").splitlines()
+    lines = _lines(data)
     if not any(line.startswith("TAP version") for line in lines[:5]):
         return None
     tally, above = Tally(), -1
@@ -170,7 +172,7 @@ def cargo(data: bytes) -> Counts | None:
     tally, told = Tally(), False
     blocks: list[tuple[str, list[str]]] = []
     inside = False
-    for line in data.decode(errors="replace").splitlines():
+    for line in _lines(data):
         if found := CARGO_END.match(line):
             told = True
             tally.passed += int(found[1])
@@ -205,11 +207,25 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
         yield from (each for each in value if isinstance(each, dict))
 
 
+def _parsed(data: bytes) -> Any:
+    """A JSON document; ValueError when it has more parts than a runner writes."""
+    if sum(map(data.count, (b"{", b"[", b","))) > MAX_PARTS:
+        raise ValueError
+    return json.loads(data)
+
+
+def _lines(data: bytes) -> list[str]:
+    """The lines of a text, none when there are more than a runner prints."""
+    if data.count(b"\n") > MAX_PARTS:
+        return []
+    return [line.rstrip("\r\n") for line in io.StringIO(data.decode(errors="replace"), newline="\n")]
+
+
 def _json_lines(data: bytes) -> Iterator[dict[str, Any]]:
-    for line in data.splitlines():
+    for line in io.BytesIO(data):
         if line.startswith(b"{"):
             try:
-                value = json.loads(line)
+                value = _parsed(line)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
