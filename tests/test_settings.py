@@ -62,7 +62,9 @@ def test_flag_beats_environment_beats_user_file_beats_repository_beats_default(p
         "from-repo",
         str(place.repo_file),
     )
+    assert place.load().is_from_repository("persona")
     place.user_file.write_text('persona = "from-user"')
+    assert not place.load().is_from_repository("persona")
     assert (place.load().settings.persona, place.load().origins["persona"]) == (
         "from-user",
         str(place.user_file),

@@ -127,3 +127,17 @@ def test_a_name_that_is_not_there_tells_which_are(tmp_path: Path) -> None:
         load("nobody", folder=tmp_path)
     with pytest.raises(NotFound):
         load("../mine", folder=tmp_path / "below")
+
+
+def test_a_persona_that_a_repository_chose_is_allowed_no_more_than_the_usual_one(tmp_path: Path) -> None:
+    (tmp_path / "engineer.md").write_text(
+        "---\nmodel: small\ntools: [read_file, bash, finish]\npolicy: {rules: [ask bash]}\n---\nCarefully.\n"
+    )
+    (tmp_path / "bold.md").write_text(
+        "---\nmodel: large\npolicy: {rules: [allow *, deny bash rm]}\nlimits: {turns: 5000}\n---\nGo.\n"
+    )
+    persona = load("bold", folder=tmp_path).narrowed_to(load("engineer", folder=tmp_path))
+    assert (persona.prompt, persona.model, persona.tools) == ("Go.", "small", ("read_file", "bash", "finish"))
+    assert persona.policy.decide("bash", command="ls").action == "ask"
+    assert persona.policy.decide("bash", command="rm x").action == "deny"
+    assert persona.limits_for(NOTHING_SAID).turns == RunLimits().turns

@@ -46,6 +46,23 @@ class Persona:
         more than the repository says."""
         return self.limits.tightened(asked).or_else(USUAL).tightened(self.repository_limits)
 
+    def narrowed_to(self, other: "Persona") -> "Persona":
+        """The same, allowed no more than the other is: for one that a repository has chosen."""
+        return replace(
+            self,
+            tools=tuple(tool for tool in self.tools if tool in other.tools),
+            policy=replace(
+                other.policy.narrowed(self.policy.rules),
+                default=_stricter(self.policy.default, other.policy.default),
+            ),
+            model=other.model,
+            limits=self.limits.tightened(other.limits.or_else(USUAL)),
+        )
+
+
+def _stricter(one: Action, other: Action) -> Action:
+    return max(one, other, key=get_args(Action).index)
+
 
 class _Rules(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -124,7 +141,7 @@ def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Perso
         # A stranger's file that makes no sense narrows nothing; it is shown, so that nobody wonders.
         return replace(persona, from_repository=f"(its persona file cannot be used: {error})")
     wanted = set(every_tool if front.tools is None else front.tools)
-    default = max(persona.policy.default, front.policy.default, key=get_args(Action).index)
+    default = _stricter(persona.policy.default, front.policy.default)
     return replace(
         persona,
         tools=tuple(tool for tool in persona.tools if tool in wanted),

@@ -12,7 +12,7 @@ from pathlib import Path
 from hutch.agent.approval import Answer, Approvals, Asker
 from hutch.agent.asking import OnDelta
 from hutch.agent.limits import NOTHING_SAID, RunLimits
-from hutch.agent.persona import ReadFile, load_persona
+from hutch.agent.persona import DEFAULT, ReadFile, load_persona
 from hutch.agent.policy import Rule
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Ask, Context
@@ -317,12 +317,15 @@ def make_bench(
     """
     redactor = models.redactor(loaded)
     own = Path(loaded.paths.config_file).parent / "personas"
+    folder = own if own.is_dir() else None
     who = load_persona(
         persona or loaded.settings.persona,
         known_tools=NAMES,
-        folder=own if own.is_dir() else None,
+        folder=folder,
         read=_reader(desk.workspace, entries),
     )
+    if persona is None and loaded.is_from_repository("persona"):
+        who = who.narrowed_to(load_persona(DEFAULT, known_tools=NAMES, folder=folder))
     return Bench(
         session_id=session_id,
         log=log,

@@ -52,6 +52,11 @@ class Loaded:
     origins: Mapping[str, str]
     refused: tuple[str, ...] = ()
 
+    def is_from_repository(self, name: str) -> bool:
+        """Whether a setting is as it is because the repository says so."""
+        origin = Path(self.origins.get(name, ""))
+        return origin.parts[-2:] == (repository.FOLDER, repository.FILE) and origin != self.paths.config_file
+
     def value(self, name: str) -> Any:
         """A setting by its dotted name."""
         return attrgetter(name)(self.settings)
