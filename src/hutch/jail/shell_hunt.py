@@ -80,6 +80,16 @@ PASS_ON = (
     + r"""
 
 number = int(sys.argv[5])
+
+
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, "rb", 0) as file:
+            return file.read(4096).rpartition(b")")[2].split()[0] not in b"ZX"
+    except OSError:
+        return False
+
+
 with open("/proc/%d/status" % shell) as file:
     caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
 passed_on = look()
@@ -89,7 +99,17 @@ for pid in passed_on:
 if not replaced:
     send(shell, number)
     send(shell, 18)
-if replaced or caught >> (number - 1) & 1:
+if replaced:
+    sys.exit(0)
+if caught >> (number - 1) & 1:
+    for attempt in range(100):
+        prey = look()
+        if not is_alive(shell):  # what it began after the look gets the signal too
+            for pid in prey - passed_on:
+                send(pid, number)
+            if not prey:
+                break
+        time.sleep(0.01)
     sys.exit(0)
 quiet, deadline = 0, time.monotonic() + 3
 while quiet < 2:
