@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hutch.app import forges, jails, models, records, workspaces
 from hutch.app.forges import Forge
+from hutch.app.repositories import repositories_of
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Entry, Event, RanTests, SessionEnded, SnapshotTaken
@@ -18,15 +19,14 @@ from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, pull_text
+from hutch.flows.repository_git import OpenJail
 from hutch.flows.runs import find_run
-from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Runs
 from hutch.workspace.prepare.lock import locked
-from hutch.workspace.prepare.source import find_repository
 
 __all__ = [
     "AUTHOR",
@@ -35,6 +35,7 @@ __all__ = [
     "changes_of",
     "count_tests",
     "deliver",
+    "jail_for",
     "one_at_a_time",
     "propose",
     "repository_jail",
@@ -53,20 +54,31 @@ def changes_of(loaded: Loaded) -> Changes:
 
 
 @asynccontextmanager
-async def repository_jail(loaded: Loaded, path: Path) -> AsyncIterator[Jail]:
+async def repository_jail(loaded: Loaded, path: Path, *, anywhere: bool = True) -> AsyncIterator[Jail]:
     """A jail on a repository of this machine, for git to work in; it reaches no network.
 
-    A linked worktree has its branches in the main repository, so the jail is there.
+    A linked worktree has its branches in the main repository, so the jail is there. Without `anywhere` the
+    repository must be one that members may name. No link in the path is followed: there was none when the
+    work began.
     """
-    root = await asyncio.to_thread(path.resolve)
-    layout = await asyncio.to_thread(find_repository, root)
-    if layout is None:
-        raise NotFound(f"There is no repository at '{path}' any more.")
-    for common in layout.elsewhere:
-        root = common.parent if common.name == ".git" else common
-    policy = replace(jails.jail_policy(loaded.settings), network=())
-    async with jails.open_jail(root, policy) as jail:
-        yield jail
+    async with repositories_of(loaded).opened(path, anywhere=anywhere) as pinned:
+        if pinned.layout is None:
+            raise NotFound(f"There is no repository at '{path}' any more.")
+        policy = replace(jails.jail_policy(loaded.settings), network=())
+        async with jails.open_jail(await asyncio.to_thread(pinned.main), policy) as jail:
+            yield jail
+
+
+def jail_for(loaded: Loaded, change: Change) -> OpenJail:
+    """What opens a jail on the repository of a change, for what the owner of its session may do there."""
+
+    @asynccontextmanager
+    async def open_jail(path: Path) -> AsyncIterator[Jail]:
+        anywhere = await changes_of(loaded).is_of_owner(change)
+        async with repository_jail(loaded, path, anywhere=anywhere) as jail:
+            yield jail
+
+    return open_jail
 
 
 @asynccontextmanager
@@ -85,9 +97,7 @@ async def settling(loaded: Loaded, change: Change, look: Look | None = None) -> 
     Who decides about it holds this from the first look to the last note, on the command line, too. `look` is
     for one that was noted as closed: whether it is so where it is.
     """
-    path = parse_repo_url(change.repository).path
-    place = await asyncio.to_thread(path.resolve) if path else change.repository
-    name = hashlib.sha256(str(place).encode(errors="surrogateescape")).hexdigest()[:24]
+    name = hashlib.sha256(change.repository.encode(errors="surrogateescape")).hexdigest()[:24]
     async with one_at_a_time(loaded, name):
         now = await changes_of(loaded).find(change.id)
         if now.state == "closed" and look is not None and await look(now):
@@ -135,7 +145,7 @@ async def deliver(
             workspace,
             last,
             proposal,
-            open_jail=lambda path: repository_jail(loaded, path),
+            open_jail=partial(repository_jail, loaded, anywhere=account or not guarded),
             start=start,
             address=remote or "",
             forge=forge,

@@ -46,6 +46,7 @@ class Wanted:
     model: str | None = None
     persona: str | None = None
     jobs: int = 2
+    plain: bool = False  # whether their repositories may be directories without git
     on_begin: Callable[[str], None] = lambda name: None
     on_event: Callable[[str, Event], None] = lambda name, event: None
     on_result: Callable[["Result"], None] = lambda result: None
@@ -137,6 +138,7 @@ async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: s
         model=wanted.model or _model(task, folder),
         terms=runs.Terms(limits=task.limits.for_run(), deliver=False),
         workspace_id=id_,
+        plain=wanted.plain or not task.repo,  # starter files are what the task itself brings
     )
 
     def tell(event: Event) -> None:

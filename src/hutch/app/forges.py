@@ -1,7 +1,9 @@
 """Which forge a repository is on, with whose credentials, and whether it may be reached at all."""
 
+import asyncio
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from hutch.app.forge_tokens import is_forge, token_name, token_of
 from hutch.app.models import secrets_of
@@ -9,7 +11,7 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import USER, GitHub
 from hutch.forge.reach import Reach
-from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.forge.repo_url import RepoUrl, from_path, parse_repo_url
 from hutch.forge.seam import Forge
 from hutch.jail.egress.addresses import refusal
 from hutch.jail.scratch import make_directory
@@ -56,14 +58,21 @@ async def reachable(
     """A repository to fetch from or push to: with the credentials that there are for it and, on behalf of
     whoever asks over the network, bound to where it may be, and without those of the account unless it is
     for somebody who may use them."""
-    url = parse_repo_url(source)
+    url = replace(parse_repo_url(source), account=account or not guarded)
     if url.path is not None:
-        return url
-    url = replace(url, account=account or not guarded)
+        # Whoever runs a command may follow links, once; what a request named was resolved when it came.
+        return url if guarded else replace(from_path(await asyncio.to_thread(_real, url.path)), account=True)
     token = token_of(loaded, url, user)
     if token is not None and url.credentials is None:
         url = replace(_over_tls(url), credentials=(USER, await token()))
     return await reach_of(loaded).pin(url) if guarded else url
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # links that lead in a circle
+        raise NotFound(f"There is no directory '{path}' on this machine.") from None
 
 
 def forge_of(loaded: Loaded, source: str | RepoUrl, *, user: str = "") -> Forge | None:

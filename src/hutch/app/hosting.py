@@ -99,7 +99,9 @@ async def _prepare(loaded: Loaded, session: Session, host: LocalHost, rows: Rows
     elif session.repository:
         account = await forges.may_use_account(rows, session.owner)
         remote = await forges.reachable(loaded, session.repository, user=session.owner, account=account)
-        record = await workspaces.prepare_workspace(loaded, remote, revision=session.revision or None)
+        plain = session.delivery.plain_directory
+        revision = session.revision or None
+        record = await workspaces.prepare_workspace(loaded, remote, revision=revision, plain=plain)
     else:
         record = await workspaces.prepare_empty(loaded)
     return Prepared(record.id, record.source or "", record.commit or "")

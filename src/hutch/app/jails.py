@@ -93,7 +93,8 @@ async def open_jail(
     """A jail on a directory. Where none can be had, the error says how to mend that, as the doctor does."""
     place = await asyncio.to_thread(in_place, workspace)  # once: what is checked is what is opened
     if not unsafe_workspace and not unsafe_no_jail:
-        await asyncio.to_thread(check_ground, place.directory, find_paths())
+        pinned = place.pinned[0] if place.pinned else None
+        await asyncio.to_thread(check_ground, place.directory, find_paths(), pinned)
     outside = outside or Outside()
     check_reachable(policy.network, outside.also_allow_networks)
     try:

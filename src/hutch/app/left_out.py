@@ -3,12 +3,12 @@
 import asyncio
 from contextlib import suppress
 
+from hutch.app import forges
+from hutch.app.repositories import repositories_of
 from hutch.app.workspaces import home_of
 from hutch.domain.errors import HutchError
-from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded
 from hutch.workspace.prepare.local import open_local
-from hutch.workspace.prepare.source import find_repository
 
 __all__ = ["left_out"]
 
@@ -22,15 +22,17 @@ async def left_out(loaded: Loaded, repository: str) -> str:
     """
     changed: list[str] = []
     with suppress(HutchError):  # what is wrong with it is told by who prepares a workspace of it
-        path = parse_repo_url(repository).path
-        layout = await asyncio.to_thread(lambda: find_repository(path.resolve()) if path else None)
-        if layout is None or layout.bare:
+        url = await forges.reachable(loaded, repository, guarded=False)
+        if url.path is None:
             return ""
-        scratch = loaded.paths.data / "empty"  # nothing is ever written to it
-        await asyncio.to_thread(home_of(loaded).make)
-        await asyncio.to_thread(scratch.mkdir, mode=0o755, exist_ok=True)
-        async with open_local(layout, scratch) as local:
-            changed = await local.changes()
+        async with repositories_of(loaded).opened(url.path, anywhere=True) as pinned:
+            if pinned.layout is None or pinned.layout.bare:
+                return ""
+            scratch = loaded.paths.data / "empty"  # nothing is ever written to it
+            await asyncio.to_thread(home_of(loaded).make)
+            await asyncio.to_thread(scratch.mkdir, mode=0o755, exist_ok=True)
+            async with open_local(pinned.layout, scratch) as local:
+                changed = await local.changes()
     if not changed:
         return ""
     named = ", ".join(changed[:SHOWN]) + (", …" if len(changed) > SHOWN else "")

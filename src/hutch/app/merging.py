@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from hutch.app.changes import changes_of, repository_jail, settling
+from hutch.app.changes import changes_of, jail_for, settling
 from hutch.app.pulls import is_open_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
@@ -29,7 +29,7 @@ async def diff(loaded: Loaded, change: Change, *, user: str = "") -> bytes:
     """A change as a patch; a pull request as it is now."""
     if pull := pull_of(loaded, change, user=user):
         return await pull.forge.diff(change.number)
-    return await review.diff(change, lambda path: repository_jail(loaded, path))
+    return await review.diff(change, jail_for(loaded, change))
 
 
 async def merge(
@@ -52,9 +52,8 @@ async def merge(
             overridden = await review.must_be_fit(rows, change, force=force)
             if overridden:
                 await by.insist(change, overridden)
-            merged = await review.merge(
-                change, lambda path: repository_jail(loaded, path), strategy=strategy, author=author
-            )
+            open_jail = jail_for(loaded, change)
+            merged = await review.merge(change, open_jail, strategy=strategy, author=author)
         await changes_of(loaded).end(change, "merged", merged_commit=merged.commit)
         await by.note("change.merged", change, "; ".join(overridden))
     return MergedChange(change, merged.commit, merged.branch_stays, overridden)
@@ -69,7 +68,7 @@ async def close(
         if pull := pull_of(loaded, change, user=user):
             stays = await pull.close()
         else:
-            await review.delete_branch(change, lambda path: repository_jail(loaded, path))
+            await review.delete_branch(change, jail_for(loaded, change))
         await changes_of(loaded).end(change, "closed")
         await (by or Settler(rows)).note("change.closed", change)
     return stays

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from hutch.app import forges
-from hutch.app.changes import changes_of, one_at_a_time, repository_jail
+from hutch.app.changes import changes_of, jail_for, one_at_a_time
 from hutch.app.pulls import NEVER_BEFORE, Asked, as_it_is_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
@@ -21,7 +21,6 @@ from hutch.flows import ai_review, comments, review
 from hutch.flows.ai_review import Subject, parse_pull_url
 from hutch.flows.commit_text import one_line
 from hutch.flows.forge_text import OWN, quiet
-from hutch.flows.repository_git import OpenJail
 from hutch.flows.runs import read_log
 from hutch.forge import seam as forge
 from hutch.forge.repo_url import parse_repo_url
@@ -47,7 +46,6 @@ __all__ = [
     "first_of",
     "given",
     "given_before",
-    "jail_opener",
     "judge",
     "keep",
     "opened",
@@ -67,11 +65,6 @@ async def opened(loaded: Loaded) -> AsyncIterator[Rows]:
     paths = loaded.paths
     async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
         yield log
-
-
-def jail_opener(loaded: Loaded) -> OpenJail:
-    """What opens a jail on a repository of this machine."""
-    return lambda path: repository_jail(loaded, path)
 
 
 async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str = "") -> tuple[str, Subject]:
@@ -95,7 +88,7 @@ async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str
         base=change.base,
         base_commit=change.base_commit,
         commit=change.commit,
-        diff=await review.diff(change, jail_opener(loaded)),
+        diff=await review.diff(change, jail_for(loaded, change)),
     )
     return change.repository, subject
 
@@ -291,7 +284,7 @@ async def comment(
         change,
         remark,
         author=author,
-        open_jail=jail_opener(loaded),
+        open_jail=jail_for(loaded, change),
         commit=commit,
         post=post if pull else None,
         also=also,

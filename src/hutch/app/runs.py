@@ -95,6 +95,7 @@ class Job:
     model: str | None = None
     terms: Terms = field(default_factory=Terms)
     workspace_id: str | None = None  # for the new workspace; made up when not given
+    plain: bool = False  # the repository may be a directory without git
     watched: bool = False  # by somebody who wants to know what was changed and not committed
 
 
@@ -280,6 +281,7 @@ async def _prepared(loaded: Loaded, job: Job, on_progress: workspaces.OnProgress
         id=job.workspace_id,
         revision=job.revision,
         uncommitted=job.uncommitted,
+        plain=job.plain,
         on_progress=on_progress,
     )
     return prepared.id

@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hutch.app import forges, models, personas
 from hutch.app.hosting import local_host
 from hutch.app.keeping import keep_tidy
+from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.triggers import triggers_of
 from hutch.domain.redaction import Redactor
 from hutch.flows.site import Site
@@ -56,15 +56,16 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
 
     Whoever calls this holds the lock against a second server on the same data.
     """
+    loaded = await asyncio.to_thread(with_fixed_roots, loaded)
     paths, redactor = loaded.paths, models.redactor(loaded)
+    find = repositories_of(loaded).find
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key) as log,
         local_host(loaded, log, redactor) as host,
     ):
-        roots = tuple(Path(root) for root in loaded.settings.server.repository_roots)
         networks = tuple(loaded.settings.jail.network_also)
         own = personas.folder(loaded)
-        site = Site(log, log, host, redactor, forges.reach_of(loaded), roots, networks, own)
+        site = Site(log, log, host, redactor, forges.reach_of(loaded), find, networks, own)
         triggers = triggers_of(loaded, site)
         behind = [asyncio.ensure_future(triggers.run()), asyncio.ensure_future(keep_tidy(loaded, log))]
         try:

@@ -6,12 +6,14 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
 from hutch.forge.git import Git
 from hutch.forge.progress import OnProgress, Progress
-from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.forge.repo_url import RepoUrl
 from hutch.settings import Loaded, user_environment
 from hutch.workspace.files.ranges import Binary
 from hutch.workspace.prepare.fill import Options
@@ -55,16 +57,17 @@ def home_of(loaded: Loaded) -> Home:
 
 async def prepare_workspace(
     loaded: Loaded,
-    source: str | RepoUrl,
+    source: RepoUrl,
     *,
     id: str | None = None,
     revision: str | None = None,
     uncommitted: bool = False,
+    plain: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Record:
-    """Make a workspace of a path or an address; then drop what is too old.
+    """Make a workspace of a directory or an address, from `forges.reachable`; then drop what is too old.
 
-    An address that is a text is of who runs this, and reached with their own credentials.
+    `plain` says that it may be a directory without git, which is copied whole.
     """
     home, settings = home_of(loaded), loaded.settings.workspace
     await asyncio.to_thread(home.make)
@@ -74,16 +77,17 @@ async def prepare_workspace(
         quota_bytes=settings.quota_bytes,
         quota_files=settings.quota_files,
     )
-    url = replace(parse_repo_url(source), account=True) if isinstance(source, str) else source
+    pin = partial(repositories_of(loaded).pin, anywhere=source.account, plain=plain)
     record = await prepare(
         home,
-        id or new_name(url.name),
-        url,
+        id or new_name(source.name),
+        source,
         git=replace(host_git(), file_bytes=int(settings.bases_bytes)),
         revision=revision,
         uncommitted=uncommitted,
         options=options,
         on_progress=on_progress,
+        pin=pin,
     )
     await collect_bases(loaded)
     return record

@@ -18,6 +18,7 @@ from hutch import app, settings
 from hutch.app import evals, runs
 from hutch.app.dispositions import ENDS, is_answered
 from hutch.cli import exits
+from hutch.cli.plain_directory import PlainDirectory
 from hutch.domain.errors import BadRequest
 
 STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
@@ -44,6 +45,7 @@ def eval_command(
     repos: Annotated[
         str, typer.Option(metavar="TEMPLATE", help="Where the repositories of a SWE-bench set are.")
     ] = evals.REPOS,
+    plain: PlainDirectory = False,
 ) -> int:
     """Run a set of tasks, each in its own jail, and grade them by hidden tests.
 
@@ -62,6 +64,7 @@ def eval_command(
         model=model,
         persona=persona,
         jobs=jobs,
+        plain=plain,
         on_begin=board.begin,
         on_event=board.event,
         on_result=board.result,

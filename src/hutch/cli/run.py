@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from hutch.cli.plain_directory import PlainDirectory, may_copy
 from hutch.cli.wanted import Limits, WantedSession
 from hutch.domain.errors import BadRequest
+from hutch.forge.repo_url import expand_home
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
@@ -43,6 +45,7 @@ def run_command(
     server: Annotated[
         bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
     ] = False,
+    plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> int:
     """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
@@ -53,9 +56,11 @@ def run_command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise BadRequest("The prompt is empty. Say what is to be done.")
+    repo = expand_home(repo)
     wanted = WantedSession(
         prompt=text,
         repository=repo,
+        plain_directory=may_copy(repo, plain, asks=not as_json),
         revision=revision or "",
         persona=persona or "",
         model=model or "",

@@ -32,6 +32,7 @@ def run_here(wanted: WantedSession, *, uncommitted: bool, record: Path | None, a
         repository=wanted.repository,
         revision=wanted.revision or None,
         uncommitted=uncommitted,
+        plain=wanted.plain_directory,
         persona=wanted.persona or None,
         model=wanted.model or None,
         terms=terms,

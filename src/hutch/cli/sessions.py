@@ -22,6 +22,7 @@ from hutch.cli.asking import (
 from hutch.cli.attach import attach, attach_command
 from hutch.cli.client import Client
 from hutch.cli.delivery_lines import delivery_lines
+from hutch.cli.plain_directory import PlainDirectory, may_copy
 from hutch.cli.prune import prune_command
 from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
 from hutch.cli.session_lines import age, state_of, table
@@ -30,6 +31,7 @@ from hutch.cli.visible import one_line
 from hutch.cli.waiting import Wanted, wait_for
 from hutch.cli.wanted import Limits, WantedSession
 from hutch.domain.errors import BadRequest
+from hutch.forge.repo_url import expand_home
 
 app = typer.Typer(help="Make, watch and end sessions of the server.", no_args_is_help=True)
 
@@ -139,15 +141,18 @@ def new(
     timeout: Timeout = None,
     attach_: Annotated[bool, typer.Option("--attach", "-a", help="Watch it at once.")] = False,
     wait: Wait = False,
+    plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> int:
     """Make a session; the server takes it up when there is room."""
     text = _text(prompt)
     if wait and not text:
         raise BadRequest("There is nothing to wait for without --prompt.")
+    repo = expand_home(repo)
     wanted = WantedSession(
         prompt=text,
         repository=repo,
+        plain_directory=may_copy(repo, plain, asks=not as_json),
         revision=revision,
         purpose=purpose,
         role=role,

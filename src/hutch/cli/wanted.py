@@ -6,6 +6,7 @@ from typing import Any
 
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
+from hutch.forge.repo_url import expand_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class WantedSession:
 
     prompt: str = ""
     repository: str = ""
+    plain_directory: bool = False  # it may be one without git
     revision: str = ""
     purpose: str = ""
     role: str = ""
@@ -36,7 +38,16 @@ class WantedSession:
 
     def body(self, *, is_local: bool) -> dict[str, Any]:
         """For a server on this machine, or on another."""
-        words = ("prompt", "revision", "purpose", "role", "expectations", "persona", "deliver")
+        words = (
+            "prompt",
+            "revision",
+            "purpose",
+            "role",
+            "expectations",
+            "persona",
+            "deliver",
+            "plain_directory",
+        )
         return {
             **{name: getattr(self, name) for name in words},
             "repository": repository_address(self.repository, is_local),
@@ -50,7 +61,7 @@ def repository_address(given: str, is_local: bool) -> str:
     """A directory by its full path: the server does not stand where we do."""
     if not given or _is_address(given):
         return given
-    path = Path(given).expanduser()
+    path = Path(expand_home(given))
     if not is_local:
         if path.is_dir():
             raise BadRequest(
@@ -69,7 +80,7 @@ def repository_address(given: str, is_local: bool) -> str:
 def model_name(given: str, is_local: bool) -> str:
     """A script by its full path, for the same reason."""
     kind, _, name = given.partition(":")
-    return f"scripted:{Path(name).expanduser().absolute()}" if kind == "scripted" and is_local else given
+    return f"scripted:{Path(expand_home(name)).absolute()}" if kind == "scripted" and is_local else given
 
 
 def _is_address(given: str) -> bool:

@@ -12,10 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.app import workspaces
+from hutch.app import forges, workspaces
 from hutch.app.workspaces import Snapshot
 from hutch.cli import workspace_files
+from hutch.cli.plain_directory import PlainDirectory, may_copy
 from hutch.cli.workspace_app import Id, Json, Name, app, check_output, load, opened, print_json, visible
+from hutch.forge.repo_url import expand_home
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too
 
@@ -32,16 +34,28 @@ def prepare(
     uncommitted: Annotated[
         bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")
     ] = False,
+    plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> None:
     """Make a workspace of a repository or a directory; print its id."""
     loaded = load()
     show = _Progress()
-    record = asyncio.run(
-        workspaces.prepare_workspace(
-            loaded, source, id=id, revision=revision, uncommitted=uncommitted, on_progress=show
+    source = expand_home(source)
+    plain = may_copy(source, plain, asks=not as_json)
+
+    async def work() -> workspaces.Record:
+        url = await forges.reachable(loaded, source, guarded=False)
+        return await workspaces.prepare_workspace(
+            loaded,
+            url,
+            id=id,
+            revision=revision,
+            uncommitted=uncommitted,
+            plain=plain,
+            on_progress=show,
         )
-    )
+
+    record = asyncio.run(work())
     show.end()
     if as_json:
         print_json(asdict(record))

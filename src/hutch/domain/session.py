@@ -37,6 +37,7 @@ class Delivery:
     tests: str = ""  # the command that has the last word; empty: found by looking
     issue: str = ""  # the address of what asked for it
     once: bool = False  # it is one request: what it leaves on disk is kept for hours, not for days
+    plain_directory: bool = False  # the repository may be a directory without git, which is copied whole
     review: str = ""  # a change's id or a pull request's address, when it is read and nothing is delivered
 
 

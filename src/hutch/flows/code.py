@@ -24,6 +24,7 @@ class NewCode:
 
     repository: str
     prompt: str
+    plain_directory: bool = False
     revision: str = ""
     persona: str = ""
     model: str = ""
@@ -42,6 +43,7 @@ async def submit(
 
     wanted = NewSession(
         repository=new.repository,
+        plain_directory=new.plain_directory,
         revision=new.revision,
         persona=new.persona,
         model=new.model,

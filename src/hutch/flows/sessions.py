@@ -74,6 +74,7 @@ class NewSession:
     role: str = ""
     expectations: str = ""
     repository: str = ""
+    plain_directory: bool = False  # it may be one without git, which is copied whole
     revision: str = ""
     persona: str = ""
     model: str = ""
@@ -115,7 +116,7 @@ async def create(
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     who.need("write")
     if not forked_from:
-        wish = Wish(new.repository, new.persona, new.model, new.network)
+        wish = Wish(new.repository, new.persona, new.model, new.network, new.plain_directory)
         new = replace(new, repository=await check_wish(site, who, wish))
     now = now_ms()
     clean = site.redactor.clean
@@ -132,7 +133,12 @@ async def create(
         network=new.network,
         limits=new.limits,
         deliver=new.deliver,
-        delivery=replace(new.delivery, title=clean(new.delivery.title), tests=clean(new.delivery.tests)),
+        delivery=replace(
+            new.delivery,
+            title=clean(new.delivery.title),
+            tests=clean(new.delivery.tests),
+            plain_directory=new.plain_directory,
+        ),
         forked_from=forked_from,
         created_ms=now,
         updated_ms=now,

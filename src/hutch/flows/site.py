@@ -13,6 +13,10 @@ from hutch.store.seam import EventLog
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of those who could see it
 
+# A directory of this machine as it is to be used, given as it was named; whether it may be anywhere, as for
+# owners; and whether it may be without git. Blocks, and refuses what nobody may use.
+FindRepository = Callable[[Path, bool, bool], Path]
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -23,7 +27,7 @@ class Site:
     host: SessionHost
     redactor: Redactor
     reach: Reach
-    roots: tuple[Path, ...] = ()  # of repositories on this machine that members may name
+    find_repository: FindRepository
     networks: tuple[str, ...] = ()  # private ones that jails may reach all the same
     personas: Path | None = None  # where the installation's own are
     on_removed: list[Removed] = field(default_factory=list)  # told of sessions that are no more

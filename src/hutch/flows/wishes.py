@@ -25,6 +25,7 @@ class Wish:
     persona: str = ""
     model: str = ""
     network: tuple[str, ...] = ()
+    plain_directory: bool = False  # the repository may be a directory without git
 
 
 def is_script(model: str) -> bool:
@@ -49,14 +50,9 @@ async def check_wish(site: Site, who: Who, wish: Wish) -> str:
     if address.path is None:
         await site.reach.check(address)
         return wish.repository
-    # What is checked is what is used: links are followed here, once.
-    real = await asyncio.to_thread(address.path.resolve)
-    roots = [await asyncio.to_thread(root.resolve) for root in site.roots]
-    if not who.is_owner and not any(real.is_relative_to(root) for root in roots):
-        raise Denied(f"{address} is on this machine. Only an owner may work on a repository there.")
-    if not await asyncio.to_thread(os.path.isdir, real):
-        raise BadRequest(f"There is no directory {address} on the server's machine. Name one, or an address.")
-    return wish.repository if who.is_owner else str(real)
+    # Links are followed here, once; whoever uses the path later follows none.
+    found = await asyncio.to_thread(site.find_repository, address.path, who.is_owner, wish.plain_directory)
+    return str(found)
 
 
 def _check_persona(site: Site, name: str) -> None:
@@ -70,5 +66,5 @@ def _check_script(who: Who, model: str) -> None:
     if not who.is_owner:
         raise Denied("A script is a file of this machine. Only an owner may let one play the model.")
     file = parse_model_name(model).model
-    if not os.path.isfile(os.path.expanduser(file)):  # noqa: PTH111, PTH113  these never fail
+    if not os.path.isfile(file):  # noqa: PTH113  it never fails
         raise BadRequest(f"There is no file {file} on the server's machine that could play the model.")

@@ -111,10 +111,14 @@ def parse_repo_url(text: str) -> RepoUrl:
         return _scp_like(text, found)
     if "\0" in text or "\n" in text:
         raise BadRequest(f"'{shown}' holds a character that no address has. {WANTED}")
-    try:
-        return from_path(Path(text).expanduser())
-    except RuntimeError:
-        raise BadRequest(f"'{shown}' begins with the home of a user who does not exist. {WANTED}") from None
+    if text.startswith("~"):  # who has a home here is nobody's business
+        raise BadRequest(f"'{shown}' begins with ~, which stands for nothing here. Give the full path.")
+    return from_path(Path(text))
+
+
+def expand_home(text: str) -> str:
+    """A path as somebody wrote it on their own command line: `~` alone is their home, and nobody else's."""
+    return str(Path(text).expanduser()) if text == "~" or text.startswith("~/") else text
 
 
 def from_path(path: Path) -> RepoUrl:

@@ -73,7 +73,8 @@ class Meter:
     def start(self, pids: tuple[int, int], *, clear: Callable[[], Awaitable[None]]) -> None:
         """Take the jail's first processes (outer, warden) in, while they are still trusted."""
         _, warden = pids
-        self._held.check(Path(f"/proc/{warden}/root{WORKSPACE}"))
+        root = Path(f"/proc/{warden}/root")
+        self._held.check(Path(f"{root}{WORKSPACE}"), root)
         look = Look(self.limits, self._group, warden=warden, workspace=self._held.written())
         if self._group is not None:
             self._group.add(pids)

@@ -10,6 +10,7 @@ compared with that before anything runs in it.
 """
 
 import errno
+import fcntl
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class Place:
     identity: Identity | None = None  # who owns what is there; None lets the jail be whoever it likes
     beside: tuple[Path, ...] = ()  # directories that belong to it: seen where they are, and only to be read
     is_resolved: bool = False  # there was no link on the way to it, and there must be none
+    # Descriptors of `directory` and of each of `beside`, which the jail must get. The maker closes them.
+    pinned: tuple[int, ...] = ()
 
 
 def in_place(workspace: "str | os.PathLike[str] | Place") -> Place:
@@ -63,20 +66,34 @@ class Held:
         self._stack = ExitStack()
         with self._stack:  # unless both can be opened
             self._written = self._open(place.written)
-            self._directory = self._open(place.directory) if place.namespaces is None else None
+            self._directory: int | None = None
+            self._beside: list[int] = []
+            if place.namespaces is None:
+                names = [place.directory, *place.beside]
+                found = [self._copy(fd) for fd in place.pinned] or [self._open(name) for name in names]
+                self._directory, *self._beside = found
             self._stack = self._stack.pop_all()
 
     def written(self) -> int:
         """A new descriptor of where what is written takes room, to read there."""
         return os.open(f"/proc/self/fd/{self._written}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def check(self, shown: Path) -> None:
-        """That a path leads to the same directory, as one in the root of a jail must."""
+    def check(self, shown: Path, root: Path | None = None) -> None:
+        """That a path leads to the same directory, as one in the root of a jail must; with `root`, which is
+        that root, also that the directories beside it are the same."""
         if self._directory is not None and not os.path.samestat(os.fstat(self._directory), shown.stat()):
             raise _swapped(self.place.directory)
+        for fd, path in zip(self._beside, self.place.beside if root else (), strict=False):
+            if not os.path.samestat(os.fstat(fd), Path(f"{root}{path}").stat()):
+                raise _swapped(path)
 
     def close(self) -> None:
         self._stack.close()
+
+    def _copy(self, pinned: int) -> int:
+        fd = fcntl.fcntl(pinned, fcntl.F_DUPFD_CLOEXEC, 0)
+        self._stack.callback(os.close, fd)
+        return fd
 
     def _open(self, directory: Path) -> int:
         try:

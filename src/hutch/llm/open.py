@@ -55,7 +55,9 @@ class Choice:
 def open_model(name: ModelName, access: Access) -> Model:
     """A model that is asked with patience. The client library of its provider is loaded now."""
     if name.provider == "scripted":
-        return PatientModel(ScriptedModel.load(Path(name.model).expanduser()), access.patience)
+        file = Path(name.model)
+        file = file.expanduser() if name.model.startswith("~/") else file  # our own home, and nobody else's
+        return PatientModel(ScriptedModel.load(file), access.patience)
     base_url = check_access(name, access)
     with _no_garbage():
         key = access.key(name.provider) or "none"

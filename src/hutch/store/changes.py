@@ -12,7 +12,7 @@ from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import ambiguous, one_of
 from hutch.store.database import open_database, plain_errors
-from hutch.store.schema import changes, sessions, shares
+from hutch.store.schema import changes, sessions, shares, users
 
 T = TypeVar("T")
 
@@ -103,6 +103,15 @@ class Changes:
         if found is None:
             raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
         return found
+
+    async def is_of_owner(self, change: Change) -> bool:
+        """Whether it is of a session of somebody who may work on any repository of the machine: an owner, or
+        who runs commands here, whose sessions are no rows."""
+        wanted = select(users.c.role, sessions.c.id)
+        wanted = wanted.select_from(sessions.outerjoin(users, users.c.id == sessions.c.owner))
+        wanted = wanted.where(sessions.c.id == change.session_id)
+        row = await self._run(lambda connection: connection.execute(wanted).first())
+        return row is None or row[0] == "owner"
 
     async def of_number(self, number: int) -> Sequence[Change]:
         """Those that are pull requests of this number, in whichever repository; the newest first."""

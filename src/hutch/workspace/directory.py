@@ -20,7 +20,8 @@ from typing import Self
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
 
 OPENAT2 = 437  # the same on every architecture
-RESOLVE_NO_MAGICLINKS, RESOLVE_BENEATH = 0x02, 0x08
+AT_FDCWD = -100
+RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
 RENAME_NOREPLACE = 1
 TRIES = 1000  # the kernel asks to try again when somebody renames above a path with `..` in it
 ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo in place of a file must not hold us
@@ -47,6 +48,22 @@ class Directory:
         try:
             return cls(os.open(path, LOOK | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError as error:
+            raise as_house_error(error, str(path)) from None
+
+    @classmethod
+    def without_links(cls, path: Path) -> Self:
+        """A directory of the host by an absolute path, of which no part is a link when it is opened."""
+        if not path.is_absolute() or ".." in path.parts:
+            raise BadRequest(f"'{path}' is not the full path of a directory.")
+        resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
+        try:
+            return cls(_openat2(AT_FDCWD, os.fsencode(path), LOOK | os.O_CLOEXEC, 0, resolve))
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise Conflict(
+                    f"'{path}' goes through a link by now, and it did not when it was named. Name the "
+                    "directory where the link leads, or put the directory back."
+                ) from None
             raise as_house_error(error, str(path)) from None
 
     def open(self, path: str, flags: int, mode: int = 0o666) -> int:
@@ -147,22 +164,24 @@ class Directory:
         self.close()
 
     def _open(self, path: str, flags: int, mode: int) -> int:
-        how = _How(
-            flags=flags | ALWAYS if not flags & os.O_PATH else flags | os.O_CLOEXEC,
-            mode=mode if flags & (os.O_CREAT | os.O_TMPFILE & ~os.O_DIRECTORY) else 0,
-            resolve=RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-        )
+        flags |= os.O_CLOEXEC if flags & os.O_PATH else ALWAYS
+        mode = mode if flags & (os.O_CREAT | os.O_TMPFILE & ~os.O_DIRECTORY) else 0
         name = os.fsencode(path) or b"."
-        if b"\0" in name:
-            raise OSError(errno.EINVAL, "a name cannot hold a NUL")
-        for _ in range(TRIES):
-            fd: int = _libc.syscall(OPENAT2, self.fd, name, ctypes.byref(how), ctypes.sizeof(how))
-            if fd >= 0:
-                return fd
-            code = ctypes.get_errno()
-            if code not in (errno.EAGAIN, errno.EINTR):
-                raise OSError(code, os.strerror(code))
-        raise OSError(errno.EBUSY, "its directories are being moved")
+        return _openat2(self.fd, name, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+
+
+def _openat2(directory: int, name: bytes, flags: int, mode: int, resolve: int) -> int:
+    if b"\0" in name:
+        raise OSError(errno.EINVAL, "a name cannot hold a NUL")
+    how = _How(flags=flags, mode=mode, resolve=resolve)
+    for _ in range(TRIES):
+        fd: int = _libc.syscall(OPENAT2, directory, name, ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return fd
+        code = ctypes.get_errno()
+        if code not in (errno.EAGAIN, errno.EINTR):
+            raise OSError(code, os.strerror(code))
+    raise OSError(errno.EBUSY, "its directories are being moved")
 
 
 def remove_entry(fd: int, name: str) -> None:

@@ -54,6 +54,9 @@ class CodeIn(In):
     maxCost: float | None = Field(None, gt=0, description="US dollars.")
     timeoutSeconds: float | None = Field(None, gt=0)
     tests: Short = Field("", description="The command that has the last word.")
+    plainDirectory: bool = Field(
+        False, description="Whether `repoUrl` may be a directory without git, which is copied whole."
+    )
 
 
 class PullRequestOut(Out):
@@ -126,6 +129,7 @@ async def submit(
     wanted = NewCode(
         repository=new.repoUrl,
         prompt=new.prompt,
+        plain_directory=new.plainDirectory,
         revision=new.branch,
         persona=new.persona,
         model=new.model,

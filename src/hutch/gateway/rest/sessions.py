@@ -75,6 +75,9 @@ class NewSessionIn(In):
     role: Short = Field("", description="Who the agent is to be in it.")
     expectations: Long = Field("", description="What is expected of the result.")
     repository: Short = Field("", description="Its address; empty begins with an empty directory.")
+    plain_directory: bool = Field(
+        False, description="Whether `repository` may be a directory without git, which is copied whole."
+    )
     revision: Short = Field("", description="A branch, tag or commit; empty is what the repository has out.")
     persona: Annotated[str, Field(max_length=100)] = Field("", description="Who works; see /personas.")
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`; see /models.")

@@ -69,7 +69,7 @@ class Filling:
 
 
 async def fill_from_base(
-    filling: Filling, base: Base, *, changed: Path | None = None, changes: Sequence[str] = ()
+    filling: Filling, base: Base, *, changed: Directory | None = None, changes: Sequence[str] = ()
 ) -> Record:
     """The content of a base, and onto it what was changed in a directory."""
     mode, reason = await finish(choose, filling, base)
@@ -94,9 +94,9 @@ async def fill_from_base(
     return record
 
 
-async def copy_directory(filling: Filling, root: Path) -> Record:
-    """All of a directory that is no repository."""
-    found = await finish_soon(lambda check: _copy(filling, root, check))
+async def copy_directory(filling: Filling, root: Path, source: Directory) -> Record:
+    """All of a directory that is no repository; `root` is what it is called."""
+    found = await finish_soon(lambda check: _copy(filling, source, check))
     record = filling.record("copy", "a directory without git is copied whole", source=str(root))
     return replace(record, notes=tuple(_note(found)))
 
@@ -168,7 +168,7 @@ def _remove_directory(path: Path) -> None:
 
 
 def _bring(
-    filling: Filling, record: Record, changed: Path, changes: Sequence[str], check: Callable[[], None]
+    filling: Filling, record: Record, changed: Directory, changes: Sequence[str], check: Callable[[], None]
 ) -> Copied:
     def tell(copied: Copied) -> None:
         check()
@@ -176,20 +176,19 @@ def _bring(
 
     opened = open_at(filling.home, filling.place, record)
     try:
-        with Directory.at(changed) as source:
-            return bring_changes(source, opened.directory, changes, tell)
+        return bring_changes(changed, opened.directory, changes, tell)
     finally:
         opened.close()
 
 
-def _copy(filling: Filling, root: Path, check: Callable[[], None]) -> Copied:
+def _copy(filling: Filling, source: Directory, check: Callable[[], None]) -> Copied:
     def tell(copied: Copied) -> None:
         check()
         filling.check(copied)
 
     tree = filling.place / "tree"
     tree.mkdir()
-    with Directory.at(root) as source, Directory.at(tree) as target:
+    with Directory.at(tree) as target:
         copied = copy_tree(source, target, tell=tell)
     filling.check(copied)
     return copied

@@ -272,7 +272,9 @@ class Local:
 async def open_local(layout: Layout, scratch: Path, policy: Policy = TOOL) -> AsyncIterator[Local]:
     """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
     beside = (layout.root, *layout.elsewhere) if layout.elsewhere else ()
-    async with open_jail(Place(layout.root, scratch, beside=beside), replace(policy, writable=False)) as jail:
+    pinned = (*layout.held[:1], *layout.held) if layout.elsewhere else layout.held
+    place = Place(layout.root, scratch, beside=beside, pinned=pinned)
+    async with open_jail(place, replace(policy, writable=False)) as jail:
         yield Local(jail, layout)
 
 

@@ -7,13 +7,14 @@ workspace at a commit needs neither the network nor git.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.domain.errors import BadRequest, Conflict
 from hutch.forge.git import Git
 from hutch.forge.mirror import check_revision, fetch, look
 from hutch.forge.progress import OnProgress, Progress
@@ -22,12 +23,14 @@ from hutch.workspace.prepare.base import Base, Wanted, base_key, find_base, lock
 from hutch.workspace.prepare.fill import Filling, Options, copy_directory, fill_from_base, write_files
 from hutch.workspace.prepare.local import open_local
 from hutch.workspace.prepare.lock import locked
+from hutch.workspace.prepare.pinned import Pinned, pin, pinning
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import discard, temporary
-from hutch.workspace.prepare.source import Layout, find_repository, quick_head
+from hutch.workspace.prepare.source import Layout, quick_head
 from hutch.workspace.prepare.weight import Weight
 
 Files = Mapping[str, bytes]
+Pin = Callable[[Path], Pinned]
 DEFAULT = Options()
 
 
@@ -41,10 +44,12 @@ async def prepare(
     uncommitted: bool = False,
     options: Options = DEFAULT,
     on_progress: OnProgress | None = None,
+    pin: Pin = pin,
 ) -> Record:
     """Make the workspace `id`. `revision` is a branch, tag or commit; without, a repository's own choice.
 
-    `uncommitted` brings what a repository on this machine has changed and not committed.
+    `uncommitted` brings what a repository on this machine has changed and not committed. `pin` opens a
+    directory of this machine, and refuses one that may not be copied.
     """
     final = home.workspace(id)
     await asyncio.to_thread(home.make)
@@ -58,7 +63,7 @@ async def prepare(
     try:
         # Bases are held until the record shows who stands on them.
         async with AsyncExitStack() as held:
-            work = _Work(filling, git, revision, uncommitted, held)
+            work = _Work(filling, git, revision, uncommitted, held, pin)
             record = replace(await work.fill(source), id=id, created=datetime.now(UTC).isoformat())
             record.write(place)
             try:
@@ -78,6 +83,7 @@ class _Work:
     revision: str | None
     uncommitted: bool
     held: AsyncExitStack
+    pin: Pin
 
     async def fill(self, source: RepoUrl | Path | Files) -> Record:
         if isinstance(source, Mapping):
@@ -89,18 +95,15 @@ class _Work:
             return await fill_from_base(self.filling, await self._remote_base(source))
         path = source.path if isinstance(source, RepoUrl) else source
         assert path is not None
-        root = await asyncio.to_thread(path.resolve)
-        if not root.is_dir():
-            raise NotFound(f"There is no directory '{root}' to make a workspace of.")
-        if self.filling.home.data.resolve().is_relative_to(root):
-            raise BadRequest(f"'{root}' holds Hutch's own data, which cannot be copied into itself.")
-        layout = await asyncio.to_thread(find_repository, root)
-        if layout is not None:
-            return await self._from_local(layout)
-        self._refuse_revision(f"'{root}' is not a git repository: it has")
-        return await copy_directory(self.filling, root)
+        pinned = await self.held.enter_async_context(pinning(partial(self.pin, path)))
+        if self.filling.home.data.resolve().is_relative_to(pinned.path):
+            raise BadRequest(f"'{pinned.path}' holds Hutch's own data, which cannot be copied into itself.")
+        if pinned.layout is not None:
+            return await self._from_local(pinned, pinned.layout)
+        self._refuse_revision(f"'{pinned.path}' is not a git repository: it has")
+        return await copy_directory(self.filling, pinned.path, pinned.directory)
 
-    async def _from_local(self, layout: Layout) -> Record:
+    async def _from_local(self, pinned: Pinned, layout: Layout) -> Record:
         repo = from_path(layout.root)
         if self.uncommitted and layout.bare:
             raise BadRequest(
@@ -130,7 +133,7 @@ class _Work:
                     )
                     base = await self._make(key, repo, wanted)
         scratch.rmdir()
-        return await fill_from_base(self.filling, base, changed=layout.root, changes=changes)
+        return await fill_from_base(self.filling, base, changed=pinned.directory, changes=changes)
 
     async def _remote_base(self, repo: RepoUrl) -> Base:
         self.filling.tell(Progress("Asking the repository", 0))

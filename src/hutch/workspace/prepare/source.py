@@ -6,13 +6,15 @@ a base of that commit exists already, that is all there is to do.
 """
 
 import errno
+import fcntl
 import os
 import re
 import stat
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.domain.errors import BadRequest, HutchError
+from hutch.domain.errors import BadRequest, Denied, HutchError
 from hutch.workspace.directory import Directory
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -27,46 +29,74 @@ class Layout:
     root: Path  # the directory that was named
     bare: bool
     elsewhere: tuple[Path, ...] = ()  # directories of git's outside of it, as a linked worktree has them
+    # Descriptors of `root` and of `elsewhere`, if they are held open; see `pinned`.
+    held: tuple[int, ...] = field(default=(), compare=False)
 
 
 def find_repository(root: Path) -> Layout | None:
     """How the repository at `root` is laid out; None when there is none. Reads names and two short files."""
-    dot_git = root / ".git"
-    if dot_git.is_symlink():
-        raise BadRequest(f"'{dot_git}' is a link. Name the directory of the repository itself.")
-    if dot_git.is_dir():
-        return Layout(root, bare=False)
-    if dot_git.is_file():
-        return Layout(root, bare=False, elsewhere=_linked(root, dot_git))
-    if (root / "HEAD").is_file() and (root / "objects").is_dir() and (root / "refs").is_dir():
-        return Layout(root, bare=True)
-    return None
+    with Directory.at(root) as directory:
+        layout, opened = find_layout(root, directory)
+        for each in opened:
+            each.close()
+        return layout
 
 
-def _linked(root: Path, dot_git: Path) -> tuple[Path, ...]:
-    """The directories of a linked worktree; only of one that the main repository knows as its own."""
+def find_layout(root: Path, directory: Directory) -> tuple[Layout | None, list[Directory]]:
+    """The same of a directory that is held open, with the directories elsewhere, which the caller closes."""
+    kind = _kind(directory, ".git")
+    if kind is not None and stat.S_ISLNK(kind):
+        raise BadRequest(f"'{root / '.git'}' is a link. Name the directory of the repository itself.")
+    if kind is not None and stat.S_ISDIR(kind):
+        return Layout(root, bare=False), []
+    if kind is not None and stat.S_ISREG(kind):
+        common, path = _linked(root, directory)
+        return Layout(root, bare=False, elsewhere=(path,)), [common]
+    parts = {"HEAD": stat.S_ISREG, "objects": stat.S_ISDIR, "refs": stat.S_ISDIR}
+    if all((mode := _kind(directory, name)) is not None and fits(mode) for name, fits in parts.items()):
+        return Layout(root, bare=True), []
+    return None, []
+
+
+def _kind(directory: Directory, name: str) -> int | None:
     try:
-        told = _line(dot_git).removeprefix("gitdir:").strip()
-    except OSError as error:
-        raise BadRequest(f"'{dot_git}' cannot be read: {error.strerror}. Name another directory.") from None
+        return directory.stat(name).st_mode
+    except (BadRequest, Denied):
+        return None
+
+
+def _linked(root: Path, directory: Directory) -> tuple[Directory, Path]:
+    """The main repository's git directory; only of one that knows the linked worktree as its own."""
+    dot_git = root / ".git"
+    try:
+        told = _line(directory, ".git").removeprefix("gitdir:").strip()
+    except (HutchError, OSError) as error:
+        raise BadRequest(f"'{dot_git}' cannot be read: {error}. Name another directory.") from None
     refusal = BadRequest(
         f"'{dot_git}' points to '{ascii(told)[1:-1]}', which does not point back. "
         "Name the directory of the main repository instead."
     )
     try:
         own = (root / told).resolve()
-        back = (own / _line(own / "gitdir")).resolve()
-        common = (own / _line(own / "commondir")).resolve()
-    except (OSError, ValueError):
+        path = own.parent.parent
+        if own.parent.name != "worktrees":
+            raise refusal
+        # From here on by descriptor: what is read is of the very directory that is used.
+        with ExitStack() as stack:
+            common = stack.enter_context(Directory.without_links(path))
+            back = (own / _line(common, f"worktrees/{own.name}/gitdir")).resolve()
+            named = (own / _line(common, f"worktrees/{own.name}/commondir")).resolve()
+            if back != dot_git or named != path:
+                raise refusal
+            stack.pop_all()
+        return common, path
+    except (HutchError, OSError, ValueError):
         raise refusal from None
-    if back != dot_git.resolve() or own.parent != common / "worktrees":
-        raise refusal
-    return (common,)
 
 
-def _line(path: Path) -> str:
+def _line(directory: Directory, path: str) -> str:
     """The first line of a plain file; a pipe in its place would hold us for ever."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    fd = directory.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
@@ -91,7 +121,7 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
     if layout.elsewhere:
         return None
     try:
-        with Directory.at(layout.root if layout.bare else layout.root / ".git") as git:
+        with _root(layout) as root, root.below("" if layout.bare else ".git") as git:
             if revision is not None:
                 ref = revision if revision.startswith("refs/") else f"refs/heads/{revision}"
             else:
@@ -105,6 +135,12 @@ def quick_head(layout: Layout, revision: str | None) -> tuple[str, str | None] |
     except (HutchError, OSError):  # a directory or a device where a file should be; git will say what it is
         return None
     return (commit, ref.removeprefix("refs/heads/")) if commit else None
+
+
+def _root(layout: Layout) -> Directory:
+    if not layout.held:
+        return Directory.at(layout.root)
+    return Directory(fcntl.fcntl(layout.held[0], fcntl.F_DUPFD_CLOEXEC, 0))
 
 
 def _ref(git: Directory, ref: str) -> str | None:

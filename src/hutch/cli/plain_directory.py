@@ -1,0 +1,29 @@
+"""A directory without git: whoever is at the terminal sees what is in it, and says whether it is copied."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from hutch import settings
+from hutch.app.repositories import plain_directory
+
+PlainDirectory = Annotated[
+    bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
+]
+
+
+def may_copy(repository: str, given: bool, *, asks: bool = True) -> bool:
+    """Whether a directory without git may be copied: by the option, or by an answer on a terminal.
+
+    Without a terminal the answer is no; the refusal, which names the option, comes when it is used.
+    """
+    if given or not repository or not asks or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return given
+    contents = asyncio.run(plain_directory(settings.load(), repository))
+    if not contents:
+        return False
+    typer.echo(f"{repository} is not a git repository. All of it would be copied: {contents}.", err=True)
+    typer.confirm("Copy it, and show it to the model?", abort=True, err=True)
+    return True
