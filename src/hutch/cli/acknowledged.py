@@ -73,13 +73,14 @@ async def _files(client: Client, path: str, snapshot: int, newest: int | None) -
     if not snapshot or newest is None:
         return "There were no files to put back."
     try:
-        changed = (await client.get(f"{path}/diff", old=newest, new=snapshot))["files"]
+        difference = await client.get(f"{path}/diff", old=newest, new=snapshot, limit=SHOWN_FILES)
     except HutchError:  # it is undone all the same
         return f"The files are {back}."
+    changed, total = difference["files"], difference["total"]
     if not changed:
         return f"No file had been changed; they are {back}."
     names = [visible(each["path"]) for each in changed[:SHOWN_FILES]]
-    more = f" and {len(changed) - SHOWN_FILES} more" if len(changed) > SHOWN_FILES else ""
+    more = f" and {total - SHOWN_FILES} more" if total > SHOWN_FILES else ""
     return f"Files are {back}: {', '.join(names)}{more}."
 
 

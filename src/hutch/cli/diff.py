@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,9 +40,11 @@ def diff_command(
             if as_json:
                 typer.echo(json.dumps(difference))
             elif stat:
-                for each in difference["files"]:
-                    counts = "binary" if each["added"] is None else f"+{each['added']} -{each['deleted']}"
-                    typer.echo(f"{each['kind']:<9} {counts:<12} {visible(each['path'])}")
+                page = difference
+                _list(page["files"])
+                while page["next"]:
+                    page = await client.get(address, **asked, cursor=page["next"])
+                    _list(page["files"])
             else:
                 _show(difference["patch"])
             if difference["cut"]:
@@ -55,6 +57,12 @@ def diff_command(
             typer.echo("The patch is too long and not whole. Use --path.", err=True)
 
     return ask(work, as_json=as_json)
+
+
+def _list(files: list[dict[str, Any]]) -> None:
+    for each in files:
+        counts = "binary" if each["added"] is None else f"+{each['added']} -{each['deleted']}"
+        typer.echo(f"{each['kind']:<9} {counts:<12} {visible(each['path'])}")
 
 
 def patch_lines(patch: str) -> list[Line]:

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.app import jails
+from hutch.app import jails, models
 from hutch.app.workspaces import Binary, Grep
 from hutch.cli.workspace_app import Id, Json, app, check_output, load, opened, print_json, visible
 from hutch.domain.errors import BadRequest
+from hutch.sessions.redacting import redacted
 
 
 @app.command()
@@ -133,6 +134,7 @@ def grep(
             policy = await workspace.policy(jails.jail_policy(loaded.settings, profile_name="tool"))
             async with jails.open_jail(workspace.place, policy) as jail:
                 found = await workspace.grep(jail, wanted, ignore=loaded.settings.ignore)
+        found = redacted(found, models.redactor(loaded))
         if as_json:
             print_json(asdict(found))
         else:

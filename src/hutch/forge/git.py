@@ -140,8 +140,10 @@ class Git:
         stdin: bytes | int | None = None,
         on_progress: OnProgress | None = None,
         timeout_s: float = TIMEOUT_S,
+        keep_bytes: int | None = None,
     ) -> bytes:
-        """Run git and return what it printed. `stdin` is what it reads, or a descriptor to read from.
+        """Run git and return what it printed, or its first `keep_bytes` bytes, whatever there is of it.
+        `stdin` is what it reads, or a descriptor to read from.
 
         With `remote` it may talk to that repository, with the account's own credentials if the address says
         so, and an error says what to do about it; without, it can reach nothing, and an error is `GitFailed`.
@@ -169,7 +171,8 @@ class Git:
         )
         try:
             async with asyncio.timeout(timeout_s):
-                printed = await _converse(process, stdin if isinstance(stdin, bytes) else None, listener)
+                given = stdin if isinstance(stdin, bytes) else None
+                printed = await _converse(process, given, listener, keep_bytes)
                 code = await process.wait()
         except TimeoutError:
             what = f"{words[0]} of {remote}" if remote else words[0]
@@ -241,9 +244,13 @@ def _input(stdin: bytes | int | None) -> int:
     return asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE
 
 
-async def _converse(process: asyncio.subprocess.Process, stdin: bytes | None, listener: Listener) -> bytes:
+async def _converse(
+    process: asyncio.subprocess.Process, stdin: bytes | None, listener: Listener, keep_bytes: int | None
+) -> bytes:
     """Feed it, and read both streams until they end."""
-    printed, _, _ = await asyncio.gather(_read(process), _listen(process, listener), _feed(process, stdin))
+    printed, _, _ = await asyncio.gather(
+        _read(process, keep_bytes), _listen(process, listener), _feed(process, stdin)
+    )
     return printed
 
 
@@ -262,10 +269,12 @@ async def _listen(process: asyncio.subprocess.Process, listener: Listener) -> No
         listener.feed(data)
 
 
-async def _read(process: asyncio.subprocess.Process) -> bytes:
+async def _read(process: asyncio.subprocess.Process, keep_bytes: int | None) -> bytes:
     assert process.stdout is not None
     parts, total = [], 0
     while data := await process.stdout.read(1 << 20):
+        if keep_bytes is not None:
+            data = data[: max(0, keep_bytes - total)]
         total += len(data)
         if total > MOST_OUTPUT_BYTES:
             raise Unavailable(

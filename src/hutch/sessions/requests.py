@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from hutch.jail.background import Listed
+from hutch.workspace.comparing import Difference
 from hutch.workspace.edit.edited import Edited
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import Bytes
 from hutch.workspace.search import Found, Grep, Paths
-from hutch.workspace.snapshots.compare import Change
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
 
@@ -130,23 +130,14 @@ class RestoreSnapshot(Changing[Snapshot]):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What differs between two snapshots."""
-
-    old: int
-    new: int
-    files: Sequence[Change]
-    patch: bytes
-    cut: bool  # the patch was too long and is not whole
-
-
-@dataclass(frozen=True, slots=True)
 class Diff(Request[Difference]):
-    """Between two snapshots; without them, from the session's first to now."""
+    """Between two snapshots; without them, from the session's first to now. Takes no snapshot."""
 
     old: int | None = None
     new: int | None = None
     path: str = ""
+    cursor: str = ""
+    limit: int = 1000
 
 
 # --- commands ---

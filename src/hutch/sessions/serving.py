@@ -3,6 +3,7 @@
 What a request changes is in the log when it is answered, with who wanted it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from hutch.sessions import requests
 from hutch.sessions.desk import Desk
 from hutch.sessions.ports import listening
 from hutch.sessions.printing import Printing
+from hutch.sessions.redacting import is_text, redacted
 from hutch.sessions.terminals import Terminals
+from hutch.workspace.comparing import differences
 from hutch.workspace.edit.text import printable
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
@@ -39,6 +42,10 @@ class Serving:
         self._redactor = redactor
 
     async def answer(self, request: requests.Request[Any], *, by: str) -> Any:
+        found = await self._answer(request, by=by)
+        return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
+
+    async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
         workspace, jail = self._desk.workspace, self._desk.jail
         match request:
             case requests.ListFiles(path, recursive, ignores, cursor, limit):
@@ -104,8 +111,8 @@ class Serving:
                 await workspace.restore(number, path)
                 await self._kept(await workspace.snapshot(f"back to {number}"))
                 return before
-            case requests.Diff(old, new, path):
-                return await self._diff(old, new, path)
+            case requests.Diff(old, new, path, cursor, limit):
+                return await differences(workspace, old, new, path=path, cursor=cursor, limit=limit)
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
     async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
@@ -131,16 +138,6 @@ class Serving:
         event = SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)
         await self._append([event])
         return taken
-
-    async def _diff(self, old: int | None, new: int | None, path: str) -> requests.Difference:
-        workspace = self._desk.workspace
-        if new is None:
-            new = (await workspace.snapshot("to be compared")).id
-        if old is None:
-            old = min(each.id for each in await workspace.list_snapshots())
-        patch, cut = await workspace.patch(old, new, path=path)
-        files = await workspace.changes(old, new, path=path)
-        return requests.Difference(old, new, files, patch, cut)
 
     async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
         shell = self._desk.shells.shell(wanted.shell)

@@ -7,6 +7,7 @@ count the rest, so that a cut answer still tells how much there is.
 """
 
 import asyncio
+import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -144,17 +145,27 @@ async def glob(
     fits = glob_pattern(pattern)
     argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--files"]
     printed = await _search(jail, argv, path, unit=NUL, kept_bytes=LISTED_BYTES)
-    base = _inside(jail, path)
+    base = inside(jail, path)
     skip = len(base) + 1 if base else 0
     hides = hidden or _none_hidden
 
-    def fitting() -> list[str]:
-        listed = (_relative(name) for name in printed.kept.split(b"\0") if name)
+    def fitting() -> tuple[list[str], int]:
+        listed = (_relative(name) for name in _names(printed.kept))
         found = [name for name in listed if fits.fullmatch(name, skip) and not hides(name)]
-        return sorted(found, key=lambda name: (-modified_ns(name), name))
+        # Not sorted whole: that is one step, in which nobody else gets the interpreter.
+        newest = heapq.nsmallest(limit, ((-modified_ns(name), name) for name in found))
+        return [name for _, name in newest], len(found)
 
-    found = await asyncio.to_thread(fitting)  # of a large tree this takes a while
-    return Paths(found[:limit], len(found), len(found) > limit or printed.cut)
+    paths, total = await asyncio.to_thread(fitting)  # of a large tree this takes a while
+    return Paths(paths, total, total > limit or printed.cut)
+
+
+def _names(kept: bytes) -> Iterator[bytes]:
+    """What is between NULs, one by one: splitting all at once would hold the interpreter for too long."""
+    start = 0
+    while (end := kept.find(b"\0", start)) >= 0:
+        yield kept[start:end]
+        start = end + 1
 
 
 class _Printed:
@@ -194,7 +205,7 @@ async def _search(
     # Its output is taken as it comes, so nothing of it needs to be kept or put into a file.
     limits = replace(jail.policy.limits, output_bytes=65536, output_file_bytes=0)
     try:
-        ran = await jail.run([*argv, "--", _inside(jail, path) or "."], limits=limits, on_output=printed.add)
+        ran = await jail.run([*argv, "--", inside(jail, path) or "."], limits=limits, on_output=printed.add)
     except NotFound:
         raise Unavailable("ripgrep is not installed. Install it: sudo apt-get install -y ripgrep") from None
     _check(ran, path)
@@ -256,7 +267,7 @@ def _lines(printed: bytes) -> Iterator[Line]:
         yield Line(_relative(path), int(number), text.decode(errors="replace").rstrip("\r"), mark == b":")
 
 
-def _inside(jail: Jail, path: str) -> str:
+def inside(jail: Jail, path: str) -> str:
     """A path relative to the workspace; also when it was given as commands in the jail see it."""
     if path == jail.workspace or path.startswith(f"{jail.workspace}/"):
         path = path[len(jail.workspace) :].lstrip("/")

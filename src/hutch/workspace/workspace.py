@@ -6,9 +6,10 @@ is cancelled waits for the thread, and so does closing: nothing is left half cha
 """
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -42,6 +43,7 @@ from hutch.workspace.values import FileChange, Move, Operation, Write
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+COMPARING = "comparing"  # in a workspace's directory: git directories that are removed after use
 TIDY_S = 10.0  # for how long closing waits until snapshots are tidy
 NOTHING_HELD = Held(0, 0)
 logger = structlog.get_logger()
@@ -70,6 +72,7 @@ class Workspace:
     snapshots: Snapshots
     quota: Quota
     keep: Keep
+    comparing: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while files are compared as they are
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _working: set[asyncio.Task[Any]] = field(default_factory=set)
     _is_closed: bool = False
@@ -171,6 +174,7 @@ class Workspace:
         ignore: Sequence[str] = (),
         hidden: search.Hidden | None = None,
     ) -> search.Found:
+        wanted = replace(wanted, path=await self._inside(jail, wanted.path))
         return await search.grep(jail, wanted, ignore=ignore, hidden=hidden)
 
     async def glob(
@@ -187,7 +191,7 @@ class Workspace:
             jail,
             pattern,
             modified_ns=self._modified_ns,
-            path=path,
+            path=await self._inside(jail, path),
             limit=limit,
             ignore=ignore,
             hidden=hidden,
@@ -327,6 +331,10 @@ class Workspace:
         drop(storage, keep=self.keep.snapshots, pinned=frozenset(self._pinned))
         self._wants_tidying = self._is_due(held(storage))
 
+    async def _inside(self, jail: Jail, path: str) -> str:
+        """A path for ripgrep, which would follow a link that it is given, wherever that leads."""
+        return await self.resolved(search.inside(jail, path), (jail.workspace, *jail.policy.also_at))
+
     def _modified_ns(self, path: str) -> int:
         try:
             return self.opened.directory.stat(path).st_mtime_ns
@@ -377,6 +385,7 @@ def _assemble(
         place = directory / "journal"
         place.mkdir(mode=0o700, exist_ok=True)
         journal = held_open.enter_context(Directory.at(place))
+        shutil.rmtree(directory / COMPARING, ignore_errors=True)  # of a process that was killed
         return Workspace(
             home=home,
             directory=directory,

@@ -1,5 +1,6 @@
 """A session as a node of the graph, with all that hangs on it."""
 
+import asyncio
 from typing import Annotated
 
 import strawberry
@@ -25,6 +26,7 @@ from hutch.gateway.graphql.values import (
     User,
 )
 from hutch.gateway.rest.paths import parse_path
+from hutch.sessions.redacting import clean_text
 from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
 
 FILE_BYTES = 256 * 1024
@@ -128,7 +130,7 @@ class Session:
         found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
         return FileContent(
             path=path,
-            text=found.data.decode(errors="replace"),
+            text=await asyncio.to_thread(clean_text, found, info.context.server.redactor),
             size=BigInt(found.size),
             cut=len(found.data) < found.size,
         )
@@ -143,9 +145,15 @@ class Session:
 
     @strawberry.field(description="Between two snapshots; without them, from the session's first to now.")
     async def diff(
-        self, info: Info, old: int | None = None, new: int | None = None, path: Path = ""
+        self,
+        info: Info,
+        old: int | None = None,
+        new: int | None = None,
+        path: Path = "",
+        after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
+        first: First = 100,
     ) -> Difference:
-        wanted = Diff(old, new, parse_path(path, or_root=True))
+        wanted = Diff(old, new, parse_path(path, or_root=True), after or "", within(first))
         found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
         return Difference.of(found)
 

@@ -12,10 +12,10 @@ from hutch.domain.session import QueuedRun
 from hutch.domain.user import User as DomainUser
 from hutch.gateway.entries import entry_json
 from hutch.gateway.rest import files, snapshots
-from hutch.sessions.requests import Difference as FoundDifference
 from hutch.sessions.seam import Delta as SeamDelta
 from hutch.store.seam import Head as StoreHead
 from hutch.store.shares import Share as StoreShare
+from hutch.workspace.comparing import Difference as FoundDifference
 from hutch.workspace.snapshots.storage import Snapshot as StoredSnapshot
 from hutch.workspace.values import Entry as FileEntry
 
@@ -201,9 +201,11 @@ class ChangedFile:
 
 @strawberry.type(description="What differs between two snapshots.")
 class Difference:
-    old: int
-    new: int
+    old: int | None
+    new: int | None
     files: list[ChangedFile]
+    total: int
+    next: str | None
     patch: str
     cut: bool
 
@@ -215,6 +217,8 @@ class Difference:
             old=found.old,
             new=found.new,
             files=changed,
+            total=found.total,
+            next=found.cursor,
             patch=found.patch.decode(errors="replace"),
             cut=found.cut,
         )

@@ -1,5 +1,6 @@
 """Changes: what runs have proposed, to be read, merged or closed."""
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -14,6 +15,7 @@ from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.route import router, server_of
+from hutch.sessions.redacting import clean_bytes
 
 routes = router("changes")
 
@@ -106,6 +108,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
     server = server_of(request)
     change = await flow.find(server.site, who, change_id)
     patch = await merging.diff(server.loaded, change, user=who.user.id)
+    patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
 

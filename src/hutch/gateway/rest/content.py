@@ -2,16 +2,19 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.ids import SessionId
+from hutch.domain.session import Session
+from hutch.domain.user import Who
 from hutch.flows.sessions import allowed
+from hutch.flows.site import Site
 from hutch.gateway.answers import answer
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.errors import PreconditionFailed
@@ -26,6 +29,7 @@ from hutch.workspace.files.ranges import Bytes
 routes = router("files")
 
 PIECE_BYTES = 512 * 1024
+AROUND_BYTES = 64 * 1024  # of a piece, among which a secret that lies across its ends is looked for
 BINARY = "application/octet-stream"
 CONTENT = {BINARY: {"schema": {"type": "string", "format": "binary"}}}
 SAFE = {  # a file of a workspace is nobody's page
@@ -33,6 +37,7 @@ SAFE = {  # a file of a workspace is nobody's page
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Accept-Ranges": "bytes",
 }
+Mask = Callable[[bytes], bytes]
 Tags = Annotated[str | None, Header(max_length=4096)]
 
 
@@ -57,10 +62,14 @@ async def read(
     if_none_match: Tags = None,
     if_match: Tags = None,
 ) -> Response:
-    """The content of a file, or a part of it. Its ETag is the SHA-256."""
+    """The content of a file, or a part of it. Its ETag is the SHA-256.
+
+    For those who may only read the session, there is a `*` for each byte of a secret that the server knows.
+    """
     site = server_of(request).site
     session = await allowed(site, who, session_id)
-    content = Content(site.host, session.id, path, who.user.id)
+    mask = None if await _may_write(site, who, session) else site.redactor.mask
+    content = Content(site.host, session.id, path, who.user.id, mask)
     sha256, size = await content.look()
     headers = {**SAFE, "ETag": etag(sha256)}
     if if_match is not None and not matches(if_match, sha256):
@@ -77,8 +86,17 @@ async def read(
     if request.method == "HEAD":
         return Response(status_code=code, headers=headers, media_type=BINARY)
     if content.data is not None:
-        return Response(content.data[part.start : part.end], code, headers, BINARY)
+        shown = await content.shown(content.data)
+        return Response(shown[part.start : part.end], code, headers, BINARY)
     return StreamingResponse(content.pieces(part, sha256), code, headers, BINARY)
+
+
+async def _may_write(site: Site, who: Who, session: Session) -> bool:
+    try:
+        await allowed(site, who, session, "input")
+    except HutchError:
+        return False
+    return True
 
 
 @dataclass(slots=True)
@@ -89,6 +107,7 @@ class Content:
     session_id: SessionId
     path: str
     by: str
+    mask: Mask | None = None  # hides secrets, for who may only read
     data: bytes | None = None  # all of it, when it is small
 
     async def look(self) -> tuple[str, int]:
@@ -104,14 +123,26 @@ class Content:
         """The bytes of a part. When the file has changed meanwhile, the connection is cut before the end."""
         at, digest = part.start, hashlib.sha256()
         while at < part.end:
-            data = (await self._read(at, min(PIECE_BYTES, part.end - at))).data
+            length = min(PIECE_BYTES, part.end - at)
+            data = (await self._read(at, length)).data
+            shown = data if self.mask is None else await self._masked(at, len(data))
             at += len(data)
             if part.whole:
                 await asyncio.to_thread(digest.update, data)
             over = at >= part.end
             if not data or (over and part.whole and digest.hexdigest() != sha256):
                 raise Conflict(f"'{self.path}' has changed while it was read.")
-            yield data
+            yield shown
+
+    async def shown(self, data: bytes) -> bytes:
+        """The whole of a small file as it is sent."""
+        return data if self.mask is None else await asyncio.to_thread(self.mask, data)
+
+    async def _masked(self, start: int, length: int) -> bytes:
+        """A piece of a large file, masked with what is around it: a secret may lie across its ends."""
+        first = max(0, start - AROUND_BYTES)
+        data = (await self._read(first, start - first + length + AROUND_BYTES)).data
+        return (await self.shown(data))[start - first :][:length]
 
     async def _read(self, start: int, length: int) -> Bytes:
         return await self.host.call(self.session_id, ReadFile(self.path, start, length), by=self.by)

@@ -12,6 +12,7 @@ from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
+from hutch.workspace.comparing import MAX_FILES
 from hutch.workspace.snapshots.storage import Snapshot
 
 routes = router("snapshots")
@@ -60,10 +61,14 @@ class ChangedOut(Out):
 class DifferenceOut(Out):
     """What differs between two snapshots."""
 
-    old: int
-    new: int
-    files: list[ChangedOut]
-    patch: str = Field(description="As git writes it; bytes that are no UTF-8 are told as U+FFFD.")
+    old: int | None = Field(description="Null: there is no snapshot yet, and nothing to compare with.")
+    new: int | None = Field(description="Null: the files as they are now.")
+    files: list[ChangedOut] = Field(description="A page of them; ask for more with `next`.")
+    total: int = Field(description="How many files differ.")
+    next: str | None = Field(description="The cursor of the next page; null on the last.")
+    patch: str = Field(
+        description="As git writes it, with the first page only; bytes that are no UTF-8 are told as U+FFFD."
+    )
     cut: bool = Field(description="The patch was too long and is not whole.")
 
 
@@ -144,14 +149,17 @@ async def diff(
     old: Of = None,
     new: Of = None,
     path: Annotated[str, Query(max_length=4096, description="Only below this path.")] = "",
+    cursor: Annotated[str, Query(max_length=20, description="`next` of the page before.")] = "",
+    limit: Annotated[int, Query(ge=1, le=MAX_FILES, description="How many files at most.")] = MAX_FILES,
 ) -> Response:
     """What differs between two snapshots; without them, from the session's first to now.
 
-    `Accept: text/x-diff` gives the patch alone, byte for byte.
+    `Accept: text/x-diff` gives the patch alone. Nothing is changed by asking: no snapshot is taken.
     """
     site = server_of(request).site
     session = await allowed(site, who, session_id)
-    found = await site.host.call(session.id, Diff(old, new, parse_path(path, or_root=True)), by=who.user.id)
+    wanted = Diff(old, new, parse_path(path, or_root=True), cursor, limit)
+    found = await site.host.call(session.id, wanted, by=who.user.id)
     if DIFF in request.headers.get("accept", ""):
         headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}
         return Response(found.patch, 200, headers, DIFF)
@@ -160,6 +168,8 @@ async def diff(
             "old": found.old,
             "new": found.new,
             "files": found.files,
+            "total": found.total,
+            "next": found.cursor,
             "patch": found.patch.decode(errors="replace"),
             "cut": found.cut,
         }

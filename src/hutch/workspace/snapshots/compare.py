@@ -7,9 +7,12 @@ renames found. Git sees only trees in the private git directory, so nothing that
 repository says about filters, drivers or attributes reaches it.
 """
 
+import asyncio
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Unavailable
@@ -82,36 +85,64 @@ async def changes(
     git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = ""
 ) -> list[Change]:
     """The files that differ, by path, with how many lines."""
-    printed = await _diff(git, storage, old, new, "--raw", "--numstat", "-z", path=path)
-    return list(_parsed(printed))
+    printed = await listing(git, storage.git_dir, old.tree, new.tree, path=path)
+    return (await asyncio.to_thread(page, printed, 0, None))[0]
+
+
+async def listing(git: Git, git_dir: Path, old: str, new: str, *, path: str = "") -> bytes:
+    """The files that differ between two trees, as git prints them; see `page`."""
+    return await _diff(git, git_dir, old, new, "--raw", "--numstat", "-z", path=path)
+
+
+def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], int]:
+    """Files of a listing from a number on, and how many there are in all. Of many files this takes long."""
+    end = None if limit is None else start + limit
+    found: list[Change] = []
+    total = 0
+    for change in _parsed(printed):
+        if total >= start and (end is None or total < end):
+            found.append(change)
+        total += 1
+    return found, total
 
 
 async def patch(
     git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = "", most_bytes: int = 4 << 20
 ) -> tuple[bytes, bool]:
     """The difference as a patch for `git apply`, binary files included, and whether it was cut short."""
-    printed = await _diff(git, storage, old, new, "--patch", "--binary", "--full-index", path=path)
+    return await patch_of(git, storage.git_dir, old.tree, new.tree, path=path, most_bytes=most_bytes)
+
+
+async def patch_of(
+    git: Git, git_dir: Path, old: str, new: str, *, path: str = "", most_bytes: int = 4 << 20
+) -> tuple[bytes, bool]:
+    """The same of two trees."""
+    words = ("--patch", "--binary", "--full-index")
+    printed = await _diff(git, git_dir, old, new, *words, path=path, keep_bytes=most_bytes + 1)
     if len(printed) <= most_bytes:
         return printed, False
     return printed[: printed.rfind(b"\n", 0, most_bytes) + 1], True
 
 
-async def _diff(git: Git, storage: Storage, old: Snapshot, new: Snapshot, *words: str, path: str) -> bytes:
+async def _diff(
+    git: Git, git_dir: Path, old: str, new: str, *words: str, path: str, keep_bytes: int | None = None
+) -> bytes:
     if path.startswith("/") or ".." in path.split("/"):
         raise BadRequest(f"'{path}' is not a path inside the workspace.")
     return await git.run(
-        *("--literal-pathspecs", "diff-tree", *ALWAYS, *RENAMES, *words, old.tree, new.tree),
+        *("--literal-pathspecs", "diff-tree", *ALWAYS, *RENAMES, *words, old, new),
         *(("--", path) if path else ()),
-        git_dir=storage.git_dir,
+        git_dir=git_dir,
         settings=SETTINGS,
         timeout_s=TIMEOUT_S,
+        keep_bytes=keep_bytes,
     )
 
 
 def _parsed(printed: bytes) -> Iterator[Change]:
     """Git prints the raw lines first, then the numbers, both in the same order."""
-    fields = iter(printed.split(b"\0"))
-    raw: list[tuple[str, str | None, str, int, int]] = []
+    fields = _fields(printed)
+    raw: deque[tuple[str, str | None, str, int, int]] = deque()
     for field in fields:
         if field.startswith(b":"):
             old_mode, new_mode, _, _, status = field[1:].decode().split(" ")
@@ -127,7 +158,7 @@ def _parsed(printed: bytes) -> Iterator[Change]:
             next(fields), next(fields)
         if not raw:
             raise Unavailable("git told of more changes than it had named. Is another git installed?")
-        path, old_path, status, old, new = raw.pop(0)
+        path, old_path, status, old, new = raw.popleft()
         yield Change(
             path=path,
             kind=KINDS[status],
@@ -137,6 +168,15 @@ def _parsed(printed: bytes) -> Iterator[Change]:
             added=None if added == b"-" else int(added),
             deleted=None if deleted == b"-" else int(deleted),
         )
+
+
+def _fields(printed: bytes) -> Iterator[bytes]:
+    """What is between NULs, one by one: splitting all at once would hold the interpreter for too long."""
+    start = 0
+    while (end := printed.find(b"\0", start)) >= 0:
+        yield printed[start:end]
+        start = end + 1
+    yield printed[start:]
 
 
 def _same(old: Item | None, new: Item | None) -> bool:

@@ -23,7 +23,7 @@ from hutch.workspace.snapshots.placing import Nothing
 from hutch.workspace.snapshots.reading import Limits
 from hutch.workspace.snapshots.scan import Scan
 from hutch.workspace.snapshots.stat_cache import StatCache
-from hutch.workspace.snapshots.storage import SHOWN, Snapshot, Storage, commit_text
+from hutch.workspace.snapshots.storage import CONFIG, SHOWN, Snapshot, Storage, commit_text
 from hutch.workspace.snapshots.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 
 DEFAULT = Limits()
@@ -148,19 +148,8 @@ class Snapshots:
         storage = self.storage
         self.cache.refresh(storage.anchored)
         writer = PackWriter(storage.git_dir / "objects", stored=stored)
-        scan = Scan(
-            content.upper or content.tree,
-            writer,
-            storage.objects,
-            listings=self.cache.listings,
-            base=self.base or Nothing(),
-            limits=self.limits,
-            texts=self._texts,
-            attributes=content.attributes if content.upper else None,
-            adopting=adopting,
-        )
         try:
-            found = scan.run()
+            found = self._scan(content, writer, adopting=adopting).run()
             snapshot = self._commit(found.branch, reason, writer)
         except OSError as error:
             raise as_house_error(error, SHOWN) from error
@@ -172,6 +161,40 @@ class Snapshots:
         if adopting:
             _let_pass(found.newest_ns)
         return snapshot
+
+    def glance(self, content: Content, git_dir: Path) -> str:
+        """The tree of what would be committed now. What is new goes into a git directory made for that, which
+        borrows the rest: no snapshot is taken, and nothing that is kept is changed."""
+        objects = git_dir / "objects"
+        with self.storage.locked():
+            self.cache.refresh(self.storage.anchored)
+            for directory in (objects / "pack", objects / "info", git_dir / "refs"):
+                directory.mkdir(mode=0o700, parents=True)
+            (objects / "info/alternates").write_text(f"{self.storage.git_dir.resolve() / 'objects'}\n")
+            (git_dir / "config").write_text(CONFIG)
+            (git_dir / "HEAD").write_text("ref: refs/heads/none\n")
+            writer = PackWriter(objects)
+            try:
+                found = self._scan(content, writer, adopting=False).run()
+                writer.finish()
+            except OSError as error:
+                raise as_house_error(error, SHOWN) from error
+            finally:
+                writer.abandon()
+        return (found.branch.files or EMPTY_TREE).hex()
+
+    def _scan(self, content: Content, writer: PackWriter, *, adopting: bool) -> Scan:
+        return Scan(
+            content.upper or content.tree,
+            writer,
+            self.storage.objects,
+            listings=self.cache.listings,
+            base=self.base or Nothing(),
+            limits=self.limits,
+            texts=self._texts,
+            attributes=content.attributes if content.upper else None,
+            adopting=adopting,
+        )
 
     def _commit(self, branch: Branch, reason: str, writer: PackWriter) -> Snapshot:
         storage = self.storage

@@ -1,0 +1,91 @@
+"""What is told of a session's files, without secrets: the one place where that leaves for a client.
+
+Paths and texts come from a repository and from commands, so either may hold a value
+of the vault. The content of a file is the exception: it is bytes that somebody may
+write back, and is masked only for those who may not write; see `mask`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from hutch.domain.redaction import Redactor
+from hutch.workspace.comparing import Difference
+from hutch.workspace.edit.edited import Edited, EditedFile
+from hutch.workspace.files.files import Status
+from hutch.workspace.files.listing import Page
+from hutch.workspace.files.ranges import Bytes
+from hutch.workspace.search import Found, Paths
+from hutch.workspace.values import Entry, FileChange
+
+WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited)
+
+
+def is_text(found: object) -> bool:
+    """Whether it has paths or texts of files in it."""
+    return isinstance(found, WITH_TEXT) or (
+        isinstance(found, list | tuple) and any(isinstance(each, FileChange) for each in found)
+    )
+
+
+def redacted(found: Any, redactor: Redactor) -> Any:
+    """The same answer without secrets. Of a long one this takes a while."""
+    clean = redactor.clean
+    match found:
+        case Page(entries, cursor):
+            return Page([_entry(each, redactor) for each in entries], cursor)
+        case Status(entry):
+            return replace(found, entry=_entry(entry, redactor))
+        case Paths(paths):
+            return replace(found, paths=[clean(each) for each in paths])
+        case Found(lines, counts, paths):
+            lines = [replace(each, path=clean(each.path), text=clean(each.text)) for each in lines]
+            named = {clean(path): count for path, count in counts.items()}
+            return replace(found, lines=lines, counts=named, paths=[clean(each) for each in paths])
+        case Difference(files=files, patch=patch):
+            changed = [
+                replace(each, path=clean(each.path), old_path=each.old_path and clean(each.old_path))
+                for each in files
+            ]
+            return replace(found, files=changed, patch=clean_bytes(patch, redactor))
+        case Edited(files, changes):
+            return Edited(
+                tuple(_edited(each, redactor) for each in files),
+                tuple(_change(each, redactor) for each in changes),
+            )
+    return [_change(each, redactor) for each in found]
+
+
+def clean_bytes(data: bytes, redactor: Redactor) -> bytes:
+    """Text that may hold bytes of other encodings, which stay as they are."""
+    text = data.decode("utf-8", "surrogateescape")
+    return redactor.clean(text).encode("utf-8", "surrogateescape")
+
+
+def clean_text(found: Bytes, redactor: Redactor) -> str:
+    """The beginning of a file as text; what may be the first part of a secret at its end is left out."""
+    is_cut = len(found.data) < found.size
+    data = found.data[: redactor.held_from(found.data)] if is_cut else found.data
+    return redactor.clean(data.decode(errors="replace"))
+
+
+def _entry(entry: Entry, redactor: Redactor) -> Entry:
+    target = entry.target and redactor.clean(entry.target)
+    return replace(entry, path=redactor.clean(entry.path), target=target)
+
+
+def _change(change: FileChange, redactor: Redactor) -> FileChange:
+    moved_from = change.moved_from and redactor.clean(change.moved_from)
+    return replace(change, path=redactor.clean(change.path), moved_from=moved_from)
+
+
+def _edited(file: EditedFile, redactor: Redactor) -> EditedFile:
+    clean = redactor.clean
+    return replace(
+        file,
+        path=clean(file.path),
+        lines=clean(file.lines),
+        diff=clean(file.diff),
+        notes=tuple(map(clean, file.notes)),
+        warnings=tuple(map(clean, file.warnings)),
+        moved_from=file.moved_from and clean(file.moved_from),
+    )

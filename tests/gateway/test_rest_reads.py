@@ -1,0 +1,138 @@
+"""Who reads a session's files changes nothing, gets bounded answers, and sees neither more nor secrets."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.api import V1, Api, serving
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "kept-in-the-vault-0123456789"
+
+
+@pytest.fixture(scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    async with serving(tmp_path_factory.mktemp("server")) as opened:
+        opened.server.redactor.learn([SECRET])
+        yield opened
+
+
+async def shared(api: Api, name: str = "reader") -> tuple[Api, str]:
+    """A session of the owner, and somebody who may only read it."""
+    reader = await api.as_user(name, "observer")
+    session = await api.ready_session(purpose="read")
+    users = (await api.get(f"{V1}/users")).json()["items"]
+    id = next(each["id"] for each in users if each["name"] == name)
+    made = await api.put(f"{V1}/sessions/{session}/shares/{id}", json={"role": "observer"})
+    assert made.status_code in (200, 201, 204), made.text
+    return reader, f"{V1}/sessions/{session}"
+
+
+async def command(api: Api, url: str, text: str) -> None:
+    ran = await api.post(f"{url}/commands", json={"command": text})
+    assert ran.json()["exit_code"] == 0, ran.text
+
+
+async def kept(api: Api, url: str) -> tuple[Any, list[dict[str, Any]]]:
+    """The snapshots there are, and what the log says of them."""
+    events = await api.events(url.rpartition("/")[2])
+    taken = [each for each in events if each["type"].startswith(("snapshot.", "file."))]
+    return (await api.get(f"{url}/snapshots")).json(), taken
+
+
+async def test_looking_at_what_differs_takes_no_snapshot(api: Api) -> None:
+    reader, url = await shared(api)
+    first = (await api.post(f"{url}/snapshots", json={"reason": "first"})).json()["id"]
+    await command(api, url, "echo one > a.txt; mkdir d; echo two > d/b.txt")
+    before = await kept(api, url)
+    for who in (reader, api):
+        found = (await who.get(f"{url}/diff")).json()
+        assert (found["old"], found["new"], found["total"]) == (first, None, 2)
+        assert [each["path"] for each in found["files"]] == ["a.txt", "d/b.txt"]
+        assert "+one\n" in found["patch"] and "+two\n" in found["patch"]
+        below = (await who.get(f"{url}/diff?path=d")).json()
+        assert [each["path"] for each in below["files"]] == ["d/b.txt"]
+    assert await kept(api, url) == before
+    data = api.server.loaded.paths.data
+    assert list(data.glob("workspaces/*/comparing/*")) == []
+    second = (await api.post(f"{url}/snapshots", json={"reason": "second"})).json()["id"]
+    then = (await reader.get(f"{url}/diff?new={second}")).json()
+    assert (then["new"], then["patch"]) == (second, found["patch"])
+
+
+async def test_what_differs_comes_in_pages(api: Api) -> None:
+    reader, url = await shared(api, "pages")
+    await api.post(f"{url}/snapshots", json={"reason": "first"})
+    await command(api, url, "for n in $(seq 1000 3499); do echo $n > $n; done")
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        found = (await reader.get(f"{url}/diff", params={"cursor": cursor, "limit": 1000})).json()
+        assert found["total"] == 2500 and len(found["files"]) <= 1000
+        assert bool(found["patch"]) == (cursor == "")
+        seen += [each["path"] for each in found["files"]]
+        if found["next"] is None:
+            break
+        cursor = found["next"]
+    assert seen == [str(number) for number in range(1000, 3500)]
+    assert (await reader.get(f"{url}/diff?limit=100000")).status_code == 422
+    assert (await reader.get(f"{url}/diff?cursor=x")).status_code == 400
+
+
+async def test_a_search_does_not_follow_a_link_out_of_the_workspace(api: Api) -> None:
+    reader, url = await shared(api, "links")
+    await command(api, url, "mkdir /tmp/out in; echo needle > /tmp/out/x; echo needle > in/y")
+    await command(api, url, "ln -s /tmp/out out; ln -s /tmp/out/x file; ln -s in inside; ln -s /proc proc")
+    for path in ("out", "out/x", "file", "proc/self", "in/../out"):
+        for what in ({"pattern": "needle"}, {"pattern": "needle", "output": "files"}):
+            found = await reader.get(f"{url}/grep", params={**what, "path": path})
+            assert found.status_code in (400, 403), (path, found.text)
+        listed = await reader.get(f"{url}/glob", params={"pattern": "**", "path": path})
+        assert listed.status_code in (400, 403), (path, listed.text)
+    inside = (await reader.get(f"{url}/grep", params={"pattern": "needle", "path": "inside"})).json()
+    assert [each["path"] for each in inside["lines"]] == ["in/y"]
+    whole = (await reader.get(f"{url}/grep", params={"pattern": "needle"})).json()
+    assert [each["path"] for each in whole["lines"]] == ["in/y"]
+
+
+def secrets_in(told: Any) -> bool:
+    return SECRET in str(told)
+
+
+async def test_no_answer_shows_a_secret_of_the_vault(api: Api) -> None:
+    reader, url = await shared(api, "secrets")
+    await api.post(f"{url}/snapshots", json={"reason": "first"})
+    half, rest = SECRET[:9], SECRET[9:]
+    await command(api, url, f"a={half}; b={rest}; echo key=$a$b > kept.txt; touch name-$a$b; ln -s $a$b link")
+    for who in (reader, api):
+        for address in (
+            *("files", "files?recursive=true", "grep?pattern=key", "grep?pattern=key&output=count"),
+            *("glob?pattern=**", "diff", "files/kept.txt" if who is reader else "files"),
+        ):
+            told = await who.get(f"{url}/{address}")
+            assert told.status_code == 200 and not secrets_in(told.text), address
+        patch = await who.get(f"{url}/diff", headers={"Accept": "text/x-diff"})
+        assert "[redacted:" in patch.text and not secrets_in(patch.text)
+        fields = 'file(path: "kept.txt") { text } files { items { path } } diff { patch files { path } }'
+        asked = f'{{ session(id: "{url[-30:]}") {{ {fields} }} }}'
+        graph = await who.post("/api/graphql", json={"query": asked})
+        assert graph.status_code == 200 and "redacted" in graph.text and not secrets_in(graph.text)
+    raw = await api.get(f"{url}/files/kept.txt")
+    shown = await reader.get(f"{url}/files/kept.txt")
+    assert raw.text == f"key={SECRET}\n"  # who may write it may also read it
+    assert shown.text == f"key={'*' * len(SECRET)}\n" and shown.headers["etag"] == raw.headers["etag"]
+    part = await reader.get(f"{url}/files/kept.txt", headers={"Range": "bytes=10-14"})
+    assert (part.status_code, part.text) == (206, "*****")
+
+
+async def test_a_secret_across_two_pieces_of_a_large_file_is_masked(api: Api, tmp_path: Path) -> None:
+    reader, url = await shared(api, "pieces")
+    edge = 512 * 1024
+    data = b"x" * (edge - 5) + f" {SECRET} ".encode() + b"y" * edge
+    assert (await api.put(f"{url}/files/large", content=data)).status_code == 201
+    shown = (await reader.get(f"{url}/files/large")).content
+    assert shown == data.replace(SECRET.encode(), b"*" * len(SECRET))
+    assert (await api.get(f"{url}/files/large")).content == data
