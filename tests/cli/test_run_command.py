@@ -739,3 +739,15 @@ def test_what_is_not_committed_comes_when_asked_for(desk: Desk) -> None:
     reads = ({"calls": [call("read_file", path="notes.txt")]}, {"text": "Read."})
     assert "my own words" not in desk.run("--no-pr", replies=reads).stdout
     assert "my own words" in desk.run("--no-pr", "--uncommitted", replies=reads).stdout
+
+
+# --- what it may begin with ---
+
+
+@pytest.mark.parametrize("more", [(), ("--plain-directory",)])
+@pytest.mark.parametrize("repository", ["/etc", "/", "~"])
+def test_the_system_and_a_home_are_not_shown_to_a_model(
+    desk: Desk, repository: str, more: tuple[str, ...]
+) -> None:
+    ran = desk.run("--repo", repository, *more)
+    assert ran.returncode == exits.DENIED and "Name the directory of a project" in ran.stderr

@@ -15,7 +15,7 @@ from tests import forked
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH
 
-BAD_REQUEST = 2
+BAD_REQUEST, DENIED = 2, 4
 
 
 @pytest.fixture
@@ -31,6 +31,12 @@ def place() -> Iterator[Path]:
 
 
 def run(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess.CompletedProcess[bytes]":
+    if args[:1] == ("prepare",):
+        args = (*args, "--plain-directory")
+    return hutch(place, *args, stdin=stdin, **more)
+
+
+def hutch(place: Path, *args: str, stdin: bytes = b"", **more: Any) -> "subprocess.CompletedProcess[bytes]":
     return forked.run(
         [HUTCH, "workspace", *args],
         cwd=place,
@@ -162,3 +168,28 @@ def test_what_makes_no_sense_is_told(place: Path) -> None:
         assert ran.stderr.startswith(b"hutch: "), words
         assert b"bug in Hutch" not in ran.stderr, ran.stderr
     assert good(place, "cat", "w", "README.md") == "# A project\n"
+
+
+def test_a_directory_without_git_is_copied_only_when_that_is_said(place: Path) -> None:
+    (place / "project/.env").write_text("PASSWORD=1\n")
+    ran = hutch(place, "prepare", "project")
+    said = ran.stderr.decode()
+    assert ran.returncode == BAD_REQUEST and ran.stdout == b""
+    assert "is not a git repository" in said and "3 files" in said and "secret: .env" in said
+    assert "--plain-directory" in said
+    good(place, "prepare", "project")
+
+
+def test_nothing_of_the_system_or_of_hutch_is_copied_whatever_is_said(place: Path) -> None:
+    good(place, "prepare", "project")  # so that there is a home
+    (place / "link").symlink_to(place / "home/data")
+    for source in ("/etc", "/", str(Path.home()), "home", "home/data/keys", "link", ".", "/var/log"):
+        ran = run(place, "prepare", source)
+        assert ran.returncode == DENIED, (source, ran.stderr.decode())
+        assert ran.stdout == b""
+
+
+def test_the_owner_may_name_a_directory_by_a_link(place: Path) -> None:
+    (place / "link").symlink_to(place / "project")
+    [made] = told(place, "prepare", "link")
+    assert made["source"] == str(place / "project")

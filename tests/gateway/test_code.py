@@ -431,6 +431,10 @@ async def test_a_repository_that_cannot_be_had_is_an_error_with_a_reason(api: Ap
     assert refused.status_code == 400 and "nowhere" in refused.json()["detail"]
     (tmp_path / "nowhere").mkdir()
     (tmp_path / "nowhere/.git").write_text("gitdir: /nothing/there\n")
+    refused = await api.post("/api/code", json=asked)
+    assert refused.status_code == 400 and "does not point back" in refused.json()["detail"]
+    (tmp_path / "nowhere/.git").unlink()
+    (tmp_path / "nowhere/.git").mkdir()
     async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
         told = [frame for _, frame in await frames(answered)]
     assert [frame["type"] for frame in told[-2:]] == ["error", "done"]

@@ -1,7 +1,9 @@
 """Who reads a session's files changes nothing, gets bounded answers, and sees neither more nor secrets."""
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -136,3 +138,31 @@ async def test_a_secret_across_two_pieces_of_a_large_file_is_masked(api: Api, tm
     shown = (await reader.get(f"{url}/files/large")).content
     assert shown == data.replace(SECRET.encode(), b"*" * len(SECRET))
     assert (await api.get(f"{url}/files/large")).content == data
+
+
+async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -> None:
+    reader, url = await shared(api, "loop")
+    await api.post(f"{url}/snapshots", json={"reason": "first"})
+    await command(api, url, "for n in $(seq 100 150); do echo needle > $n; done")
+    on_loop: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, arg: object) -> None:
+        place, hutch, file = frame.f_code.co_filename.rpartition("/hutch/")
+        if event == "call" and hutch and place.endswith("src"):
+            on_loop.add((file, frame.f_code.co_name))
+
+    sys.setprofile(note)  # of this thread, which is the loop's
+    try:
+        for address in ("diff", "glob?pattern=*", "grep?pattern=needle", "files", "snapshots"):
+            assert (await reader.get(f"{url}/{address}")).status_code == 200
+    finally:
+        sys.setprofile(None)
+    heavy = {
+        *(("workspace/snapshots/compare.py", name) for name in ("page", "_parsed", "_fields")),
+        *(("workspace/search.py", name) for name in ("fitting", "_names", "_relative", "_lines", "_content")),
+        *(("workspace/files/listing.py", name) for name in ("list_page", "entries", "_scan")),
+        *(("sessions/redacting.py", name) for name in ("redacted", "_entry", "clean_bytes")),
+        *(("workspace/snapshots/snapshot.py", name) for name in ("glance", "list", "get")),
+    }
+    assert ("workspace/comparing.py", "differences") in on_loop  # it does see what is called
+    assert on_loop & heavy == set()

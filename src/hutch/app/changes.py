@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,9 +61,15 @@ async def repository_jail(loaded: Loaded, path: Path, *, anywhere: bool = True) 
     repository must be one that members may name. No link in the path is followed: there was none when the
     work began.
     """
-    async with repositories_of(loaded).opened(path, anywhere=anywhere) as pinned:
+    gone = NotFound(f"There is no repository at '{path}' any more.")
+    async with AsyncExitStack() as stack:
+        try:
+            opening = repositories_of(loaded).opened(path, anywhere=anywhere)
+            pinned = await stack.enter_async_context(opening)
+        except NotFound:
+            raise gone from None
         if pinned.layout is None:
-            raise NotFound(f"There is no repository at '{path}' any more.")
+            raise gone
         policy = replace(jails.jail_policy(loaded.settings), network=())
         async with jails.open_jail(await asyncio.to_thread(pinned.main), policy) as jail:
             yield jail

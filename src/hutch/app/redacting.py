@@ -32,6 +32,10 @@ class LearningRedactor(Redactor):
         self._look()
         return super().clean(text)
 
+    def mask(self, data: bytes) -> bytes:
+        self._look()
+        return super().mask(data)
+
     def clean_after(self, text: str, place: int) -> str:
         self._look()
         return super().clean_after(text, place)

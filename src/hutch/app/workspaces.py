@@ -14,6 +14,7 @@ from hutch.domain.errors import NotFound
 from hutch.forge.git import Git
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
+from hutch.sessions.redacting import redacted
 from hutch.settings import Loaded, user_environment
 from hutch.workspace.files.ranges import Binary
 from hutch.workspace.prepare.fill import Options
@@ -42,6 +43,7 @@ __all__ = [
     "open_workspace",
     "prepare_empty",
     "prepare_workspace",
+    "redacted",
     "remove",
 ]
 

@@ -18,7 +18,7 @@ from hutch import app, settings
 from hutch.app import evals, runs
 from hutch.app.dispositions import ENDS, is_answered
 from hutch.cli import exits
-from hutch.cli.plain_directory import PlainDirectory
+from hutch.cli.run import PlainDirectory
 from hutch.domain.errors import BadRequest
 
 STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten

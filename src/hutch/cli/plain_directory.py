@@ -2,16 +2,11 @@
 
 import asyncio
 import sys
-from typing import Annotated
 
 import typer
 
 from hutch import settings
 from hutch.app.repositories import plain_directory
-
-PlainDirectory = Annotated[
-    bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
-]
 
 
 def may_copy(repository: str, given: bool, *, asks: bool = True) -> bool:

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from hutch.cli.plain_directory import PlainDirectory, may_copy
-from hutch.cli.wanted import Limits, WantedSession
+from hutch.cli.wanted import Limits, WantedSession, expand_home
 from hutch.domain.errors import BadRequest
-from hutch.forge.repo_url import expand_home
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
 MaxTurns = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after so many tokens.")]
+PlainDirectory = Annotated[
+    bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
+]
 Timeout = Annotated[float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")]
 
 
@@ -56,6 +57,8 @@ def run_command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise BadRequest("The prompt is empty. Say what is to be done.")
+    from hutch.cli.plain_directory import may_copy
+
     repo = expand_home(repo)
     wanted = WantedSession(
         prompt=text,

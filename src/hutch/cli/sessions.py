@@ -22,16 +22,14 @@ from hutch.cli.asking import (
 from hutch.cli.attach import attach, attach_command
 from hutch.cli.client import Client
 from hutch.cli.delivery_lines import delivery_lines
-from hutch.cli.plain_directory import PlainDirectory, may_copy
 from hutch.cli.prune import prune_command
-from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
+from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, PlainDirectory, Timeout
 from hutch.cli.session_lines import age, state_of, table
 from hutch.cli.session_shares import share_command, shares_of, unshare_command
 from hutch.cli.visible import one_line
 from hutch.cli.waiting import Wanted, wait_for
-from hutch.cli.wanted import Limits, WantedSession
+from hutch.cli.wanted import Limits, WantedSession, expand_home
 from hutch.domain.errors import BadRequest
-from hutch.forge.repo_url import expand_home
 
 app = typer.Typer(help="Make, watch and end sessions of the server.", no_args_is_help=True)
 
@@ -148,6 +146,8 @@ def new(
     text = _text(prompt)
     if wait and not text:
         raise BadRequest("There is nothing to wait for without --prompt.")
+    from hutch.cli.plain_directory import may_copy
+
     repo = expand_home(repo)
     wanted = WantedSession(
         prompt=text,

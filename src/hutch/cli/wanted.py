@@ -6,7 +6,6 @@ from typing import Any
 
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest
-from hutch.forge.repo_url import expand_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,11 @@ class WantedSession:
             "network": list(self.network),
             "limits": {name: value for name, value in asdict(self.limits).items() if value is not None},
         }
+
+
+def expand_home(text: str) -> str:
+    """A path as somebody wrote it on their own command line: `~` alone is their home, and nobody else's."""
+    return str(Path(text).expanduser()) if text == "~" or text.startswith("~/") else text
 
 
 def repository_address(given: str, is_local: bool) -> str:

@@ -15,9 +15,10 @@ import typer
 from hutch.app import forges, workspaces
 from hutch.app.workspaces import Snapshot
 from hutch.cli import workspace_files
-from hutch.cli.plain_directory import PlainDirectory, may_copy
+from hutch.cli.plain_directory import may_copy
+from hutch.cli.run import PlainDirectory
+from hutch.cli.wanted import expand_home
 from hutch.cli.workspace_app import Id, Json, Name, app, check_output, load, opened, print_json, visible
-from hutch.forge.repo_url import expand_home
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too
 

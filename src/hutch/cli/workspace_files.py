@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from hutch.app import jails, models
-from hutch.app.workspaces import Binary, Grep
+from hutch.app.workspaces import Binary, Grep, redacted
 from hutch.cli.workspace_app import Id, Json, app, check_output, load, opened, print_json, visible
 from hutch.domain.errors import BadRequest
-from hutch.sessions.redacting import redacted
 
 
 @app.command()

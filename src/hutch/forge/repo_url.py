@@ -116,11 +116,6 @@ def parse_repo_url(text: str) -> RepoUrl:
     return from_path(Path(text))
 
 
-def expand_home(text: str) -> str:
-    """A path as somebody wrote it on their own command line: `~` alone is their home, and nobody else's."""
-    return str(Path(text).expanduser()) if text == "~" or text.startswith("~/") else text
-
-
 def from_path(path: Path) -> RepoUrl:
     """A repository of this machine."""
     absolute = path.absolute()
