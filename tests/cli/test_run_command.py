@@ -105,7 +105,9 @@ def test_what_is_not_there_is_not_delivered_and_told_as_that(desk: Desk) -> None
 
 def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: Desk) -> None:
     shutil.rmtree(desk.work / ".git")
-    ran = desk.run()
+    refused = desk.run()
+    assert refused.returncode == exits.BAD_REQUEST and "--plain-directory" in refused.stderr
+    ran = desk.run("--plain-directory")
     assert ran.returncode == 0, ran.stderr
     assert "What was done is in the workspace" in ran.stdout
 

@@ -183,6 +183,7 @@ def test_a_directory_without_git_is_copied_only_when_that_is_said(place: Path) -
 def test_nothing_of_the_system_or_of_hutch_is_copied_whatever_is_said(place: Path) -> None:
     good(place, "prepare", "project")  # so that there is a home
     (place / "link").symlink_to(place / "home/data")
+    (place / "home/data/keys").mkdir(exist_ok=True)
     for source in ("/etc", "/", str(Path.home()), "home", "home/data/keys", "link", ".", "/var/log"):
         ran = run(place, "prepare", source)
         assert ran.returncode == DENIED, (source, ran.stderr.decode())

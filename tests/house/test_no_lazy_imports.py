@@ -42,6 +42,8 @@ LATE = {
         "only who has a collector pays for it",
     ),
     ("hutch.cli.run", "hutch.cli.run_served"): "a client of the server is loaded by who asks for one",
+    ("hutch.cli.run", "hutch.cli.plain_directory"): "looking into a directory takes much of the workspace",
+    ("hutch.cli.sessions", "hutch.cli.plain_directory"): "and so it does for who lists sessions",
     ("hutch.cli.run", "hutch.cli.run_here"): "and who has a server work needs no jail and no model here",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
