@@ -1,110 +1,262 @@
 """Hutch's commands, forked from a process that has loaded them already.
 
-To load Hutch takes longer than most commands run. A `Forked` is a process of its own, as one of
-`subprocess.Popen`: with its own words, environment, directory, descriptors, terminal and end. Only
-what it would load first is there when it begins. What a run of tests wants for the first time is
-started as a person starts it all the same, and so is what has an environment that loading may see.
+To load Hutch takes longer than most commands run. A `Forked` is a process of its own, with the
+methods of `subprocess.Popen` that tests use: it has its own words, environment, directory,
+descriptors, terminal and end. Only the modules that it would load are there when it begins. The
+first command of a kind in a test run is started by `subprocess` all the same, and so is a command
+whose environment could change what is loaded.
 """
 
 import asyncio
 import atexit
-import contextlib
-import fcntl
-import gc
-import importlib
 import json
 import os
-import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import termios
 import threading
+import time
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from tests.forked_stem import ON_A_TERMINAL, STOPPING
 
 ROOT = Path(__file__).resolve().parents[1]
 HUTCH = str(Path(sys.executable).with_name("hutch"))
-KNOWN = ("PATH", "HOME", "TERM", "TMPDIR", "HUTCH_", "GIT_", "GH_", "XDG_")  # nothing that is loaded asks
-LATE = (
-    *("alembic.config", "hutch.cli.run_here", "hutch.cli.run_served", "hutch.cli.screen"),
-    *("hutch.gateway.mcp", "hutch.gateway.serve", "hutch.store.vault", "tests.gateway.api"),
-)
-ON_A_TERMINAL = ["setsid", "-c"]  # makes standard input its controlling one, and then is what follows
+# Environment variables that have no effect on loading.
+KNOWN = ("PATH", "HOME", "TERM", "TMPDIR", "HUTCH_", "GIT_", "GH_", "XDG_")
 _started: set[str] = set()
 _asking = threading.Lock()
 
 
-class Forked(subprocess.Popen):  # type: ignore[type-arg]
-    """`Popen([HUTCH, …], env=…)`, or `Popen([sys.executable, "-m", MODULE, …], env=…)`."""
+class Forked:
+    """`Forked([HUTCH, …], env=…)`, or `Forked([sys.executable, "-m", MODULE, …], env=…)`.
 
-    _told: int | None = None  # where its end is told
+    SIGINT, SIGHUP, SIGQUIT and SIGTERM have their default effect in the new process, whatever
+    pytest inherited, except those in `ignoring`. Any keyword of `Popen` that is not named here is
+    passed on to it, and then the command is not forked.
+    """
+
+    def __init__(
+        self,
+        args: Sequence[str | os.PathLike[str]],
+        *,
+        env: dict[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        stdin: Any = None,
+        stdout: Any = None,
+        stderr: Any = None,
+        text: bool = False,
+        start_new_session: bool = False,
+        ignoring: Iterable[signal.Signals] = (),
+        **more: Any,
+    ) -> None:
+        self.args = args
+        self.returncode: int | None = None
+        self.stdin: IO[Any] | None = None
+        self.stdout: IO[Any] | None = None
+        self.stderr: IO[Any] | None = None
+        self._ending = threading.Lock()  # held by the one thread that waits for the end
+        self._reading: dict[str, _Reading] = {}
+        words = [os.fspath(word) for word in args]
+        ignored = [each.name for each in map(signal.Signals, ignoring)]
+        assert set(ignored) <= set(STOPPING), f"of {ignored}, only {STOPPING} can be ignored"
+        opened: list[int] = []  # the child's ends
+        try:
+            standard = [
+                self._descriptor(number, given, text, opened)
+                for number, given in enumerate((stdin, stdout, stderr))
+            ]
+            standard[2] = standard[1] if stderr == subprocess.STDOUT else standard[2]
+            self._process: subprocess.Popen[bytes] | _Fork
+            if more or not _may_be_forked(words, env):
+                self._process = subprocess.Popen(
+                    [*_with_signals(ignored), *words],
+                    env=env,
+                    cwd=cwd,
+                    stdin=standard[0],
+                    stdout=standard[1],
+                    stderr=standard[2],
+                    start_new_session=start_new_session,
+                    **more,
+                )
+            else:
+                asked = {"words": words, "env": env, "cwd": os.fspath(cwd or Path.cwd())}
+                asked |= {"session": start_new_session, "ignored": ignored}
+                self._process = _Fork(asked, standard)
+            self.pid = self._process.pid
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def _descriptor(self, number: int, given: Any, text: bool, opened: list[int]) -> int:
+        """What becomes this standard descriptor; for a pipe, its other end becomes a file of ours."""
+        if given is None or given == subprocess.STDOUT:
+            return number
+        if given == subprocess.DEVNULL:
+            opened.append(os.open(os.devnull, os.O_RDWR))
+        elif given == subprocess.PIPE:
+            ends = os.pipe()
+            ours, theirs = ends if number else reversed(ends)
+            opened.append(theirs)
+            mode = ("r" if number else "w") + ("" if text else "b")
+            setattr(self, ("stdin", "stdout", "stderr")[number], open(ours, mode))  # noqa: PTH123, SIM115
+        else:
+            return given if isinstance(given, int) else int(given.fileno())
+        return opened[-1]
+
+    def __enter__(self) -> "Forked":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        if self.returncode is None and self._ending.acquire(blocking=False):
+            try:
+                self.returncode = self._process.poll()
+            finally:
+                self._ending.release()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        until = None if timeout is None else time.monotonic() + timeout
+        if not self._ending.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        try:
+            if self.returncode is None:
+                self.returncode = self._process.wait(_left(until))
+            return self.returncode
+        except subprocess.TimeoutExpired:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+        finally:
+            self._ending.release()
+
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
+        """Write `input`, read both outputs to their ends, and wait."""
+        until = None if timeout is None else time.monotonic() + timeout
+        if not self._reading:
+            pipes = {"stdout": self.stdout, "stderr": self.stderr}
+            self._reading = {name: _Reading(pipe) for name, pipe in pipes.items() if pipe and not pipe.closed}
+            if self.stdin is not None and not self.stdin.closed:
+                # A thread of its own: the process may want to be read before it reads all of this.
+                threading.Thread(target=_write, args=(self.stdin, input), daemon=True).start()
+        for reading in self._reading.values():
+            reading.join(_left(until))
+            if reading.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        self.wait(_left(until))
+        printed, said = (self._reading.get(name) for name in ("stdout", "stderr"))
+        return printed and printed.content, said and said.content
 
     async def said(self, within_s: float = 90) -> tuple[bytes, bytes]:
-        """What it prints until its end, for which the loop goes on."""
+        """What it prints until its end; the event loop goes on meanwhile."""
         return await asyncio.to_thread(self.communicate, timeout=within_s)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
     def kill_session(self) -> None:
         """It was started with a session of its own: all that is in there goes along."""
         os.killpg(self.pid, signal.SIGKILL)
-        for pipe in (self.stdout, self.stderr):
-            if pipe is not None:
-                pipe.close()
+        self._close()
         self.wait()
 
-    def _execute_child(self, args: Any, *how: Any) -> None:
-        executable, preexec, _, pass_fds, cwd, env, _, _, shell = how[:9]
-        pipes, own_session = how[9:15], how[20]
-        words = [os.fsdecode(word) for word in args]
-        if executable or preexec or pass_fds or shell or not _may_be_forked(words, env):
-            super()._execute_child(args, *how)
-            return
-        standard = [own if given == -1 else given for own, given in enumerate(pipes[i] for i in (0, 3, 5))]
-        asked = {"words": words, "env": env, "cwd": os.fspath(cwd or Path.cwd()), "session": own_session}
-        self._told, tell = os.pipe()
-        with _asking:
-            socket.send_fds(_stem(), [json.dumps(asked).encode()], [*standard, tell])
-        os.close(tell)
+    def _close(self) -> None:
+        for name, pipe in (("stdin", self.stdin), ("stdout", self.stdout), ("stderr", self.stderr)):
+            if pipe is not None and name not in self._reading:
+                try:
+                    pipe.close()
+                except BrokenPipeError:  # what was still to be written is not wanted any more
+                    continue
+
+
+class _Fork:
+    """A child of the process that commands are forked from: its pid, and where its end is reported."""
+
+    def __init__(self, asked: dict[str, Any], standard: list[int]) -> None:
+        self._reports, report = os.pipe()
+        try:
+            with _asking:
+                socket.send_fds(_stem(), [json.dumps(asked).encode()], [*standard, report])
+        finally:
+            os.close(report)
         self.pid = self._number()
-        self._child_created = True
-        self._close_pipe_fds(*pipes)
+
+    def poll(self) -> int | None:
+        return self._end(0)
+
+    def wait(self, timeout: float | None) -> int:
+        code = self._end(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("", timeout or 0)
+        return code
+
+    def _end(self, timeout: float | None) -> int | None:
+        if not select.select([self._reports], [], [], timeout)[0]:
+            return None
+        status = self._number()
+        os.close(self._reports)
+        return os.waitstatus_to_exitcode(status)
 
     def _number(self) -> int:
-        assert self._told is not None
-        read = os.read(self._told, 4)
+        read = os.read(self._reports, 4)
         assert read, "the process that commands are forked from has died"
         return int.from_bytes(read, "little")
 
-    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
-        if self._told is None:
-            return super()._try_wait(wait_flags)
-        if wait_flags & os.WNOHANG and not select.select([self._told], [], [], 0)[0]:
-            return 0, 0
-        status = self._number()
-        os.close(self._told)
-        return self.pid, status
 
-    def _internal_poll(self, *args: Any, **more: Any) -> int | None:
-        if self._told is None:
-            return super()._internal_poll(*args, **more)
-        if self.returncode is None and self._waitpid_lock.acquire(False):
-            try:
-                pid, status = self._try_wait(os.WNOHANG) if self.returncode is None else (0, 0)
-                if pid:
-                    self._handle_exitstatus(status)
-            finally:
-                self._waitpid_lock.release()
-        return self.returncode
+class _Reading(threading.Thread):
+    """Reads a pipe to its end."""
+
+    def __init__(self, pipe: IO[Any]) -> None:
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self.content: Any = None
+        self.start()
+
+    def run(self) -> None:
+        with self._pipe:
+            self.content = self._pipe.read()
+
+
+def _write(pipe: IO[Any], content: Any) -> None:
+    try:
+        with pipe:
+            if content:
+                pipe.write(content)
+    except BrokenPipeError:  # it ended, or closed its input, before it read all
+        return
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(until - time.monotonic(), 0)
 
 
 def run(
-    args: Any, *, input: Any = None, timeout: float | None = None, check: bool = False, **how: Any
+    args: Sequence[str | os.PathLike[str]],
+    *,
+    input: Any = None,
+    capture_output: bool = False,
+    timeout: float | None = None,
+    check: bool = False,
+    **how: Any,
 ) -> "subprocess.CompletedProcess[Any]":
     """As `subprocess.run`."""
-    if how.pop("capture_output", False):
+    if capture_output:
         how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if input is not None:
         how["stdin"] = subprocess.PIPE
@@ -120,8 +272,16 @@ def run(
     return done
 
 
+def _with_signals(ignored: list[str]) -> list[str]:
+    """A command to put before another, which then starts with these signals ignored."""
+    env = shutil.which("env")
+    assert env, "the program env is not on PATH"
+    names = {"default": [name for name in STOPPING if name not in ignored], "ignore": ignored}
+    return [env, *(f"--{how}-signal={','.join(each)}" for how, each in names.items() if each)]
+
+
 def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
-    """Whether it would load the same, and was started as usual before."""
+    """Whether it would load the same modules, and one of its kind was started by `subprocess` before."""
     if env is None or not all(name.startswith(KNOWN) for name in env):
         return False
     terminal, words = words[:2] == ON_A_TERMINAL, words[2:] if words[:2] == ON_A_TERMINAL else words
@@ -139,10 +299,10 @@ def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
 
 @cache
 def _stem() -> socket.socket:
-    """How to speak with the process that commands are forked from."""
+    """A connection to the process that commands are forked from."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked", str(theirs.fileno())],
+        [sys.executable, "-m", "tests.forked_stem", HUTCH, str(theirs.fileno())],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "HUTCH_HOME": "/nonexistent"},
         stdin=subprocess.DEVNULL,
@@ -157,100 +317,3 @@ def _stem() -> socket.socket:
 
     atexit.register(end)
     return ours
-
-
-# --- and that process ---
-
-
-def _load() -> None:
-    commands = importlib.import_module("hutch.cli.commands").COMMANDS
-    for module in (
-        "hutch.cli.main",
-        "hutch.cli.dispatch",
-        *(each.target.split(":")[0] for each in commands),
-        *LATE,
-    ):
-        importlib.import_module(module)
-    assert threading.active_count() == 1, "a process with threads cannot be forked"
-    gc.collect()
-    gc.freeze()
-
-
-def _serve(door: socket.socket) -> dict[str, Any] | None:
-    """Fork for everyone who asks, and tell them of the end; returns in who was forked, with what to do."""
-    running: dict[int, tuple[int, int]] = {}  # by its descriptor: which it is, and where to tell
-    poll = select.poll()
-    poll.register(door, select.POLLIN)
-    while True:
-        for ready, _ in poll.poll():
-            if ready != door.fileno():
-                pid, tell = running.pop(ready)
-                poll.unregister(ready)
-                os.close(ready)
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(tell, os.waitpid(pid, 0)[1].to_bytes(4, "little"))
-                os.close(tell)
-                continue
-            asked, descriptors, _, _ = socket.recv_fds(door, 1 << 20, 4)
-            if not asked:
-                return None
-            *standard, tell = descriptors
-            if not (pid := os.fork()):
-                for each, (_, other) in running.items():
-                    os.close(each)
-                    os.close(other)
-                os.close(tell)
-                door.close()
-                return _become(json.loads(asked), standard)
-            running[at := os.pidfd_open(pid)] = (pid, tell)
-            poll.register(at, select.POLLIN)
-            os.write(tell, pid.to_bytes(4, "little"))
-            for descriptor in standard:
-                os.close(descriptor)
-
-
-def _become(told: dict[str, Any], standard: list[int]) -> dict[str, Any]:
-    for number, descriptor in enumerate(standard):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    sys.stdout.reconfigure(line_buffering=os.isatty(1))
-    if on_a_terminal := told["words"][:2] == ON_A_TERMINAL:
-        del told["words"][:2]
-    if on_a_terminal or told["session"]:
-        os.setsid()
-    if on_a_terminal:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    os.chdir(told["cwd"])
-    coerced = os.environ.get("LC_CTYPE")  # by Python, where nobody said anything
-    os.environ.clear()
-    os.environ.update(told["env"] | ({"LC_CTYPE": coerced} if coerced else {}))
-    return told
-
-
-def _end(code: int) -> None:
-    """As Python ends, but for its memory: to give that back, it would have to be copied first."""
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    for file in (sys.stdout, sys.stderr):
-        file.flush()
-    os._exit(code)
-
-
-def _main(door: int) -> None:
-    _load()
-    told = _serve(socket.socket(fileno=door))
-    if told is None:
-        return
-    command, *words = told["words"]
-    if command == HUTCH:
-        sys.path[0] = str(Path(HUTCH).parent)
-        sys.argv = [command, *words]
-        _end(importlib.import_module("hutch.cli.main").main())
-    _, module, *rest = words
-    sys.argv = [module, *rest]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-    _end(0)
-
-
-if __name__ == "__main__":
-    _main(int(sys.argv[1]))

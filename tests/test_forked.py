@@ -1,4 +1,4 @@
-"""What is forked is a process as one that was started: the tests of commands rely on it."""
+"""A forked process is like one that was started: the tests of commands rely on it."""
 
 import json
 import os
@@ -6,13 +6,16 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.forked import HUTCH, Forked, run
+from tests.forked import HUTCH, ROOT, Forked, run
 
 ABOUT = [sys.executable, "-m", "tests.forked_about"]
+EITHER_WAY = pytest.mark.parametrize("env", [{}, {"PYTHONUTF8": "1"}], ids=["forked", "started"])
+PIPES = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -51,8 +54,45 @@ def test_it_ends_with_its_code(code: int) -> None:
     assert run([*ABOUT, "exit", str(code)], env={}).returncode == code
 
 
-def test_it_can_be_killed_and_waited_for() -> None:
-    with Forked([*ABOUT, "wait"], env={}, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+@EITHER_WAY
+def test_it_ends_as_python_does(env: dict[str, str]) -> None:
+    late = run([*ABOUT, "exit late", "3"], env=env, capture_output=True, text=True)
+    assert (late.returncode, late.stdout, late.stderr) == (3, "thread\nexit function\n", "")
+    words = run([*ABOUT, "exit words"], env=env, capture_output=True, text=True)
+    assert (words.returncode, words.stderr) == (1, "some words\n")
+    raised = run([*ABOUT, "raise"], env=env, capture_output=True, text=True)
+    assert (raised.returncode, raised.stderr.splitlines()[-1]) == (1, "ValueError: as asked")
+
+
+UNDER_NOHUP = """
+import json, signal, subprocess, sys
+from tests.forked import run
+env, command = json.loads(sys.argv[1]), [*sys.argv[2:], "a"]
+def ask(**how):
+    return json.loads(run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **how).stdout)
+ask()
+print(json.dumps([ask(), ask(ignoring=[signal.SIGHUP, signal.SIGINT])]))
+"""
+
+
+@EITHER_WAY
+def test_signals_have_their_default_effect_unless_they_are_to_be_ignored(env: dict[str, str]) -> None:
+    """Also in a test run that was started by nohup, or in the background by a shell."""
+    words = ["env", "--ignore-signal=INT,HUP,QUIT,TERM", sys.executable, "-c", UNDER_NOHUP, json.dumps(env)]
+    done = subprocess.run([*words, *ABOUT], stdout=subprocess.PIPE, cwd=ROOT, check=True)
+    usual, ignoring = json.loads(done.stdout)
+    assert usual["forked"] is ignoring["forked"] is (env == {})
+    assert (usual["ignored"], usual["interrupt"]) == (["SIGPIPE", "SIGXFSZ"], True)
+    assert ignoring["ignored"] == ["SIGHUP", "SIGINT", "SIGPIPE", "SIGXFSZ"]
+    with Forked([*ABOUT, "wait"], env=env, **PIPES) as process:
+        assert process.stdout.readline() == b"here\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == -signal.SIGHUP
+
+
+@EITHER_WAY
+def test_it_can_be_killed_and_waited_for(env: dict[str, str]) -> None:
+    with Forked([*ABOUT, "wait"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"here\n"
         assert process.poll() is None
         with pytest.raises(subprocess.TimeoutExpired):
@@ -62,10 +102,47 @@ def test_it_can_be_killed_and_waited_for() -> None:
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_input_and_output_go_both_ways_at_once() -> None:
+@EITHER_WAY
+def test_one_thread_may_wait_while_another_looks(env: dict[str, str]) -> None:
+    with Forked([*ABOUT, "wait"], env=env, **PIPES) as process:
+        assert process.stdout.readline() == b"here\n"
+        codes: list[int] = []
+        waiting = threading.Thread(target=lambda: codes.append(process.wait()))
+        waiting.start()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
+        assert process.poll() is None
+        process.stdin.write(b"on\n")
+        process.stdin.flush()
+        waiting.join(60)
+        assert (codes, process.poll(), process.wait(timeout=60)) == ([0], 0, 0)
+
+
+@EITHER_WAY
+def test_input_and_output_go_both_ways_at_once(env: dict[str, str]) -> None:
     text = "x" * 300_000
-    done = run([*ABOUT, "echo"], env={}, input=text, capture_output=True, text=True, timeout=60)
+    done = run([*ABOUT, "echo"], env=env, input=text, capture_output=True, text=True, timeout=60)
     assert (done.stdout == text, done.stderr) == (True, "said")
+    unread = run([*ABOUT, "exit", "0"], env=env, input=text, text=True, timeout=60)
+    assert (unread.returncode, unread.stdout, unread.stderr) == (0, None, None)
+
+
+@EITHER_WAY
+def test_nothing_is_lost_by_reading_a_line_first_or_by_a_timeout(env: dict[str, str], tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    with Forked([*ABOUT, "until", str(go_on)], env=env, text=True, **PIPES) as process:
+        assert process.stdout.readline() == "one\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.communicate(timeout=0.05)
+        go_on.touch()
+        assert process.communicate(timeout=60) == ("two\nthree\n", "")
+    assert process.returncode == 0
+
+
+@EITHER_WAY
+def test_errors_may_go_where_output_goes(env: dict[str, str]) -> None:
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    assert run([*ABOUT, "echo"], env=env, input=b" words", **how).stdout in (b"said words", b" wordssaid")
 
 
 def test_a_terminal_becomes_its_own() -> None:
