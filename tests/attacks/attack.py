@@ -1,8 +1,8 @@
 """What an attack is, as data: the tests run it and docs/security.md lists it.
 
 An attack's program does its deed in plain Python. Coming to its end is success;
-an OSError is a wall. Each is run twice: in a real jail, where it must be held,
-and with its guard off, where it must succeed, or it shows nothing.
+an OSError is a wall. Each is run in a real jail, where it must be held, and by
+`make controls` with its guard off, where it must succeed, or it shows nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -16,22 +16,11 @@ import pytest
 
 from tests.ordinary import place
 
-from .attack import Probe
+from .attack import Probe, Scene
 
 Ask = tuple[str, bool, bool]  # name, in the jail, control
 ORDINARY = 62_000 + os.getpid() % 3_000  # its own: the kernel counts some things by user
 STRANGER = 61_235
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "soak: long or heavy; run with -m soak")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "soak" not in config.getoption("-m"):
-        for item in items:
-            if item.get_closest_marker("soak"):
-                item.add_marker(pytest.mark.skip(reason="long or heavy; run with -m soak"))
 
 
 Notes = list[tuple[str, str]]  # kind, text
@@ -147,7 +136,7 @@ def furnish(world: Path, token: str, *, uid: int) -> None:
         (world / "shared" / "id").chmod(0o4755)  # a chown takes the bit away
 
 
-def asks_of(items: list[pytest.Item], user: str, *, with_root: bool) -> list[Ask]:
+def asks_of(items: list[pytest.Item], user: str) -> list[Ask]:
     """What the collected tests will ask the gateway of that user, in their order."""
     asks: list[Ask] = []
     for item in items:
@@ -160,11 +149,15 @@ def asks_of(items: list[pytest.Item], user: str, *, with_root: bool) -> list[Ask
         who = given.params["user"]
         if isinstance(attack, Probe) and attack.needs_root and who != "root":
             continue
-        by_root = isinstance(attack, Probe) and attack.off.root and who != "root"
+        if isinstance(attack, Scene):
+            jailed = control = True
+        else:
+            control = item.get_closest_marker("control") is not None
+            jailed = not control
+        if control and isinstance(attack, Probe) and attack.off.root:
+            who = "root"
         if who == user:
-            asks.append((attack.name, True, not by_root))
-        elif by_root and with_root and user == "root":
-            asks.append((attack.name, False, True))
+            asks.append((attack.name, jailed, control))
     return asks
 
 
@@ -178,7 +171,7 @@ def gateways(request: pytest.FixtureRequest) -> Iterator[dict[str, Gateway]]:
             opened[name] = Gateway(Path(tempfile.mkdtemp(prefix="hutch-attacks-")), uid=uid)
         if "PYTEST_XDIST_WORKER" not in os.environ:  # there, nobody knows which tests will be ours
             for name, gateway in opened.items():
-                gateway.plan(asks_of(request.session.items, name, with_root="root" in users))
+                gateway.plan(asks_of(request.session.items, name))
         yield opened
     finally:
         for gateway in opened.values():

@@ -252,12 +252,7 @@ class Bench:
 
     # --- bombs ---
 
-    async def bomb(self, bomb: Bomb) -> tuple[str, str]:
-        """What the bomb did in its jail, and what under a limit that is high enough."""
-        jailed, control = await asyncio.gather(self._tight(bomb), self._loose(bomb))
-        return jailed, control
-
-    async def _tight(self, bomb: Bomb) -> str:
+    async def bomb(self, bomb: Bomb) -> str:
         async with self.jail(replace(SMALL, **bomb.tight), owner=self.owner) as jail, self.watched(bomb.name):
             try:
                 done = await self.explode(jail, bomb, tight=True)
@@ -273,7 +268,8 @@ class Bench:
                 return f"UNTOLD {said}, but the limit told is {hit}, not {bomb.limit}"
             return said
 
-    async def _loose(self, bomb: Bomb) -> str:
+    async def bomb_control(self, bomb: Bomb) -> str:
+        """What the bomb does under a limit that is high enough."""
         if isinstance(bomb.loose, Off):
             as_probe = Probe(
                 name=bomb.name, guard=bomb.guard, text="", program=bomb.program, held="", off=bomb.loose
@@ -412,15 +408,13 @@ async def perform(bench: Bench, name: str, *, jailed: bool, control: bool) -> di
     if isinstance(attack, Scene):
         await attack.play(bench)
         return {"notes": list(bench.notes)}
-    if isinstance(attack, Bomb):
-        inside, outcome = await bench.bomb(attack)
-        return {"jailed": inside, "control": outcome, "notes": list(bench.notes)}
-    answer: dict[str, Any] = {"notes": []}
+    answer: dict[str, Any] = {}
     if jailed:
-        answer["jailed"] = await bench.probe(attack)
+        answer["jailed"] = await (bench.bomb(attack) if isinstance(attack, Bomb) else bench.probe(attack))
     if control:
-        answer["control"] = await bench.control(attack)
-    return answer
+        run_control = bench.bomb_control if isinstance(attack, Bomb) else bench.control
+        answer["control"] = await run_control(attack)
+    return answer | {"notes": list(bench.notes)}
 
 
 async def main() -> None:

@@ -1,4 +1,7 @@
-"""Each attack in a real jail, opened by root and by an ordinary user, and once with its guard off."""
+"""Each attack in a real jail, opened by root and by an ordinary user; and, as a control, with its guard off.
+
+Controls show that an attack works. They are run by `make controls`, when the jail or an attack changed.
+"""
 
 import os
 
@@ -30,21 +33,25 @@ def gateway(gateways: dict[str, Gateway], user: str) -> Gateway:
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_probe_is_held_and_succeeds_with_its_guard_off(
-    gateways: dict[str, Gateway], gateway: Gateway, user: str, probe: Probe, notes: Notes
-) -> None:
+def test_probe_is_held(gateway: Gateway, user: str, probe: Probe, notes: Notes) -> None:
     if probe.needs_root and user != "root":
         pytest.skip("only where the gateway is root")
-    by_root = probe.off.root and user != "root"
-    answer = gateway.ask(probe.name, control=not by_root)
-    said = answer["jailed"]
+    said = gateway.ask(probe.name, control=False)["jailed"]
     if said.startswith("ABSENT"):
         notes.append(("absent", f"{probe.name}: {said}"))
     else:
         assert said.startswith("HELD") and said.removeprefix("HELD ") in probe.held.split("|"), said
-    if by_root and "root" in gateways:
-        answer |= gateways["root"].ask(probe.name, jailed=False)
-    control = answer.get("control", "ABSENT this control needs root")
+
+
+@pytest.mark.control
+@pytest.mark.parametrize("probe", PROBES)
+def test_probe_succeeds_with_its_guard_off(
+    gateways: dict[str, Gateway], user: str, probe: Probe, notes: Notes
+) -> None:
+    if probe.needs_root and user != "root":
+        pytest.skip("only where the gateway is root")
+    asked = gateways.get("root" if probe.off.root else user)
+    control = asked.ask(probe.name, jailed=False)["control"] if asked else "ABSENT this control needs root"
     if control.startswith("ABSENT") or control == "HELD ENOSYS":
         notes.append(("no control", f"{probe.name}: {control.removeprefix('ABSENT ')}"))
     else:
@@ -52,14 +59,17 @@ def test_probe_is_held_and_succeeds_with_its_guard_off(
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_bomb_is_contained_and_goes_off_under_a_higher_limit(
-    gateway: Gateway, bomb: Bomb, notes: Notes
-) -> None:
-    answer = gateway.ask(bomb.name)
+def test_bomb_is_contained(gateway: Gateway, bomb: Bomb, notes: Notes) -> None:
+    answer = gateway.ask(bomb.name, control=False)
     for note in answer["notes"]:
         notes.append(("host", note))
     assert answer["jailed"].startswith(("HELD", "CUT")), answer
-    assert answer["control"] == "WON", answer
+
+
+@pytest.mark.control
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bomb_goes_off_under_a_higher_limit(gateway: Gateway, bomb: Bomb) -> None:
+    assert gateway.ask(bomb.name, jailed=False)["control"] == "WON"
 
 
 @pytest.mark.parametrize("scene", SCENES)
