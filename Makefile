@@ -9,9 +9,12 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
+# On two cores: tests wait a third of their time.
 WORKERS := 3
+ROOMS :=
+BASE := main
 
-.PHONY: help setup demo test bench lint docs soak fresh outside clean
+.PHONY: help setup demo check test controls soak unit pages bench lint docs fresh outside clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,15 +38,26 @@ $(TESTS_STAMP): $(DEV_STAMP)
 demo: setup ## Show what Hutch does, in a minute
 	@$(BIN)/python scripts/demo.py
 
-test: lint $(TESTS_STAMP) ## Check everything: style, types, generated pages, tests
+check: $(DEV_STAMP) ## Check style, types, generated pages, house rules, and run the unit tests (a minute)
+	@$(MAKE) -j 2 --output-sync=target lint pages unit
+
+test: lint pages $(TESTS_STAMP) ## Check style, types and pages, and run all tests; ROOMS=changed or ROOMS=jail,store: some
+	@$(BIN)/python -m scripts.run_tests test --workers $(WORKERS) --rooms '$(ROOMS)' --base '$(BASE)'
+
+controls: $(TESTS_STAMP) ## Run the attacks with their guards off, after a change of them or of the jail
+	@$(BIN)/python -m scripts.run_tests controls
+
+soak: controls ## Run the long tests, and the controls of the attacks
+	@$(BIN)/python -m scripts.run_tests soak
+
+unit: $(DEV_STAMP)
+	@$(BIN)/python -m scripts.run_tests check --workers 2
+
+pages: $(DEV_STAMP)
 	$(BIN)/python scripts/settings_reference.py --check
 	$(BIN)/python scripts/cli_reference.py --check
 	$(BIN)/python scripts/attack_table.py --check
 	$(BIN)/python scripts/openapi.py --check
-	@# Three on two cores, since tests wait a third of their time. Neighbours go to the same worker: bombs
-	@# go off in one of them, and what a module shares is made once.
-	@# What fails beside others, while bombs go off, is named and then tried once more by itself.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 bench: $(DEV_STAMP) ## Measure, side by side with the bare thing
 	@$(BIN)/python bench/run.py
@@ -58,9 +72,6 @@ docs: $(DEV_STAMP) ## Generate docs/settings.md, docs/cli.md and docs/openapi.js
 	$(BIN)/python scripts/cli_reference.py
 	$(BIN)/python scripts/attack_table.py
 	$(BIN)/python scripts/openapi.py
-
-soak: $(TESTS_STAMP) ## Run the long tests
-	$(BIN)/python -m pytest -m soak
 
 fresh: ## Try make demo and make test on a bare machine, as root and as an ordinary user
 	@scripts/fresh both

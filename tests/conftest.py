@@ -1,13 +1,23 @@
-"""Fixtures that every room may use."""
+"""Fixtures that every room may use, and the rule for the modules in tests/pure.txt.
+
+Those are run by `make check`: their tests start no process and use no socket. Whether that is so is
+watched in every run, so a test that becomes slow in this way fails until its module leaves the list.
+"""
 
 import gc
 import signal
-from collections.abc import AsyncIterator, Iterator
+import sys
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hutch.store.log import SqlLog, open_log
+
+# How long an example takes says something about the machine, not about Hutch.
+settings.register_profile("hutch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("hutch")
 
 FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for it
 OUTSIDE = Path(__file__).with_name("outside.txt")
@@ -21,6 +31,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in names:
             item.add_marker(pytest.mark.skip(reason="cannot pass in a nested root: see tests/outside.txt"))
+
+
+PURE = frozenset((Path(__file__).parent / "pure.txt").read_text().split())
+NOT_PURE = {
+    *("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.system"),
+    *("socket.bind", "socket.connect", "tests.forked"),
+}
+_started: list[str] = []
+
+
+def _watch(event: str, _: object) -> None:
+    if event in NOT_PURE:
+        _started.append(event)
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup() -> Generator[None]:
+    _started.clear()
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    yield
+    if _started:
+        item.user_properties.append(("started", _started[0]))
+        if item.nodeid.partition("::")[0] in PURE:
+            pytest.fail(
+                f"tests/pure.txt lists this module, and this test did what '{_started[0]}' stands for. "
+                "Take the module off the list, or the test into another module.",
+                pytrace=False,
+            )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -189,6 +189,7 @@ class _Fork:
     """A child of the process that commands are forked from: its pid, and where its end is reported."""
 
     def __init__(self, asked: dict[str, Any], standard: list[int]) -> None:
+        sys.audit("tests.forked")  # else nobody sees that a process is started
         self._reports, report = os.pipe()
         try:
             with _asking:

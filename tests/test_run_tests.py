@@ -1,0 +1,238 @@
+"""How `make test` runs tests: each once, in two stages, and never green without having run them."""
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.forked import ROOT
+
+SETTINGS = """
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+pythonpath = ["."]
+addopts = "-q --strict-markers --import-mode=importlib -m 'not soak and not control'"
+markers = ["soak: x", "serial: x", "control: x"]
+"""
+TESTS = """
+import os, pathlib, signal, time
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+def test_passes(): pass
+@pytest.mark.skip(reason="a reason")
+def test_skips(): pass
+@pytest.mark.soak
+def test_soaks(): assert False
+@pytest.mark.control
+def test_control(): assert False
+@pytest.mark.serial
+def test_alone():
+    assert "PYTEST_XDIST_WORKER" not in os.environ
+    (HERE / "alone").write_text("ran")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A small project with the scripts of this one."""
+    (tmp_path / "pyproject.toml").write_text(SETTINGS)
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    for place in ("tests/attacks", "tests/house", "src/hutch/jail"):
+        (tmp_path / place).mkdir(parents=True)
+    shutil.copy(ROOT / "tests/progress.py", tmp_path / "tests")
+    (tmp_path / "tests/pure.txt").write_text("tests/test_some.py\n")
+    (tmp_path / "tests/test_some.py").write_text(TESTS)
+    yield tmp_path
+
+
+def driver(
+    project: Path, *words: str, before: tuple[str, ...] = (), **how: object
+) -> "subprocess.Popen[str]":
+    command = [*before, sys.executable, "-m", "scripts.run_tests", *(words or ("test",)), "--workers", "2"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | how
+    environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen(command, cwd=project, env=environment, text=True, **pipes)
+
+
+def ran(project: Path, *words: str) -> tuple[int, str]:
+    with driver(project, *words) as process:
+        printed = process.communicate(timeout=240)[0]
+        return process.returncode, printed
+
+
+def add(project: Path, text: str) -> None:
+    with (project / "tests/test_some.py").open("a") as file:
+        file.write(text)
+
+
+def test_both_stages_are_run_and_added_up(project: Path) -> None:
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (0, "2 passed, 0 failed, 1 skipped"), printed
+    assert (project / "tests/alone").read_text() == "ran"
+    assert "skipped: tests/test_some.py::test_skips: a reason\n" in printed
+    assert re.search(r"\nslowest:\n +\d\.\d s  tests/test_some.py::", printed)
+    assert re.search(r"\nelapsed: .* s \(side by side .* s, one at a time .* s\)\n", printed)
+
+
+def test_a_failure_is_named_at_once_and_the_serial_stage_still_runs(project: Path) -> None:
+    once = "p = HERE / 'before'; seen = p.exists(); p.touch(); assert seen, 'the first time'"
+    add(project, f"def test_fails_once(): {once}\n")
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (1, "2 passed, 1 failed, 1 skipped"), printed
+    at_once, traceback, summary = (
+        printed.index(text)
+        for text in (
+            "FAILED tests/test_some.py::test_fails_once\n",
+            "AssertionError: the first time",
+            "failed: tests/test_some.py::test_fails_once\n",
+        )
+    )
+    assert at_once < traceback < summary
+    assert (project / "tests/alone").exists()
+
+
+def test_a_failure_of_the_serial_stage_counts(project: Path) -> None:
+    add(project, "@pytest.mark.serial\ndef test_fails(): assert False\n")
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (1, "2 passed, 1 failed, 1 skipped"), printed
+
+
+def test_a_run_that_is_killed_fails(project: Path) -> None:
+    add(project, "@pytest.mark.serial\ndef test_kills_pytest(): os.kill(os.getpid(), signal.SIGKILL)\n")
+    code, printed = ran(project)
+    assert code == 1, printed
+    assert "failed: the stage 'one at a time': pytest was killed by SIGKILL before" in printed
+    add(project, "def test_kills_worker(): os.kill(os.getpid(), signal.SIGKILL)\n")
+    code, printed = ran(project)
+    assert code == 1 and "failed: tests/test_some.py::test_kills_worker\n" in printed, printed
+
+
+def test_a_run_of_nothing_fails(project: Path) -> None:
+    (project / "tests/test_some.py").write_text("")
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (1, "0 passed, 0 failed, 0 skipped"), printed
+    assert "no tests were collected" in printed
+
+
+def test_a_module_that_cannot_be_loaded_fails(project: Path) -> None:
+    (project / "tests/test_other.py").write_text("import nothing_of_that_name\n")
+    code, printed = ran(project)
+    assert code == 1, printed
+    assert "failed: tests/test_other.py\n" in printed
+
+
+@pytest.mark.parametrize(
+    ("marks", "number", "before"),
+    [
+        ("", signal.SIGINT, ()),
+        ("@pytest.mark.serial\n", signal.SIGINT, ()),
+        ("", signal.SIGTERM, ("env", "--ignore-signal=INT,HUP")),  # as in the background of a script
+    ],
+)
+def test_an_interrupt_ends_all_of_it(
+    project: Path, marks: str, number: signal.Signals, before: tuple[str, ...]
+) -> None:
+    add(
+        project,
+        f"{marks}def test_waits():\n  (HERE / 'pid').write_text(str(os.getpid()))\n  time.sleep(600)\n",
+    )
+    with driver(project, before=before) as process:
+        deadline = time.monotonic() + 120
+        while not (project / "tests/pid").exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(number)
+        printed = process.communicate(timeout=120)[0]
+        assert process.returncode == 130, printed
+    assert "stopped by a signal" in printed
+    assert running_in(project) == []
+
+
+def running_in(project: Path) -> list[str]:
+    """Command lines of processes whose directory is in the project."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(project):
+                found.append((process / "cmdline").read_text())
+        except OSError:  # it has ended, or is not ours to look at
+            continue
+    return found
+
+
+def test_a_terminal_shows_one_line_that_is_rewritten(project: Path) -> None:
+    add(project, "def test_takes_a_while(): time.sleep(3)\n")
+    ours, theirs = pty.openpty()
+    with driver(project, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while read := os.read(ours, 65536):
+                shown += read
+        except OSError:  # the other side is closed
+            assert process.wait(60) == 0, shown
+    os.close(ours)
+    assert re.search(rb"\r\x1b\[K\d/3 tests, 0 failed, \d:\d\d, about \d+:\d\d left\r\x1b\[K", shown), shown
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("test", "--rooms", "house"), (0, "1 passed, 0 failed, 0 skipped")),
+        (("test", "--rooms", "some"), (0, "2 passed, 0 failed, 1 skipped")),
+        (("test", "--rooms", "cellar"), (1, "ROOMS is 'changed', or some of: attacks, house")),
+        (("check",), (0, "2 passed, 0 failed, 1 skipped")),
+        (("soak",), (1, "0 passed, 1 failed, 0 skipped")),
+    ],
+)
+def test_tiers_and_rooms(project: Path, words: tuple[str, ...], expected: tuple[int, str]) -> None:
+    (project / "tests/house/test_rule.py").write_text("def test_rule(): pass\n")
+    code, printed = ran(project, *words)
+    assert (code, expected[1] in printed.splitlines()[-1]) == (expected[0], True), printed
+
+
+def test_a_module_of_the_pure_ones_that_starts_a_process_fails(project: Path) -> None:
+    for name in ("conftest.py", "outside.txt"):
+        shutil.copy(ROOT / "tests" / name, project / "tests")
+    starts = "import subprocess\n\n\ndef test_starts(): subprocess.run(['true'])\n"
+    add(project, starts)
+    (project / "tests/test_starting.py").write_text(starts)
+    (project / "tests/test_unlisted.py").write_text("def test_passes(): pass\n")
+    code, printed = ran(project)
+    assert (code, printed.splitlines()[-1]) == (1, "4 passed, 1 failed, 1 skipped"), printed
+    assert "\nfailed: tests/test_some.py::test_starts\n" in printed
+    assert (
+        "\ntests/pure.txt lists this module, and this test did what 'subprocess.Popen' stands for." in printed
+    )
+    assert re.search("Start nothing, .* if tests/pure.txt lists them: tests/test_unlisted.py\n", printed), (
+        printed
+    )
+
+
+def test_controls_write_down_what_they_were_run_on(project: Path) -> None:
+    record = project / "tests/attacks/controls.sha256"
+    attack = "import pytest\n@pytest.mark.control\ndef test_attack(): assert {}\n"
+    path = project / "tests/attacks/test_attack.py"
+    path.write_text(attack.format(False))
+    assert ran(project, "controls")[0] == 1 and not record.exists()
+    path.write_text(attack.format(True))
+    assert ran(project, "controls")[0] == 0
+    check = (
+        "import sys; from pathlib import Path; from scripts.controls import is_fresh; print(is_fresh(Path()))"
+    )
+    for change, fresh in (("", b"True\n"), ("# changed\n", b"False\n")):
+        with path.open("a") as file:
+            file.write(change)
+        assert (
+            subprocess.run([sys.executable, "-c", check], cwd=project, stdout=subprocess.PIPE).stdout == fresh
+        )
