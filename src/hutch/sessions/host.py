@@ -227,7 +227,7 @@ class LocalHost:
         rows, log = self._grounds.rows, self._grounds.log
         sessions = Sessions(rows)
         # The last run was over when the server was killed, and the session did not say so yet.
-        for session_id in await sessions.settle(("queued",), "parked", without_runs=True):
+        for session_id in await sessions.settle(["queued"], "parked", without_runs=True):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
         for session_id in await sessions.settle(("starting", "idle", "running", "waiting"), "parked"):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
@@ -90,7 +90,7 @@ class Sessions:
         self, states: Collection[SessionState], to: SessionState, *, without_runs: bool = False
     ) -> list[SessionId]:
         """After a crash: sessions that cannot be what they say they are; or only those with no run to do."""
-        here = sessions.c.state.in_(states)
+        here: ColumnElement[bool] = sessions.c.state.in_(states)
         if without_runs:
             here &= sessions.c.id.not_in(select(runs.c.session_id).where(runs.c.state != "ended"))
 
