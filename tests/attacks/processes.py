@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 from hutch.domain.errors import HutchError
-from hutch.jail import seccomp
+from hutch.jail import launch, seccomp
 from hutch.jail.members import members
 from hutch.jail.policy import MIB
 
@@ -497,6 +497,44 @@ async def stopped_reapers(bench) -> None:
             assert (await process.wait()).signal == signal.SIGKILL
             assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
         process.close()
+
+
+# How these lines of the warden begin. In one jail after the other, a reaper stops for good after one of them.
+REAPER_STEPS = (
+    "status = fds.pop(0)",
+    'os.write(tell, b"%d %s 0\\n" % (me, nonce))',
+    'pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken\\n") else 0',
+    'os.write(tell, b"%d %s %d\\n" % (me, nonce, pid))',
+    "os.close(status)",
+    'os.write(tell, b"%d  0\\n" % me)',
+)
+
+
+@scene("tree", "outlive the kill: keep a command's reaper stopped, at any step of its work",
+       control="the reaper does stand still there")  # fmt: skip
+async def stopped_at_any_step(bench) -> None:
+    true_source = launch.warden_source
+    try:
+        for step in REAPER_STEPS:
+            (line,) = (line for line in true_source().splitlines() if line.strip().startswith(step))
+            indent = line[: len(line) - len(line.lstrip())]
+            stopping = true_source().replace(
+                f"{line}\n", f"{line}\n{indent}while True: os.kill(me, SIGSTOP)\n"
+            )
+            launch.warden_source = lambda source=stopping: source
+            async with bench.jail() as jail:
+                process = await jail.spawn(["true"])
+                await until(
+                    lambda jail=jail: any(
+                        state(each.pid) == "T" for each in members(jail.warden_pid) if each.trusted
+                    )
+                )
+                async with asyncio.timeout(LONG_S):
+                    await process.kill()
+                assert process.is_gone, step
+                process.close()
+    finally:
+        launch.warden_source = true_source
 
 
 def state(pid: int) -> str:

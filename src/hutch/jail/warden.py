@@ -299,8 +299,8 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
                 exited, usage = os.waitstatus_to_exitcode(dead[1]), dead[2]
                 cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
                 attempt(os.write, status, b"ended %d %d %d\n" % (exited, cpu_us, usage.ru_maxrss))
+        os.close(status)  # first: once the reaper counts as free, a kill no longer reaches it
         os.write(tell, b"%d  0\n" % me)
-        os.close(status)
         if own_limits:  # which we had to take on ourselves, and cannot shed
             return
 
