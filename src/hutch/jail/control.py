@@ -27,9 +27,9 @@ FRAMES_AT_ONCE = 16
 CREDENTIALS = struct.Struct("iII")
 READY = b"ready"
 ANSWER = re.compile(rb"(socket|done)\0(\d{1,18})\0(\d{1,5})")
-READY_S = 10.0
-ANSWER_S = 10.0
-CLEAR_S = 60.0  # on a machine that is busy with what is to be killed
+# Only a warden that hangs is so late: one that fails says so at once, and a starved one will have its turn.
+READY_S = ANSWER_S = CLEAR_S = 60.0
+CONNECT_S = 10.0
 # One of the user's other processes, in a jail or not, has used up what the kernel has for messages.
 PASSING = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
 PASSING_S, RETRY_S = 1.0, 0.02
@@ -271,7 +271,7 @@ async def ready_to_write(sock: socket.socket) -> None:
 async def connected(sock: socket.socket) -> None:
     """Wait until a connection that was begun is made; OSError when it is not, TimeoutError when it takes
     too long: a server that accepts nobody lets the kernel try for minutes."""
-    async with asyncio.timeout(ANSWER_S):
+    async with asyncio.timeout(CONNECT_S):
         await ready_to_write(sock)
     failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failed:

@@ -28,7 +28,7 @@ from hutch.jail.output import Capture
 from hutch.jail.output_files import COMMANDS, OutputFiles
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
-from hutch.jail.process import SIGKILL, Command
+from hutch.jail.process import GONE_S, SIGKILL, Command
 from hutch.jail.pty import open_terminal
 from hutch.jail.request import check_address, check_size, check_stdin, check_timeout, check_words
 from hutch.jail.scratch import make_directory
@@ -248,7 +248,7 @@ class Jailed:
         await self._control.clear()
         # Who was sent SIGKILL takes room until it is buried, and the next command might find none.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(GONE_S):
                 for command in commands:
                     await command.gone()
 

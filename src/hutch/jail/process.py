@@ -26,7 +26,7 @@ SAID = re.compile(
 )
 STATUS_BYTES = 1024  # all that a reaper has to say fits in this
 SIGKILL = 9
-GONE_S = 10.0
+GONE_S = 60.0  # who was killed must have a turn on the processor to die, as must hundreds of others
 MOST_TRIES = 5
 STUCK_S = 1.0  # after which somebody must have stopped the reapers
 
