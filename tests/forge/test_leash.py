@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,29 @@ def _wait_for(ask: object, patience_s: float = DEADLINE_S) -> object:
             return found
         time.sleep(0.02)
     raise AssertionError("it did not happen")
+
+
+@pytest.fixture
+def reaped_by_the_loop() -> Iterator[None]:
+    """Exits are taken by the event loop, as from Python 3.12 on; before, a thread may be faster."""
+    if sys.version_info >= (3, 12):
+        yield
+        return
+    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    yield
+    asyncio.set_child_watcher(None)
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("reaped_by_the_loop")
+async def test_exit_status_is_kept_when_the_process_is_dead_before_the_loop_notices() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *leashed("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    os.killpg(process.pid, signal.SIGKILL)
+    _wait_for(lambda: not _is_running(process.pid))  # blocks the loop
+    await put_down(process)
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.anyio

@@ -38,7 +38,10 @@ async def put_down(process: asyncio.subprocess.Process) -> None:
     """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process._transport.close()  # type: ignore[attr-defined]  # there is no other name for it
+    transport = process._transport  # type: ignore[attr-defined]  # there is no other name for it
+    for fd in range(3):  # not `transport.close()`, which would take the exit status away from the event loop
+        if (pipe := transport.get_pipe_transport(fd)) is not None:
+            pipe.close()
     await asyncio.shield(asyncio.ensure_future(process.wait()))
 
 
