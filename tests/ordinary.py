@@ -68,14 +68,14 @@ def own_directory(uid: int) -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-def pytest_as(uid: int, *suites: str, timeout_s: float = 300) -> None:
-    """Run these test files as that user; they must all pass."""
+def pytest_as(uid: int, *suites: str, marks: str = "not soak", timeout_s: float = 1200) -> None:
+    """Run these test files as that user, of them the tests that have these marks; they must all pass."""
     found = place()
     with own_directory(uid) as home:
         ran = subprocess.run(
             [
                 *found.as_user(uid),
-                *("-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(home / "tests")),
+                *("-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(home / "tests"), "-m", marks),
                 *(str(found.root / "tests" / suite) for suite in suites),
             ],
             env=found.environment

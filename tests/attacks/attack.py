@@ -74,8 +74,9 @@ class Bomb:
     tight: Mapping[str, Any]
     loose: Mapping[str, Any] | Off
     limit: str | None = None  # the name of the limit that the result must tell
-    timeout_s: float = 120.0  # never needed, however busy the machine
+    timeout_s: float = 300.0  # never needed, however busy the machine
     soak: bool = False
+    serial: bool = False  # uses up what others on this machine, or of this user, need
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class Scene:
     control: str
     play: Callable[[Any], Awaitable[None]] = field(compare=False)
     soak: bool = False
+    serial: bool = False
 
 
 Attack = Probe | Bomb | Scene
@@ -97,10 +99,10 @@ class Scenes(list[Scene]):
     """A decorator that collects scenes."""
 
     def __call__(
-        self, guard: str, text: str, *, control: str, soak: bool = False
+        self, guard: str, text: str, *, control: str, soak: bool = False, serial: bool = False
     ) -> Callable[[Callable[[Any], Awaitable[None]]], Callable[[Any], Awaitable[None]]]:
         def add(play: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
-            self.append(Scene(play.__name__.replace("_", "-"), guard, text, control, play, soak))
+            self.append(Scene(play.__name__.replace("_", "-"), guard, text, control, play, soak, serial))
             return play
 
         return add

@@ -20,7 +20,7 @@ from hutch.jail.process import Command
 from hutch.jail.seam import Exit, Size
 
 from .attack import NO_SECCOMP, Bomb, Scenes
-from .patience import until, until_next_door
+from .patience import LONG_S, until, until_next_door
 from .processes import DAEMONS, gone, marker, survivors
 from .program import PYTHON, SMALL
 from .program import program as deadly
@@ -28,7 +28,7 @@ from .program import program as deadly
 scene = Scenes()
 
 # Whoever looks now and then shall have the time to, and to kill.
-HOLD = "\ntime.sleep(60 if HOST['tight'] else 0)\n"
+HOLD = "\ntime.sleep(LONG if HOST['tight'] else 0)\n"
 PASS_ONE = (
     "import array,errno,resource,socket\n"
     "resource.setrlimit(resource.RLIMIT_NOFILE,(1024,1024))\n"
@@ -40,12 +40,18 @@ ROOMY = {"memory_bytes": 1024 * MIB}
 
 
 def memory(
-    name: str, text: str, program: str, *, limit: str | None = "memory_bytes", **changes: object
+    name: str,
+    text: str,
+    program: str,
+    *,
+    limit: str | None = "memory_bytes",
+    serial: bool = False,
+    **changes: object,
 ) -> Bomb:
     """160 MiB where 96 MiB are allowed."""
     tight = {"memory_bytes": 96 * MIB} | changes
     return Bomb(name=name, guard="memory", text=text, program=program + HOLD, tight=tight,
-                loose=tight | ROOMY, limit=limit)  # fmt: skip
+                loose=tight | ROOMY, limit=limit, serial=serial)  # fmt: skip
 
 
 BOMBS = [
@@ -63,7 +69,7 @@ block = bytearray(160 * MIB)
 touch(block, 160 * MIB)
 out, back = os.pipe()
 if os.fork() == 0:
-    end = time.time() + (60 if HOST["tight"] else 2)
+    end = time.time() + (LONG if HOST["tight"] else 2)
     while time.time() < end:
         if os.fork():
             os._exit(0)
@@ -89,10 +95,10 @@ for _ in range(200):
         block = bytearray(2 * MIB)
         touch(block, 2 * MIB)
         os.write(back, b"x")
-        time.sleep(100)
+        time.sleep(2 * LONG)
         os._exit(0)
     living.append(pid)
-end, full = time.time() + 60, 0
+end, full = time.time() + LONG, 0
 os.set_blocking(out, False)
 while time.time() < end and len(living) >= 80 and (HOST["tight"] or full < 80):
     time.sleep(0.02)
@@ -184,7 +190,7 @@ out, back = os.pipe()
 for _ in range(12):
     if os.fork() == 0:
         os.write(back, b"%d\\n" % fill())
-        time.sleep(100)
+        time.sleep(2 * LONG)
         os._exit(0)
 said = b""
 os.set_blocking(out, False)
@@ -200,6 +206,7 @@ held = sum(map(int, said.split()))
 if held < 160 * MIB:
     raise Held("only %d MiB" % (held // MIB))
 """,
+        serial=True,  # of the buffers that a user may have
         open_files=4096,
         descriptors=65_536,
         processes=60,
@@ -239,6 +246,7 @@ while held < 160 * MIB:
     except BlockingIOError:
         pass
 """,
+        serial=True,  # of the buffers for TCP that all on this machine share
         open_files=4096,
     ),
     *(
@@ -277,7 +285,7 @@ with open("{place}/big", "wb", 0) as file:
 for _ in range(100):
     try:
         if os.fork() == 0:
-            time.sleep(100)
+            time.sleep(2 * LONG)
             os._exit(0)
     except OSError:
         until_told()
@@ -292,7 +300,7 @@ for _ in range(100):
         guard="processes",
         text="fork, each child forking as well, and again when refused, for two seconds",
         program="""
-end, top = time.time() + (2 if HOST["tight"] else 60), os.getpid()
+end, top = time.time() + (2 if HOST["tight"] else LONG), os.getpid()
 while time.time() < end and not os.path.exists("many"):
     try:
         os.fork()
@@ -307,6 +315,7 @@ if not os.path.exists("many"):
 """,
         tight={"processes": 40, "memory_bytes": 512 * MIB},
         loose={"processes": 400, "memory_bytes": 2048 * MIB},
+        serial=True,  # hundreds that want the processor
     ),
     Bomb(
         name="threads",
@@ -316,7 +325,7 @@ if not os.path.exists("many"):
 import threading
 for _ in range(100):
     try:
-        threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(2 * LONG,), daemon=True).start()
     except RuntimeError:
         until_told()
         raise Held("EAGAIN")
@@ -437,7 +446,7 @@ async def attack_in(bench, jail, program: str, **options):
 
 
 @scene("descriptors", "keep thousands of terminals, of which all jails together have some 3,000",
-       control="a terminal can be had by another jail before, and must be after")  # fmt: skip
+       control="a terminal can be had by another jail before, and must be after", serial=True)  # fmt: skip
 async def terminal_pool(bench) -> None:
     program = """
 kept = []
@@ -445,7 +454,7 @@ try:
     for _ in range(3200): kept.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
 except OSError: pass
 sys.stdout.write("%d\\n" % len(kept)); sys.stdout.flush()
-time.sleep(100)
+time.sleep(2 * LONG)
 """
     async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
         before = await other.spawn(["true"], terminal=Size())
@@ -470,18 +479,20 @@ time.sleep(100)
 
 
 async def patiently(spawn: Callable[[], Awaitable[Command]]) -> Command:
-    """What is told is cleared a moment later; and other tests take terminals of this machine too."""
-    for _ in range(600):
+    """What is told is cleared a moment later."""
+    end = asyncio.get_running_loop().time() + LONG_S
+    while True:
         try:
             return await spawn()
         except Unavailable:
+            if asyncio.get_running_loop().time() > end:
+                raise
             await asyncio.sleep(0.1)
-    return await spawn()
 
 
 @scene("descriptors", "keep descriptors in flight in sockets: the kernel counts them by user, and refuses "
        "the gateway to pass any",
-       control="a plain process of the user in the same state is refused")  # fmt: skip
+       control="a plain process of the user in the same state is refused", serial=True)  # fmt: skip
 async def descriptors_in_flight(bench) -> None:
     program = """
 import array
@@ -496,7 +507,7 @@ try:
 except OSError as error:
     sys.stdout.write(str(error))
 sys.stdout.write(" %d\\n" % sent); sys.stdout.flush()
-time.sleep(100)
+time.sleep(2 * LONG)
 """
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     async with bench.jail(replace(SMALL, open_files=4096)) as greedy, bench.jail() as other:
@@ -526,7 +537,7 @@ async def output_flood(bench) -> None:
     limits = replace(SMALL, output_bytes=1 * MIB, output_file_bytes=4 * MIB)
     before = resident()
     async with bench.jail(limits) as jail, bench.watched("output-flood"):
-        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=120)
+        done = await jail.run(["head", "-c", str(300 * MIB), "/dev/zero"], timeout_s=3 * LONG_S)
         assert (done.exit_code, done.truncated) == (0, True)
         assert len(done.stdout) <= 1 * MIB + 100
         assert done.output_path is not None and done.output_path.stat().st_size <= 4 * MIB
@@ -542,7 +553,7 @@ async def output_flood(bench) -> None:
 )
 async def output_for_ever(bench) -> None:
     async with bench.jail() as jail, bench.watched("output-for-ever"):
-        for timeout_s in (1, 5, 25):  # a busy machine needs longer to print too much
+        for timeout_s in (1, 5, 25, 125):  # a busy machine needs longer to print too much
             done = await jail.run(["sh", "-c", "yes 1 & yes 2 >&2"], timeout_s=timeout_s)
             if done.truncated:
                 break
@@ -556,7 +567,7 @@ async def endless_line(bench) -> None:
     before = resident()
     code = "import os\nfor _ in range(400000): os.write(1, b'ab')"
     async with bench.jail() as jail, bench.watched("endless-line"):
-        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=120)
+        done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=3 * LONG_S)
         assert done.exit_code == 0 and done.stdout == b"ab" * 400_000
     assert resident() - before < 64 * MIB
 
@@ -586,7 +597,7 @@ async def pipe_games(bench) -> None:
         "os.write(1,b'x'*200000); time.sleep(0.3); os.write(1,b'end')\n"
     )
     async with bench.jail() as jail, bench.watched("pipe-games"):
-        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=60)
+        done = await jail.run(["/usr/bin/python3", "-c", code], stdin=b"y" * 1_000_000, timeout_s=LONG_S)
         assert done.stdout.endswith(b"end") and done.exit_code == 0
 
 
@@ -617,7 +628,7 @@ async def cpu_share(bench) -> None:
         async with bench.jail(replace(SMALL, cpus=cpus)) as jail:
             if not jail._meter.counted:
                 return  # `cpus` needs a cgroup, and says so
-            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=60)
+            done = await jail.run(["/usr/bin/python3", "-c", code], timeout_s=LONG_S)
             used[cpus] = float(done.stdout)
     if used[None] < 0.8:
         bench.notes.append(f"cpu-share: the machine is too busy for the control, {used[None]:.2f} s of 1.2 s")
@@ -627,7 +638,7 @@ async def cpu_share(bench) -> None:
 @scene("cpu", "burn processor time past cpu_s", control="without that limit it goes on")
 async def cpu_time(bench) -> None:
     async with bench.jail(replace(SMALL, cpu_s=1)) as jail:
-        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=120)
+        done = await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=3 * LONG_S)
         assert not done.timed_out and done.limit_hit and done.limit_hit.limit == "cpu_s", done
     async with bench.jail() as jail:
         assert (await jail.run(["sh", "-c", "while :; do :; done"], timeout_s=1.5)).timed_out
@@ -639,8 +650,8 @@ async def pids_of_others(bench) -> None:
     greedy_limits = replace(SMALL, processes=30)
     code = (
         "import os,time\n"
-        "try:\n  while True:\n    if os.fork()==0: time.sleep(100); os._exit(0)\n"
-        "except OSError: print('full', flush=True)\ntime.sleep(100)"
+        "try:\n  while True:\n    if os.fork()==0: time.sleep(500); os._exit(0)\n"
+        "except OSError: print('full', flush=True)\ntime.sleep(500)"
     )
     async with bench.jail(greedy_limits) as greedy, bench.jail() as other, bench.watched("pids-of-others"):
         running = await greedy.spawn(["/usr/bin/python3", "-c", code])

@@ -17,6 +17,7 @@ import pytest
 from tests.ordinary import place
 
 from .attack import Probe, Scene
+from .patience import LONG_S
 
 Ask = tuple[str, bool, bool]  # name, in the jail, control
 ORDINARY = 62_000 + os.getpid() % 3_000  # its own: the kernel counts some things by user
@@ -103,7 +104,7 @@ class Gateway:
             self.process.kill()
         self.process.stdin.close()
         try:
-            self.process.wait(20)
+            self.process.wait(LONG_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -144,8 +145,8 @@ def asks_of(items: list[pytest.Item], user: str) -> list[Ask]:
         attack = given and next(
             (given.params[kind] for kind in ("probe", "bomb", "scene") if kind in given.params), None
         )
-        if attack is None or item.get_closest_marker("skip"):
-            continue
+        if attack is None or item.get_closest_marker("skip") or item.get_closest_marker("serial"):
+            continue  # what is serial is asked for by its test, when no gateway has anything else to do
         who = given.params["user"]
         if isinstance(attack, Probe) and attack.needs_root and who != "root":
             continue

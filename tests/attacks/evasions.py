@@ -79,7 +79,7 @@ for number in range(96):
     os.write(file, os.urandom(MIB))
     os.close(file)
     time.sleep(0.01)
-time.sleep(60 if HOST["tight"] else 0)
+time.sleep(LONG if HOST["tight"] else 0)
 os.kill(mover, 9)
 """
 

@@ -7,6 +7,7 @@ import stat
 from dataclasses import replace
 
 from .attack import CAPABLE, LEAKY, NO_JAIL, NO_SECCOMP, ROOT, WRITABLE_ROOT, Off, Probe, Scenes
+from .patience import LONG_S
 from .program import SMALL
 
 scene = Scenes()
@@ -706,11 +707,11 @@ async def traps_in_workspace(bench) -> None:
     script = (
         "mkfifo fifo; ln -s . loop; ln -s /dev/zero zero; ln -s /proc/self/root root; mkdir -m 0 hidden; "
         "python3 -c \"import socket; socket.socket(1).bind('sock')\"; mknod white c 0 0; "
-        "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 100"
+        "dd if=/dev/zero of=big bs=1M count=8 2>/dev/null; sleep 500"
     )
     place = bench.directory("traps", uid=bench.owner)
     async with bench.jail_on(place, replace(SMALL, workspace_growth_bytes=1 << 20)) as jail:
-        done = await jail.run(["sh", "-c", script], timeout_s=120)
+        done = await jail.run(["sh", "-c", script], timeout_s=LONG_S)
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
     opening = asyncio.create_task(asyncio.to_thread((place / "fifo").read_bytes))

@@ -34,7 +34,7 @@ from .catalogue import ATTACKS
 from .patience import LONG_S
 from .program import PYTHON, SMALL, program, verdict
 
-PROBE_S = 120.0
+PROBE_S = LONG_S
 OPTION_WORDS = {"--seccomp": 2, "--remount-ro": 2, "--cap-drop": 2, "--ro-bind": 3, "--bind": 3}
 
 
@@ -152,7 +152,7 @@ class Bench:
 
     def victim(self, uid: int) -> "subprocess.Popen[bytes]":
         """A process on the host at the jail's uid, with secrets in every pocket."""
-        if uid not in self._victims:
+        if uid not in self._victims or self._victims[uid].poll() is not None:
             home = self.world / "victims" / str(uid)
             home.mkdir(exist_ok=True)
             (home / "key").write_text(self.token)
@@ -161,7 +161,7 @@ class Bench:
                     os.chown(path, uid, uid)
             with (home / "key").open() as key:
                 self._victims[uid] = subprocess.Popen(
-                    [f"sleep-{self.token}", "300"],
+                    [f"sleep-{self.token}", "3600"],
                     executable="/bin/sleep",
                     env={"KEY": self.token},
                     cwd=home,

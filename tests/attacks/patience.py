@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-LONG_S = 60.0
+LONG_S = 180.0
 
 
 async def until(condition: Callable[[], object]) -> None:

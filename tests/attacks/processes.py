@@ -402,7 +402,7 @@ async def outlives_cancel(bench) -> None:
        control="reading the pipe to its end on the host waits for the child")  # fmt: skip
 async def holds_stdout(bench) -> None:
     async with bench.jail() as jail:
-        done = await jail.run(["sh", "-c", "sleep 500 & echo started"], timeout_s=60)
+        done = await jail.run(["sh", "-c", "sleep 500 & echo started"], timeout_s=LONG_S)
         assert (done.stdout, done.exit_code, done.timed_out) == (b"started\n", 0, False)
     then = time.monotonic()
     await asyncio.to_thread(subprocess.run, ["sh", "-c", "sleep 1 & echo started"], stdout=subprocess.PIPE)
@@ -429,7 +429,7 @@ async def runaway(bench) -> None:
         last = beats()
         await asyncio.sleep(0.3)
         assert beats() == last
-        assert (await jail.run(["echo", "alive"], timeout_s=60)).stdout == b"alive\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
 
 
 STARVE = """
@@ -450,7 +450,8 @@ time.sleep(600)
 
 
 @scene("tree", "outlive the jail: keep the first process, whose death is everybody's, from the processor",
-       control="without the filter it is in the idle class, and close kills them one by one")  # fmt: skip
+       control="without the filter it is in the idle class, and close kills them one by one",
+       serial=True)  # fmt: skip
 async def starved_outlives_close(bench) -> None:
     mark = marker()
     limits = replace(SMALL, processes=400, memory_bytes=8192 * MIB)  # a fork counts whole when time is short
@@ -561,8 +562,8 @@ async def kill_warden(bench) -> None:
     code = "import os\nfor n in range(1,65):\n  try: os.kill(1,n)\n  except OSError: pass\nprint('sent')"
     async with bench.jail() as jail:
         for _ in range(3):
-            assert (await jail.run([*PYTHON_, code], timeout_s=60)).stdout == b"sent\n"
-        assert (await jail.run(["echo", "alive"], timeout_s=60)).stdout == b"alive\n"
+            assert (await jail.run([*PYTHON_, code], timeout_s=LONG_S)).stdout == b"sent\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
     plain = await asyncio.create_subprocess_exec("sleep", "30")
     plain.kill()
     assert await plain.wait() == -signal.SIGKILL
@@ -584,11 +585,11 @@ async def kill_everybody(bench) -> None:
         bystander = await jail.spawn(["sleep", "300"])
         await until(lambda: bystander.has_begun)
         with contextlib.suppress(HutchError):
-            await jail.run([*PYTHON_, code], timeout_s=60)
+            await jail.run([*PYTHON_, code], timeout_s=LONG_S)
         assert (await bystander.wait()).signal is not None
         bystander.close()
         await asyncio.sleep(0.2)
-        assert (await jail.run(["echo", "alive"], timeout_s=60)).stdout == b"alive\n"
+        assert (await jail.run(["echo", "alive"], timeout_s=LONG_S)).stdout == b"alive\n"
 
 
 @scene("warden", "forge the end of a command: write the reaper's words to every descriptor there is",
@@ -606,7 +607,7 @@ async def forged_end(bench) -> None:
         "os._exit(7)"
     )
     async with bench.jail() as jail:
-        done = await jail.run([*PYTHON_, code], timeout_s=60)
+        done = await jail.run([*PYTHON_, code], timeout_s=LONG_S)
         assert (done.exit_code, done.timed_out) == (7, False)
 
 
@@ -618,9 +619,9 @@ async def other_jail(bench) -> None:
     async with bench.jail() as one, bench.jail() as two:
         sleeper = await one.spawn(["sleep", mark])
         await until(lambda: survivors(mark))
-        await two.run(["sh", "-c", look], timeout_s=60)
+        await two.run(["sh", "-c", look], timeout_s=LONG_S)
         assert survivors(mark)
-        await one.run(["sh", "-c", f"pkill -f '^sleep {mark}'"], timeout_s=60)
+        await one.run(["sh", "-c", f"pkill -f '^sleep {mark}'"], timeout_s=LONG_S)
         assert (await sleeper.wait()).signal == signal.SIGTERM
         sleeper.close()
 
@@ -645,7 +646,7 @@ async def forged_marker(bench) -> None:
             shells = Shells(jail)
             shell = shells.shell(program=program)
             await shell.run("mkdir -p here && cd here")
-            done = await shell.run(f'/usr/bin/python3 -c "{forge}"', timeout_s=60)
+            done = await shell.run(f'/usr/bin/python3 -c "{forge}"', timeout_s=LONG_S)
             assert (done.exit_code, done.cwd, done.timed_out) == (7, "/workspace/here", False), done
             await shell.run(
                 "true"
@@ -712,9 +713,9 @@ async def flooded_answers(bench) -> None:
     )
     async with bench.jail() as jail, bench.watched("flooded-answers"):
         shell = Shells(jail).shell(program="/bin/bash")
-        done = await shell.run(flood, env={"COUNT": "16"}, timeout_s=60)
+        done = await shell.run(flood, env={"COUNT": "16"}, timeout_s=LONG_S)
         assert (done.exit_code, done.stdout, done.restarted) == (0, "on\n", False), done
-        done = await shell.run(flood, env={"COUNT": "1000000000"}, timeout_s=60)
+        done = await shell.run(flood, env={"COUNT": "1000000000"}, timeout_s=LONG_S)
         assert (done.restarted, done.timed_out) == (True, False), done
         assert (await shell.run("echo alive")).stdout == "alive\n"
 
@@ -728,8 +729,8 @@ async def output_files(bench) -> None:
     async with bench.jail(limits) as jail:
         shell = Shells(jail).shell()
         for _ in range(8):
-            told = await shell.run(f"head -c {8 * MIB} /dev/zero", timeout_s=60)
-            done = await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"], timeout_s=60)
+            told = await shell.run(f"head -c {8 * MIB} /dev/zero", timeout_s=LONG_S)
+            done = await jail.run(["head", "-c", str(4 * MIB), "/dev/zero"], timeout_s=LONG_S)
         assert told.output_path and done.output_path
         kept = [path.stat().st_size for path in done.output_path.parent.iterdir()]
         assert sum(kept) <= 16 * MIB

@@ -4,25 +4,30 @@ Controls show that an attack works. They are run by `make controls`, when the ja
 """
 
 import os
+from typing import Any
 
 import pytest
 
-from .attack import Bomb, Probe, Scene
+from .attack import Attack, Bomb, Probe, Scene
 from .catalogue import ATTACKS
 from .conftest import Gateway, Notes
 
 USERS = ("root", "ordinary") if os.geteuid() == 0 else ("ordinary",)
-PROBES = [pytest.param(attack, id=attack.name) for attack in ATTACKS.values() if isinstance(attack, Probe)]
-BOMBS = [
-    pytest.param(attack, id=attack.name, marks=[pytest.mark.soak] if attack.soak else [])
-    for attack in ATTACKS.values()
-    if isinstance(attack, Bomb)
-]
-SCENES = [
-    pytest.param(attack, id=attack.name, marks=[pytest.mark.soak] if attack.soak else [])
-    for attack in ATTACKS.values()
-    if isinstance(attack, Scene)
-]
+
+
+def params(kind: type[Attack]) -> list[Any]:
+    return [
+        pytest.param(
+            attack,
+            id=attack.name,
+            marks=[getattr(pytest.mark, mark) for mark in ("soak", "serial") if getattr(attack, mark, False)],
+        )
+        for attack in ATTACKS.values()
+        if isinstance(attack, kind)
+    ]
+
+
+PROBES, BOMBS, SCENES = params(Probe), params(Bomb), params(Scene)
 
 pytestmark = pytest.mark.parametrize("user", USERS)
 

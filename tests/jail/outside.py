@@ -94,7 +94,7 @@ class Proxy:
         last = {attempt.number: attempt for attempt in self.attempts}
         return [(a.method, a.host, a.port, a.allowed) for a in last.values()]
 
-    async def ask(self, request: bytes, *, within_s: float = 5.0) -> bytes:
+    async def ask(self, request: bytes, *, within_s: float = 60.0) -> bytes:
         """All that comes back for these raw bytes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
@@ -111,7 +111,7 @@ class Proxy:
 
     async def over(self, count: int = 1) -> list[EgressAttempt]:
         """The reports of attempts that have ended, once there are so many."""
-        for _ in range(500):
+        for _ in range(6000):
             if len(ended := [a for a in self.attempts if a.duration_s is not None]) >= count:
                 return ended
             await asyncio.sleep(0.01)

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from hutch.jail import locks as module
 from hutch.jail.locks import Locked, listed, locks
 from hutch.jail.members import Member
@@ -50,6 +52,7 @@ def test_locks_on_a_device_of_its_own_are_the_jails() -> None:
     assert locks([], there, most=10, devices={77}) == 30
 
 
+@pytest.mark.serial  # by the memory of the machine's kernel, which others take and give back
 def test_many_new_locks_are_seen_before_the_next_reading_is_due(tmp_path: Path) -> None:
     before = now()
     with (tmp_path / "file").open("wb") as file:

@@ -19,4 +19,10 @@ SUITES = (
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
 @pytest.mark.parametrize("suites", SUITES, ids=lambda suites: suites[0])
 def test_as_an_ordinary_user(suites: tuple[str, ...]) -> None:
-    pytest_as(UID, *suites)
+    pytest_as(UID, *suites, marks="not soak and not serial")
+
+
+@pytest.mark.serial
+@pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
+def test_as_an_ordinary_user_with_nothing_beside_it() -> None:
+    pytest_as(UID, "jail/test_warden.py", "jail/test_limits.py", marks="serial")

@@ -28,7 +28,7 @@ def python(script: str) -> list[str]:
 
 async def test_memory_that_forks_share_counts_once(workspace: Path) -> None:
     async with open_jail(workspace, Policy(limits=SMALL)) as jail:
-        ran = await jail.run(python(FORKED), timeout_s=120)
+        ran = await jail.run(python(FORKED), timeout_s=300)
         assert (ran.stdout.split(), ran.limit_hit) == ([b"whole"] * ran.stdout.count(b"whole"), None)
 
 
@@ -42,7 +42,7 @@ async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -
     )
     async with open_jail(workspace, Policy(limits=replace(SMALL, descriptors=900))) as jail:
         counted = jail._meter.counted
-        ran = await jail.run(python(script), timeout_s=3 if counted else 120)
+        ran = await jail.run(python(script), timeout_s=3 if counted else 300)
         assert ran.limit_hit == (
             LimitHit("command_timeout_s", "3 s") if counted else LimitHit("descriptors", "900")
         )
