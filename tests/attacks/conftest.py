@@ -43,9 +43,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(
             f"host under attack: loop at most {max(lags)} ms late, {len(lags)} times measured"
         )
-    missing = sorted({text for kind, text in found if kind == "no control"})
-    if missing:
-        terminalreporter.write_line(f"no control possible here ({len(missing)}): {'; '.join(missing)}")
     if config.get_verbosity() > 0:
         for kind, text in found:
             terminalreporter.write_line(f"{kind}: {text}")

@@ -38,29 +38,26 @@ def gateway(gateways: dict[str, Gateway], user: str) -> Gateway:
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_probe_is_held(gateway: Gateway, user: str, probe: Probe, notes: Notes) -> None:
+def test_probe_is_held(gateway: Gateway, user: str, probe: Probe) -> None:
     if probe.needs_root and user != "root":
         pytest.skip("only where the gateway is root")
     said = gateway.ask(probe.name, control=False)["jailed"]
     if said.startswith("ABSENT"):
-        notes.append(("absent", f"{probe.name}: {said}"))
-    else:
-        assert said.startswith("HELD") and said.removeprefix("HELD ") in probe.held.split("|"), said
+        pytest.skip(f"nothing to attack here: {said.removeprefix('ABSENT ')}")
+    assert said.startswith("HELD") and said.removeprefix("HELD ") in probe.held.split("|"), said
 
 
 @pytest.mark.control
 @pytest.mark.parametrize("probe", PROBES)
-def test_probe_succeeds_with_its_guard_off(
-    gateways: dict[str, Gateway], user: str, probe: Probe, notes: Notes
-) -> None:
+def test_probe_succeeds_with_its_guard_off(gateways: dict[str, Gateway], user: str, probe: Probe) -> None:
     if probe.needs_root and user != "root":
         pytest.skip("only where the gateway is root")
     asked = gateways.get("root" if probe.off.root else user)
     control = asked.ask(probe.name, jailed=False)["control"] if asked else "ABSENT this control needs root"
     if control.startswith("ABSENT") or control == "HELD ENOSYS":
-        notes.append(("no control", f"{probe.name}: {control.removeprefix('ABSENT ')}"))
-    else:
-        assert control == "WON", f"with its guard off: {control}"
+        why = "this kernel has no such call" if control == "HELD ENOSYS" else control.removeprefix("ABSENT ")
+        pytest.skip(f"it cannot be seen to succeed with its guard off: {why}")
+    assert control == "WON", f"with its guard off: {control}"
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
