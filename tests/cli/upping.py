@@ -47,18 +47,22 @@ class Home:
     @contextmanager
     def up(self, *words: str, under: Sequence[str] = (), **env: str) -> Iterator["Up"]:
         """A server in the foreground, started by `under`, for as long as the block lasts."""
-        with Forked(
-            [*under, HUTCH, "up", "--port", "0", "--json", *words],
-            env=self.environment(**env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        # Its log goes to a file: a pipe that nobody reads is full after sixty sessions, and then it waits.
+        with (
+            (self.place / "up.err").open("w") as log,
+            Forked(
+                [*under, HUTCH, "up", "--port", "0", "--json", *words],
+                env=self.environment(**env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            ) as process,
+        ):
             try:
-                assert process.stdout is not None and process.stderr is not None
+                assert process.stdout is not None
                 line = process.stdout.readline()
-                assert line, process.stderr.read()
+                assert line, Path(log.name).read_text()
                 yield Up(process, json.loads(line), self)
             finally:
                 if process.poll() is None:
