@@ -486,7 +486,8 @@ async def test_keys_end_a_program_also_when_hutch_ignores_their_signals(
         screen = Screen(terminal)
         await screen.see("ready")
         await screen.type(key)
-        assert (await terminal.wait()).signal == number
+        async with asyncio.timeout(60):
+            assert (await terminal.wait()).signal == number
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1])
