@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from hutch.jail.jail import Jailed
-from hutch.jail.members import is_below, kill_if_inside, members, tables
+from hutch.jail.members import is_below, is_dying, kill_if_inside, members, read, tables
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +37,30 @@ async def test_only_what_is_below_the_warden_is_killed(jail: Jailed) -> None:
     assert not kill_if_inside(1, warden=jail.warden_pid)
     assert kill_if_inside(sleeping[0], warden=jail.warden_pid)
     assert (await process.wait()).signal == 9
+    process.close()
+
+
+async def test_who_was_killed_is_dying_and_who_lost_only_its_first_thread_is_not(jail: Jailed) -> None:
+    leave = (
+        "import ctypes, os, threading, time\n"
+        "threading.Thread(target=time.sleep, args=[500]).start()\nprint(1, flush=True)\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    process = await jail.spawn(["python3", "-c", leave])
+    assert process.stdout is not None
+    assert await process.stdout.read() == b"1\n"
+    async with asyncio.timeout(60):
+        while True:
+            (member,) = [each for each in members(jail.warden_pid) if not each.trusted]
+            if read(f"/proc/{member.pid}/stat").rpartition(b")")[2].split()[:1] == [b"Z"]:
+                break
+            await asyncio.sleep(0.01)
+    assert not is_dying(member)
+    os.kill(member.pid, signal.SIGKILL)
+    async with asyncio.timeout(60):
+        while not is_dying(member):  # noqa: ASYNC110 (at the latest when it is gone)
+            await asyncio.sleep(0.01)
+    assert (await process.wait()).signal == signal.SIGKILL
     process.close()
 
 

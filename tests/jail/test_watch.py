@@ -84,6 +84,30 @@ async def test_a_jail_whose_watcher_breaks_is_cleared_and_runs_nothing_more(work
         process.close()
 
 
+async def test_no_command_starts_during_a_look_that_saw_one_which_has_ended(jail: Jailed) -> None:
+    """What that look finds is noted, and cleared away, before anybody else can be hit for it."""
+    assert jail._meter.watch is not None
+    look, looking, may_end = jail._meter.watch.look, threading.Event(), threading.Event()
+    real_look = look.look
+
+    def slow_look() -> tuple[bool, int]:
+        looking.set()
+        may_end.wait(60)
+        return real_look()
+
+    process = await jail.spawn(["sleep", "500"])
+    look.look = slow_look  # type: ignore[method-assign]
+    await asyncio.to_thread(looking.wait, 60)
+    await process.kill()
+    process.close()
+    calm = asyncio.create_task(jail._meter.calm())
+    await asyncio.sleep(0.1)
+    assert not calm.done()
+    may_end.set()
+    await calm
+    assert (await jail.run(["echo", "on"])).stdout == b"on\n"
+
+
 async def test_looks_that_are_not_urgent_take_turns_and_a_long_one_holds_up_nobody() -> None:
     order: list[str] = []
 
@@ -110,7 +134,7 @@ async def test_a_jail_is_watched_while_all_other_threads_are_busy(workspace: Pat
     async with open_jail(workspace, Policy(limits=limits)) as jail:
         held = [asyncio.ensure_future(asyncio.to_thread(busy.wait)) for _ in range(64)]
         try:
-            ran = await jail.run(["sh", "-c", script], timeout_s=10)
+            ran = await jail.run(["sh", "-c", script], timeout_s=300)
         finally:
             busy.set()
             await asyncio.gather(*held)

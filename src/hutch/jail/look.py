@@ -11,14 +11,14 @@ from hutch.jail.cgroup import Cgroup
 from hutch.jail.growth import Growth
 from hutch.jail.hits import Hits, size
 from hutch.jail.locks import listed, locks
-from hutch.jail.members import Member, kill_if_inside, members
+from hutch.jail.members import Member, is_dying, kill_if_inside, members
 from hutch.jail.nameless import Nameless, nameless
 from hutch.jail.oom import Raising
 from hutch.jail.policy import HOME, Limits
 from hutch.jail.pulse import Pulse
 from hutch.jail.seam import LimitHit
 from hutch.jail.standstill import standstill
-from hutch.jail.usage import shared_memory_device, tmpfs_use, usage
+from hutch.jail.usage import Usage, shared_memory_device, tmpfs_use, usage
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")
@@ -121,13 +121,11 @@ class Look:
     def _watch_processes(self) -> tuple[bool, int]:
         limits = self._limits
         in_files = sum(tmpfs_use(fd)[0] for fd in self._tmpfs.values())
-        held = usage(
-            self._warden,
-            self.members,
-            most_bytes=limits.memory_bytes - in_files,
-            most_descriptors=limits.descriptors,
-            most_mappings=limits.mappings,
-        )
+        held = self._held(self.members, in_files)
+        if self._is_too_much(
+            held, in_files
+        ):  # what was killed may take its time to die, after a fork bomb say
+            held = self._held([each for each in self.members if not is_dying(each)], in_files)
         total = held.memory_bytes + in_files
         if held.descriptors > limits.descriptors:
             self.hits.note([LimitHit("descriptors", f"{limits.descriptors}")])
@@ -148,6 +146,24 @@ class Look:
         if held.processes + 1 >= limits.processes:  # with the warden
             self.hits.note_once(LimitHit("processes", f"{limits.processes}"))
         return False, total
+
+    def _held(self, jail: list[Member], in_files: int) -> Usage:
+        limits = self._limits
+        return usage(
+            self._warden,
+            jail,
+            most_bytes=limits.memory_bytes - in_files,
+            most_descriptors=limits.descriptors,
+            most_mappings=limits.mappings,
+        )
+
+    def _is_too_much(self, held: Usage, in_files: int) -> bool:
+        limits = self._limits
+        return (
+            held.memory_bytes + in_files > limits.memory_bytes
+            or held.descriptors > limits.descriptors
+            or held.mappings > limits.mappings
+        )
 
     def _nameless(self) -> Nameless:
         memory = {os.fstat(fd).st_dev for fd in self._tmpfs.values()} | {shared_memory_device()}

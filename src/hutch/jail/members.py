@@ -16,6 +16,8 @@ from hutch.jail.seccomp import Machine, this_machine
 
 KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
 KCMP_FILES = 2
+PF_EXITING = 4
+KILLED = 1 << 8  # the bit of SIGKILL
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,6 +47,19 @@ def members(warden: int) -> list[Member]:
 def below(root: int) -> list[int]:
     """The descendants of a process."""
     return [member.pid for member in members(root)]
+
+
+def is_dying(member: Member) -> bool:
+    """Whether all its threads were killed or are on their way out: it runs no more, and what it holds will
+    soon be free. No process can look like this and live."""
+    for thread in member.threads:
+        about = f"/proc/{member.pid}/task/{thread}"
+        told = read(f"{about}/stat").rpartition(b")")[2].split()
+        pending = re.findall(rb"^(?:Sig|Shd)Pnd:\s+([0-9a-f]+)", read(f"{about}/status"), re.MULTILINE)
+        is_leaving = not told or int(told[6]) & PF_EXITING
+        if not is_leaving and not any(int(mask, 16) & KILLED for mask in pending):
+            return False
+    return True
 
 
 def kill_if_inside(pid: int, *, warden: int) -> bool:

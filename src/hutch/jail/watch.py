@@ -43,6 +43,8 @@ class Watch:
         self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
         self._in_thread: asyncio.Future[Any] | None = None
+        self._running = 0
+        self._is_stale = False  # a command has ended during a look, which may still blame somebody for it
         self._has_begun = False  # whether it is known how large the workspace was at the start
         self._fault: BaseException | None = None
         self._clearing: asyncio.Future[None] | None = None
@@ -51,8 +53,9 @@ class Watch:
 
     async def calm(self) -> None:
         """Until a command may start: not before the workspace was measured, or what it makes would count as
-        having been there; and not while the jail is being cleared, or it would be hit for another's deeds."""
-        while not self._has_begun or self.look.is_clearing:  # noqa: ASYNC110 (set by a thread, and rare)
+        having been there; and not while the jail is being cleared, nor during a look that has seen a command
+        which has ended since, or it would be hit for another's deeds."""
+        while not self._has_begun or self.look.is_clearing or self._is_stale:  # noqa: ASYNC110 (set by a thread, and rare)
             await asyncio.sleep(CALM_S)
         if self._fault is not None:
             raise Unavailable(
@@ -71,6 +74,9 @@ class Watch:
     def busy(self, running: int) -> None:
         """Tell how many commands run; with none there is nothing to watch."""
         self.stir()
+        if running < self._running and self._in_thread is not None and not self._in_thread.done():
+            self._is_stale = True
+        self._running = running
         if running:
             self._busy.set()
         else:
@@ -117,7 +123,10 @@ class Watch:
             if moved_ns == 0 and not self.look.growth.owed:
                 continue
             async with _turn() if is_calm else contextlib.nullcontext():
-                is_over, memory_bytes = await self._aside(self.look.look)
+                try:
+                    is_over, memory_bytes = await self._aside(self.look.look)
+                finally:
+                    self._is_stale = False
             most = self._most_bytes
             if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
                 pause_s = CLOSE_LOOK_S
