@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hutch.domain.ids import SessionId
 from hutch.settings.paths import Paths
+from hutch.store.bound import DEFAULT_LOG_BYTES
 from hutch.store.bundle import write_bundle
 from hutch.store.lock import hold
 from hutch.store.log import open_log
@@ -16,9 +17,9 @@ __all__ = ["EventLog", "Head", "Pruned", "event_log", "export", "only_server", "
 
 
 @asynccontextmanager
-async def event_log(paths: Paths) -> AsyncIterator[EventLog]:
+async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> AsyncIterator[EventLog]:
     """The installation's event log; other processes may have it open too."""
-    async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
+    async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         yield log
 
 

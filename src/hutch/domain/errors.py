@@ -61,6 +61,13 @@ class LimitReached(HutchError):
         self.limit = limit
 
 
+class NotRecorded(LimitReached):
+    """It was done, but could not be recorded, on a full disk say; the log says so when it can be written."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, limit="disk")
+
+
 class TooManyRequests(LimitReached):
     """Asked too often, or guessed wrong too often; it works again after `retry_after_s`."""
 

@@ -16,6 +16,7 @@ from hutch.domain.event import Event
 from hutch.domain.ids import SessionId
 from hutch.domain.jail_events import (
     CommandEnded,
+    CommandSignalled,
     CommandStarted,
     CommandYielded,
     EgressAttempted,
@@ -48,6 +49,7 @@ from hutch.domain.run_events import (
     ToolReturned,
 )
 from hutch.domain.session_events import (
+    EventsOmitted,
     InputTaken,
     MessageSent,
     SessionEnded,
@@ -68,6 +70,7 @@ __all__ = [
     "CallMade",
     "ChangeProposed",
     "CommandEnded",
+    "CommandSignalled",
     "CommandStarted",
     "CommandYielded",
     "ContextCompacted",
@@ -77,6 +80,7 @@ __all__ = [
     "Entry",
     "ErasedEvent",
     "Event",
+    "EventsOmitted",
     "FileChanged",
     "InputTaken",
     "KnownEvent",
@@ -124,6 +128,7 @@ KnownEvent = Annotated[
     | MessageSent
     | CommandStarted
     | CommandYielded
+    | CommandSignalled
     | CommandEnded
     | ShellPrinted
     | TerminalOpened
@@ -150,6 +155,7 @@ KnownEvent = Annotated[
     | DeliveryEnded
     | ReviewGiven
     | RunEnded
+    | EventsOmitted
     | SessionEnded,
     Field(discriminator="type"),
 ]

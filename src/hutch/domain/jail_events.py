@@ -23,6 +23,15 @@ class CommandYielded(Event):
     background_id: str
 
 
+class CommandSignalled(Event):
+    """Somebody sends a signal to a command in the background."""
+
+    type: Literal["command.signalled"] = "command.signalled"
+    background_id: str
+    signal: int
+    by: str = ""
+
+
 class CommandEnded(Event):
     """A command ended by itself, by a signal, or at its timeout."""
 

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from hutch.domain.event import Event
 
 
@@ -79,6 +81,23 @@ class MessageSent(Event):
     text: str
     by: str = ""
     input: int = 0
+
+
+class EventsOmitted(Event):
+    """Things happened of which this log has no event: the disk was full, or the log was at its bound.
+
+    `late` events follow at once: they happened meanwhile, and were written when that was possible again.
+    """
+
+    type: Literal["events.omitted"] = "events.omitted"
+    cause: Literal["storage", "limit"]
+    reason: str
+    since_ms: int
+    until_ms: int
+    count: int
+    payload_bytes: int = 0
+    types: dict[str, int] = Field(default_factory=dict)
+    late: int = 0
 
 
 class SessionEnded(Event):

@@ -69,6 +69,7 @@ FAMILIES: dict[type[HutchError], Told] = {
 }
 LIMITS: dict[str, int] = {  # by what is too much; whatever is not here is asked for too often
     "disk": 507,
+    "sessions.log_bytes": 507,
     "workspace.quota_bytes": 507,
     "workspace.quota_files": 507,
     "workspace.snapshot_entries": 507,

@@ -194,6 +194,13 @@ class Sessions(Section):
         description="The same for a request of `POST /api/code`, in hours after its end; what could not be "
         "delivered is kept as the files of any session. 0 keeps them as those, too.",
     )
+    log_bytes: Annotated[Size, May.NEVER] = Field(
+        ByteSize(256 * MIB),
+        ge=MIB,
+        description="How large the log of a session may grow, in bytes of what its events say. Output has "
+        "three quarters of it and is left out then, which the log says; when all is used, nothing "
+        "new is begun in the session. It can be ended and exported all the same.",
+    )
     lease_s: Annotated[Count, May.NEVER] = Field(
         30,
         ge=1,

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,9 @@ from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.events import EVENT_TYPES, Entry, Event, UnknownEvent, to_json
 from hutch.domain.ids import SessionId, parse_session_id
 from hutch.store.blobs import Blobs
+from hutch.store.bound import Omitted, check_room, is_left_out
 from hutch.store.chain import hash_payload, link, new_salts
+from hutch.store.gaps import Gaps
 from hutch.store.record import EVENT_TYPE, PAYLOAD_LIMIT_BYTES, Damaged, check_payload
 from hutch.store.seam import Head
 from hutch.store.transaction import LogState, Transaction
@@ -30,12 +33,15 @@ class Append:
 class Batch:
     """Rows gathered before the first of them is written."""
 
-    def __init__(self, transaction: Transaction, blobs: Blobs) -> None:
+    def __init__(self, transaction: Transaction, blobs: Blobs, gaps: Gaps, log_bytes: int) -> None:
         self._transaction = transaction
         self._blobs = blobs
+        self._gaps = gaps
+        self._log_bytes = log_bytes
         self.logs: dict[SessionId, LogState] = {}
         self.rows: list[tuple[Any, ...]] = []
         self.entries: dict[SessionId, list[Entry]] = {}  # the small ones, for who follows
+        self.marked: set[SessionId] = set()  # with an events.omitted, which is signed at once
 
     def add(self, job: Append) -> Head | Exception:
         """Link one caller's events; a refusal is theirs alone and leaves the batch as it was."""
@@ -46,29 +52,69 @@ class Batch:
         log = self.logs.get(job.session_id) or self._transaction.log(job.session_id)
         try:
             _check_order(job, log)
-        except BadRequest as refusal:
+            check_room(job.session_id, job.events, log.payload_bytes if log else 0, self._log_bytes)
+        except (BadRequest, LimitReached) as refusal:
             return refusal
-        now_ms = time.time_ns() // 1_000_000
         if log is None:
-            log = self._transaction.open_log(job.session_id, now_ms)
-        self.logs[job.session_id] = log
-        at_ms = max(now_ms, log.at_ms)  # a clock that goes back does not reorder a log
+            log = self._transaction.open_log(job.session_id, time.time_ns() // 1_000_000)
+        self._begin(log)
+        self._link(log, list(zip(job.events, payloads, strict=True)))
+        return log.head()
+
+    def add_gap(self, session_id: SessionId) -> None:
+        """Write what is missing in a log, and nothing else."""
+        log = self._transaction.log(session_id)
+        if log is not None and not log.ended:
+            self._begin(log)
+
+    def _begin(self, log: LogState) -> None:
+        """Before the first event of a log in this batch: what could not be written when it happened."""
+        if log.session_id in self.logs:
+            return
+        self.logs[log.session_id] = log
+        missing = self._gaps.pending(log.session_id)
+        if missing:
+            self._link(log, [(event, _payload(event)) for event in missing])
+
+    def _link(self, log: LogState, events: Sequence[tuple[Event | UnknownEvent, bytes]]) -> None:
+        """Chain events to a log, and leave out what has no room in it."""
+        written = []
+        used, omitted = log.payload_bytes, Omitted.from_row(log.omitted)
+        for event, payload in events:
+            if is_left_out(event, used + len(payload), self._log_bytes):
+                omitted.add(event.type, len(payload))
+            else:
+                used += len(payload)
+                written.append((event, payload))
+        if omitted.types:
+            if written or not log.omitted:
+                marker = omitted.marker(self._log_bytes)
+                written.insert(0, (marker, _payload(marker)))
+                used += len(written[0][1])
+                omitted = Omitted()
+            log.omitted = omitted.to_row()
+        log.payload_bytes = used
+        self._chain(log, written)
+
+    def _chain(self, log: LogState, events: Sequence[tuple[Event | UnknownEvent, bytes]]) -> None:
+        at_ms = max(time.time_ns() // 1_000_000, log.at_ms)  # a clock that goes back does not reorder a log
         seq, prev = log.seq, log.hash
-        entries = self.entries.setdefault(job.session_id, [])
-        for event, payload, salt in zip(job.events, payloads, new_salts(len(payloads)), strict=True):
+        entries = self.entries.setdefault(log.session_id, [])
+        for (event, payload), salt in zip(events, new_salts(len(events)), strict=True):
             seq += 1
             payload_hash = hash_payload(salt, payload)
-            prev = link(job.session_id, seq, at_ms, event.type, payload_hash, prev)
+            prev = link(log.session_id, seq, at_ms, event.type, payload_hash, prev)
             inline: bytes | None = payload
             if len(payload) > INLINE_BYTES:
                 self._blobs.put(payload_hash, salt, payload)
                 inline = None
             elif type(event) is EVENT_TYPES.get(event.type):  # any other is read back as it will be later
-                entries.append(Entry(job.session_id, seq, at_ms, event, prev, payload))
+                entries.append(Entry(log.session_id, seq, at_ms, event, prev, payload))
             self.rows.append((log.id, seq, at_ms, event.type, payload_hash, prev, salt, inline))
+            if event.type == "events.omitted":
+                self.marked.add(log.session_id)
+            log.ended = event.type == "session.ended"
         log.seq, log.hash, log.at_ms = seq, prev, at_ms
-        log.ended = job.events[-1].type == "session.ended"
-        return log.head()
 
 
 def _payload(event: Event | UnknownEvent) -> bytes:

@@ -16,11 +16,12 @@ from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
+from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
-from hutch.store.records import count_payloads, no_session, read_entries, read_head, to_head
+from hutch.store.records import count_payloads, no_session, read_entries, read_head, read_size, to_head
 from hutch.store.schema import logs
 from hutch.store.seam import Evidence, Head, Listener
 from hutch.store.signing import Signer, Statement
@@ -39,13 +40,18 @@ logger = structlog.get_logger()
 
 @asynccontextmanager
 async def open_log(
-    path: Path, blobs: Path, signing_key: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S
+    path: Path,
+    blobs: Path,
+    signing_key: Path,
+    *,
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    log_bytes: int = DEFAULT_LOG_BYTES,
 ) -> AsyncIterator["SqlLog"]:
     """The event log in the database at `path`; at the end all is written and signed."""
     engine = await asyncio.to_thread(open_database, path, busy_timeout_s=busy_timeout_s)
     try:
         with plain_errors(path):
-            log = SqlLog(engine, path, Blobs(blobs), Signer.open(signing_key))
+            log = SqlLog(engine, path, Blobs(blobs), Signer.open(signing_key), log_bytes)
         try:
             yield log
         finally:
@@ -57,16 +63,19 @@ async def open_log(
 class SqlLog:
     """`EventLog` over SQL: one writer thread, a few reader threads, and a free event loop."""
 
-    def __init__(self, engine: Engine, path: Path, blobs: Blobs, signer: Signer) -> None:
+    def __init__(
+        self, engine: Engine, path: Path, blobs: Blobs, signer: Signer, log_bytes: int = DEFAULT_LOG_BYTES
+    ) -> None:
         self.listeners: list[Listener] = []
         self._engine = engine
         self._path = path
         self._blobs = blobs
         self._signer = signer
+        self._log_bytes = log_bytes
         self._bells = Bells(engine)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._notary = Notary(signer)
-        self._writer = Writer(Transaction(engine), path, blobs, self._notary, self._bells.ring)
+        self._writer = Writer(Transaction(engine), path, blobs, self._notary, self._bells.ring, log_bytes)
         self._exports = asyncio.Semaphore(EXPORTS)
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -85,6 +94,17 @@ class SqlLog:
             except Exception:  # what is written is written, whoever cannot count it
                 logger.exception("log.listener_failed", session_id=session_id)
         return head
+
+    async def settle(self, session_id: SessionId) -> None:
+        await self._writer.settle(session_id)
+
+    def admits(self, session_id: SessionId) -> bool:
+        return self._writer.admits(session_id)
+
+    async def admit(self, session_id: SessionId) -> None:
+        await self._writer.check()
+        if await self._read(lambda connection: read_size(connection, session_id)) > self._log_bytes:
+            raise log_is_full(session_id, self._log_bytes)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS) -> list[Entry]:
         entries, _ = await self._page(session_id, after, limit)

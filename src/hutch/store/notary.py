@@ -21,11 +21,11 @@ class Notary:
         """Make our public key known, so that exported records can carry it."""
         transaction.add_key(self._signer.fingerprint, self._signer.public_key)
 
-    def sign_if_due(self, transaction: Transaction, log: LogState) -> None:
-        """Sign a log that has just grown, when it is time; the caller saves the log."""
+    def sign_if_due(self, transaction: Transaction, log: LogState, *, now: bool = False) -> None:
+        """Sign a log that has just grown, when it is time or `now`; the caller saves the log."""
         if log.ended:
             self._sign(transaction, log, "end")
-        elif log.seq - log.signed_seq >= CHECKPOINT_EVENTS:
+        elif now or log.seq - log.signed_seq >= CHECKPOINT_EVENTS:
             self._sign(transaction, log, "checkpoint")
 
     def sign_head(self, transaction: Transaction, session_id: SessionId) -> None:

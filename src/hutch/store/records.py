@@ -23,6 +23,12 @@ def read_head(connection: Connection, session_id: SessionId) -> Head:
     return to_head(row)
 
 
+def read_size(connection: Connection, session_id: SessionId) -> int:
+    """The bytes of all payloads of a log; 0 when there is none."""
+    query = select(logs.c.payload_bytes).where(logs.c.session_id == session_id)
+    return int(connection.scalar(query) or 0)
+
+
 def read_heads(connection: Connection, session_ids: Collection[str]) -> dict[str, Head]:
     """The heads of several logs, in one query; what has no log is not in the answer."""
     wanted = select(logs).where(logs.c.session_id.in_(session_ids))

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -36,6 +36,8 @@ logs = Table(
     Column("opened_ms", BigInteger, nullable=False),
     Column("ended", Boolean, nullable=False),
     Column("signed_seq", BigInteger, nullable=False),
+    Column("payload_bytes", BigInteger, nullable=False),  # of all its events, erased ones included
+    Column("omitted", Text, nullable=False),  # what was left out since the last marker; see `bound`
 )
 Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)
 

@@ -61,6 +61,19 @@ class EventLog(Protocol):
         """
         ...
 
+    async def settle(self, session_id: SessionId) -> None:
+        """Wait until all that was to be appended so far is on disk; raise when something could not be."""
+        ...
+
+    def admits(self, session_id: SessionId) -> bool:
+        """What `admit` says, as far as that is known without waiting."""
+        ...
+
+    async def admit(self, session_id: SessionId) -> None:
+        """Raise when something that is about to begin could not be recorded: the disk is full, say, or the
+        log is as large as it may be. Ask before an effect that is recorded only after it."""
+        ...
+
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = 500) -> list[Entry]:
         """The next entries after a sequence number, oldest first."""
         ...

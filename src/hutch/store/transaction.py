@@ -31,6 +31,8 @@ class LogState:
     opened_ms: int
     ended: bool  # SQLite answers 0 or 1
     signed_seq: int
+    payload_bytes: int = 0
+    omitted: str = ""  # what was left out since the last marker; see `bound`
 
     def head(self) -> Head:
         return Head(self.session_id, self.seq, self.hash, self.at_ms, self.opened_ms, bool(self.ended))
@@ -49,8 +51,10 @@ class Transaction:
         name: BindParameter[str] = bindparam("name")
         self._select_log = sql(select(logs).where(logs.c.session_id == bindparam("session_id")))
         self._select_unsigned = sql(select(logs.c.session_id).where(logs.c.signed_seq < logs.c.seq))
-        self._insert_log = sql(insert(logs), "session_id seq hash at_ms opened_ms ended signed_seq")
-        self._update_log = sql(update(logs).where(logs.c.id == log_id), "seq hash at_ms ended signed_seq")
+        columns = "seq hash at_ms opened_ms ended signed_seq payload_bytes omitted"
+        self._insert_log = sql(insert(logs), f"session_id {columns}")
+        changed = columns.replace("opened_ms ", "")
+        self._update_log = sql(update(logs).where(logs.c.id == log_id), changed)
         self._insert_event = sql(insert(events), "log_id seq at_ms type payload_hash hash salt payload")
         here = events.c.log_id == log_id
         self._select_payloads = sql(
@@ -107,6 +111,11 @@ class Transaction:
         self.rollback()
         self.rows.close()
 
+    def try_to_write(self) -> None:
+        """Write something that leaves no trace, to see whether that is possible."""
+        self.doom_blob("")
+        self.forget_blob("")
+
     def log(self, session_id: SessionId) -> LogState | None:
         row = self._driver.execute(self._select_log, (session_id,)).fetchone()
         return None if row is None else LogState(*row)
@@ -116,14 +125,14 @@ class Transaction:
         return [SessionId(row[0]) for row in self._driver.execute(self._select_unsigned)]
 
     def open_log(self, session_id: SessionId, now_ms: int) -> LogState:
-        values = (session_id, 0, GENESIS, now_ms, now_ms, False, 0)
+        values = (session_id, 0, GENESIS, now_ms, now_ms, False, 0, 0, "")
         log_id = self._driver.execute(self._insert_log, values).lastrowid
         assert log_id is not None
         return LogState(log_id, *values)
 
     def save_log(self, log: LogState) -> None:
-        values = (log.seq, log.hash, log.at_ms, log.ended, log.signed_seq, log.id)
-        self._driver.execute(self._update_log, values)
+        values = (log.seq, log.hash, log.at_ms, log.ended, log.signed_seq, log.payload_bytes, log.omitted)
+        self._driver.execute(self._update_log, (*values, log.id))
 
     def add_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._driver.executemany(self._insert_event, rows)

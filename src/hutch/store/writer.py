@@ -26,12 +26,14 @@ from hutch.store.bells import News
 from hutch.store.blobs import Blobs
 from hutch.store.database import plain_errors
 from hutch.store.erasure import delete_doomed_blobs
+from hutch.store.gaps import Gaps, is_storage_failure
 from hutch.store.notary import Notary
 from hutch.store.seam import Head
 from hutch.store.transaction import Transaction
 
 BATCH_EVENTS = 1024
 SCRUB_RETRY_S = 0.5
+GAP_RETRY_S = 0.5  # while something that happened could not be written
 
 T = TypeVar("T")
 
@@ -66,12 +68,19 @@ class Writer:
         blobs: Blobs,
         notary: Notary,
         on_commit: Callable[[Mapping[SessionId, News]], None],
+        log_bytes: int,
     ) -> None:
         self._transaction = transaction
         self._path = path
         self._blobs = blobs
         self._notary = notary
         self._on_commit = on_commit
+        self._log_bytes = log_bytes
+        self._gaps = Gaps()
+        self._full: set[SessionId] = set()  # logs that are as large as they may be
+        self._gaps_at = 0.0
+        self._failing = False  # nothing was written since a write failed
+        self._appending: dict[SessionId, asyncio.Future[Head]] = {}  # the last one of each log
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._recovered = False
@@ -85,12 +94,30 @@ class Writer:
     ) -> Head:
         done: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
         self._submit(Append(session_id, tuple(events), expected_seq, done))
-        return await done
+        self._appending[session_id] = done
+        done.add_done_callback(lambda _: self._appended(session_id, done))
+        return await asyncio.shield(done)  # a caller who gives up does not take its events back
 
     async def work(self, do: Callable[[Transaction], T]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._submit(Work(do, done))
         return await done
+
+    async def settle(self, session_id: SessionId) -> None:
+        """Wait until all that was to be appended to a log is on disk; raise when something could not be."""
+        if appending := self._appending.get(session_id):
+            await asyncio.wait([appending])
+        await self.check()
+
+    def admits(self, session_id: SessionId) -> bool:
+        """False when it is known that nothing new can be recorded in a log."""
+        return not self._failing and session_id not in self._full
+
+    async def check(self) -> None:
+        """Raise what is in the way of the next write, as far as that is known; at once when all is well."""
+        if self._failing or self._gaps:
+            await self.work(Transaction.try_to_write)
+            self._failing = False
 
     async def scrub(self) -> bool:
         """Whether nothing erased is left in the write-ahead file; if not, it is tried again and again."""
@@ -104,6 +131,12 @@ class Writer:
             self._closing = True
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
+
+    def _appended(self, session_id: SessionId, done: "asyncio.Future[Head]") -> None:
+        if self._appending.get(session_id) is done:
+            del self._appending[session_id]
+        if not done.cancelled():
+            done.exception()  # nobody may be left to hear it
 
     def _submit(self, job: Job) -> None:
         if self._closing:
@@ -135,6 +168,8 @@ class Writer:
         waits = [self._notary.due_in_s()]
         if self._scrub_at is not None:
             waits.append(max(0.0, self._scrub_at - time.monotonic()))
+        if self._gaps:
+            waits.append(max(0.0, self._gaps_at - time.monotonic()))
         try:
             job = self._queue.get(timeout=min((wait for wait in waits if wait is not None), default=None))
             while job is not None:
@@ -168,29 +203,61 @@ class Writer:
                 self._transaction.commit()
                 return result
         except Exception as error:  # noqa: BLE001  whatever it was, the caller must hear it
+            self._failing = self._failing or is_storage_failure(error)
             self._transaction.rollback()
             return error
 
     def _append_all(self, jobs: Sequence[Append]) -> None:
-        batch = Batch(self._transaction, self._blobs)
+        batch = Batch(self._transaction, self._blobs, self._gaps, self._log_bytes)
 
         def write(transaction: Transaction) -> "list[tuple[asyncio.Future[Head], Head | Exception]]":
             results = [(job.done, batch.add(job)) for job in jobs]
-            transaction.add_events(batch.rows)
-            for log in batch.logs.values():
-                self._notary.sign_if_due(transaction, log)
-                transaction.save_log(log)
+            self._save(transaction, batch)
             return results
 
         results = self._attempt(write)
         if isinstance(results, Exception):
+            for job in jobs:
+                self._gaps.note(job.session_id, job.events, results)
+            self._gaps_at = time.monotonic() + GAP_RETRY_S
             self._settle([(job.done, results) for job in jobs])
             return
+        self._settle(results, self._committed(batch))
+
+    def _write_gaps(self) -> None:
+        """Write what happened while nothing could be written, as soon as that is possible again."""
+        batch = Batch(self._transaction, self._blobs, self._gaps, self._log_bytes)
+        sessions = self._gaps.sessions
+
+        def write(transaction: Transaction) -> None:
+            for session_id in sessions:
+                batch.add_gap(session_id)
+            self._save(transaction, batch)
+
+        problem = self._attempt(write)
+        if problem is None:
+            self._gaps.forget(sessions)  # also those of logs that have ended or were removed
+            self._settle([], self._committed(batch))
+        else:
+            self._gaps_at = time.monotonic() + GAP_RETRY_S
+            logger.warning("store.events_wait", sessions=len(sessions), problem=str(problem))
+
+    def _save(self, transaction: Transaction, batch: Batch) -> None:
+        transaction.add_events(batch.rows)
+        for id, log in batch.logs.items():
+            self._notary.sign_if_due(transaction, log, now=id in batch.marked)
+            transaction.save_log(log)
+
+    def _committed(self, batch: Batch) -> dict[SessionId, News]:
+        self._failing = self._failing and not batch.rows
+        self._gaps.forget(batch.logs)
         for log in batch.logs.values():
             self._notary.remember(log)
-        self._settle(
-            results, {id: News(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
-        )
+            if log.payload_bytes > self._log_bytes and not log.ended:
+                self._full.add(log.session_id)
+            else:
+                self._full.discard(log.session_id)
+        return {id: News(log.seq, batch.entries.get(id, ())) for id, log in batch.logs.items()}
 
     def _recover(self) -> None:
         """Before the first job, do what a crash left undone: sign heads, delete erased blobs."""
@@ -211,6 +278,8 @@ class Writer:
         """What nobody waits for: signatures that are due, and erased bytes still to be scrubbed."""
         if self._scrub_at is not None and time.monotonic() >= self._scrub_at:
             self._scrub()
+        if self._gaps and (everything or not self._failing or time.monotonic() >= self._gaps_at):
+            self._write_gaps()
         due = self._notary.due(everything=everything)
         if not due:
             return

@@ -1,0 +1,89 @@
+"""How large a log may grow, and what is left out when it has grown so large.
+
+Output goes first: the last quarter of the room is for facts. When that is used up, too,
+nothing new may begin, and what has begun is still recorded. What was left out is counted
+in the log's own row, so that the count survives a crash, and stands in the log as
+`events.omitted` when the bound is reached and before the next event that is written.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from hutch.domain.errors import LimitReached
+from hutch.domain.events import Event, EventsOmitted, UnknownEvent
+from hutch.domain.ids import SessionId
+
+SETTING = "sessions.log_bytes"
+DEFAULT_LOG_BYTES = 256 * 1024 * 1024
+OUTPUT_TYPES = frozenset({"shell.printed", "terminal.printed"})
+FREQUENT_TYPES = frozenset({"egress.attempted", "terminal.resized"})  # a program or a client decides how many
+BEGINNING_TYPES = frozenset({"command.started", "run.started", "terminal.opened", "tool.called"})
+
+AnEvent = Event | UnknownEvent
+
+
+def log_is_full(session_id: SessionId, log_bytes: int) -> LimitReached:
+    return LimitReached(
+        f"The log of session {session_id} has reached its {log_bytes:,} bytes; nothing more is begun in it. "
+        f"End or fork the session, or raise {SETTING}.",
+        limit=SETTING,
+    )
+
+
+@dataclass(slots=True)
+class Omitted:
+    """What was left out since the last marker; a marker was written before, unless this is new."""
+
+    since_ms: int = 0
+    until_ms: int = 0
+    payload_bytes: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def from_row(cls, text: str) -> "Omitted":
+        values = orjson.loads(text) if text else {}
+        return cls(**{**values, "types": Counter(values.get("types", {}))})
+
+    def to_row(self) -> str:
+        fields = {
+            "since_ms": self.since_ms,
+            "until_ms": self.until_ms,
+            "payload_bytes": self.payload_bytes,
+            "types": dict(self.types),
+        }
+        return orjson.dumps(fields).decode()
+
+    def add(self, type_: str, size: int) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        self.since_ms = self.since_ms or now_ms
+        self.until_ms = max(now_ms, self.until_ms)
+        self.types[type_] += 1
+        self.payload_bytes += size
+
+    def marker(self, log_bytes: int) -> EventsOmitted:
+        return EventsOmitted(
+            cause="limit",
+            reason=f"The log has reached its bound of {log_bytes:,} bytes ({SETTING}).",
+            since_ms=self.since_ms,
+            until_ms=self.until_ms,
+            count=self.types.total(),
+            payload_bytes=self.payload_bytes,
+            types=dict(self.types),
+        )
+
+
+def is_left_out(event: AnEvent, used_bytes: int, log_bytes: int) -> bool:
+    """True when this event has no room any more in a log of so many bytes."""
+    if event.type in OUTPUT_TYPES:
+        return used_bytes > log_bytes - log_bytes // 4
+    return event.type in FREQUENT_TYPES and used_bytes > log_bytes
+
+
+def check_room(session_id: SessionId, events: Sequence[AnEvent], used_bytes: int, log_bytes: int) -> None:
+    """Refuse to begin something in a log that is full."""
+    if used_bytes > log_bytes and any(event.type in BEGINNING_TYPES for event in events):
+        raise log_is_full(session_id, log_bytes)
