@@ -17,7 +17,7 @@ from hutch.agent.asking import OnDelta, ask, replied
 from hutch.agent.compaction import due, possible, summarised
 from hutch.agent.conversation import INTERRUPTED, Conversation
 from hutch.agent.limits import RunLimits, Spent, too_long
-from hutch.agent.plain import whole
+from hutch.agent.plain import whole, written
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.paths import legible
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
@@ -271,19 +271,10 @@ class Run:
 
     async def _write(self, *events: Event) -> None:
         """Into the log, and from there into the conversation."""
-        told, self.told[:] = [self._clean(event) for event in self.told], []
+        told, self.told[:] = [written(event, self.redactor.clean) for event in self.told], []
         last = await self.append([*told, *events])
         for place, event in enumerate(events, start=last - len(events) + 1):
             self.conversation.apply(event, place)
-
-    def _clean(self, event: Event) -> Event:
-        """What the jail tells of commands, without secrets and halves of letters."""
-        texts = {
-            name: self.redactor.clean(whole(value))
-            for name, value in event.__dict__.items()
-            if isinstance(value, str)
-        }
-        return event.model_copy(update=texts)
 
     async def _end(self, outcome: Outcome, reason: str) -> RunEnded:
         ended = RunEnded(

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hutch.app import jails, workspaces
-from hutch.domain.events import Event
 from hutch.jail.shells import Shells
 from hutch.sessions.desk import Desk
+from hutch.sessions.told import Told
 from hutch.settings import Loaded
 
 __all__ = ["Desk", "open_desk"]
@@ -18,13 +18,13 @@ async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str]
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(workspaces.open_workspace(loaded, workspace_id))
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
-        told: list[Event] = []
+        told = Told()
         outside = jails.Outside(
-            on_egress=lambda attempt: told.append(jails.as_event(attempt)),
+            on_egress=lambda attempt: told.report(jails.as_event(attempt)),
             also_allow_networks=loaded.settings.jail.network_also,
         )
         jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
-        shells = Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
+        shells = Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
         stack.push_async_callback(_close, jail, shells)
         yield Desk(workspace, jail, shells, told)
 

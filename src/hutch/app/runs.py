@@ -222,7 +222,8 @@ async def open_run(
         stack.callback(choosing.cancel)
         looking = asyncio.ensure_future(_left_out(loaded, job, resume))
         stack.callback(looking.cancel)
-        log = await stack.enter_async_context(records.event_log(loaded.paths))
+        log_bytes = loaded.settings.sessions.log_bytes
+        log = await stack.enter_async_context(records.event_log(loaded.paths, log_bytes=log_bytes))
         session_id, entries = resume or (new_session_id(), ())
         before = started(entries) if entries else None
         workspace_id = before.workspace if before else await _prepared(loaded, job, on_progress)
@@ -246,6 +247,7 @@ async def open_run(
             entries=entries,
         )
         bench.terms = job.terms
+        desk.shells.admit = desk.told.write = bench.record
         await _with_kept(loaded, bench)
         bench.on_delta, bench.on_event = on_delta, on_event
         bench.approvals.ask, bench.context.ask = approve, ask

@@ -59,8 +59,9 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
     paths, redactor = loaded.paths, models.redactor(loaded)
     find = repositories_of(loaded).find
+    log_bytes = loaded.settings.sessions.log_bytes
     async with (
-        open_log(paths.database, paths.blobs, paths.signing_key) as log,
+        open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
         local_host(loaded, log, redactor) as host,
     ):
         networks = tuple(loaded.settings.jail.network_also)

@@ -18,9 +18,9 @@ from hutch.agent.tools.seam import Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import jails, models, records, workspaces
 from hutch.domain.errors import Conflict
-from hutch.domain.events import Event
 from hutch.domain.ids import new_session_id
 from hutch.flows.tool_calls import Tools
+from hutch.sessions.told import Told
 from hutch.settings import Loaded
 from hutch.store.vault import Vault
 
@@ -44,19 +44,20 @@ async def open_tools(
     """Open a directory with all that tools need: the log, the workspace, the jail, the shells."""
     async with AsyncExitStack() as stack:
         workspace = await _workspace(stack, loaded, directory)
-        log = await stack.enter_async_context(records.event_log(loaded.paths))
+        log_bytes = loaded.settings.sessions.log_bytes
+        log = await stack.enter_async_context(records.event_log(loaded.paths, log_bytes=log_bytes))
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
         policy = replace(policy, also_at=_outer_paths(directory))
-        told: list[Event] = []
+        told = Told()
         jail = await stack.enter_async_context(
             jails.open_jail(
                 workspace.place,
                 policy,
-                outside=jails.way_out(loaded.settings, lambda attempt: told.append(jails.as_event(attempt))),
+                outside=jails.way_out(loaded.settings, lambda attempt: told.report(jails.as_event(attempt))),
                 unsafe_workspace=unsafe_workspace,
             )
         )
-        shells = jails.Shells(jail, on_event=lambda event: told.append(jails.as_event(event)))
+        shells = jails.Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
         clean = models.redactor(loaded).clean
         tools = Tools(
             session_id=new_session_id(),
@@ -73,6 +74,7 @@ async def open_tools(
             clean=clean,
             told=told,
         )
+        shells.admit = told.write = tools.record
         await tools.begin(f"mcp serve {directory}")
         try:
             yield tools

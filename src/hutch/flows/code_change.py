@@ -14,6 +14,7 @@ from hutch.agent.conversation import Conversation
 from hutch.agent.limits import RunLimits, Spent, spent_before
 from hutch.agent.loop import Heard, Run
 from hutch.agent.persona import Persona
+from hutch.agent.plain import written
 from hutch.agent.testing.report import NOT_THERE, Report
 from hutch.agent.tools.run_tests import find_runner
 from hutch.agent.tools.run_tests import run as run_tests
@@ -65,6 +66,12 @@ class Bench:
     last_seq: int = 0  # of what this run has written
     prices: Prices = field(default_factory=dict)  # of the user's own
     notes: str | None = None  # in place of what the repository tells agents
+
+    async def record(self) -> None:
+        """Write what the jail has reported."""
+        told, self.told[:] = [written(event, self.redactor.clean) for event in self.told], []
+        if told:
+            await self.append(told)
 
     async def append(self, events: Sequence[Event]) -> int:
         """Write events, then tell them; the number of the last one."""

@@ -28,7 +28,9 @@ from hutch.domain.inputs import (
     Deny,
     End,
     Input,
+    Message,
     Pause,
+    Prompt,
     Resume,
     Undo,
 )
@@ -57,6 +59,7 @@ from hutch.store.shares import Shares
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
+BEGINS_WORK = (Message, Prompt, Resume)
 RECENT = 5000  # events in which a question is looked for
 MOST_UNTAKEN = 500  # inputs of a session
 MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end what so many wait for
@@ -201,6 +204,8 @@ async def give(
     _check_fits(session, asked)
     if isinstance(asked, WAITS_FOR_SOMEBODY):
         await _check_asked(site, session, asked.call_id)
+    if isinstance(asked, BEGINS_WORK):
+        await site.log.admit(session.id)
     body = _cleaned(asked, site.redactor.clean).model_dump_json()
 
     def add(connection: Connection) -> GivenInput:

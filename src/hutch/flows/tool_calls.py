@@ -27,6 +27,7 @@ from hutch.domain.events import (
     ToolReturned,
 )
 from hutch.domain.ids import SessionId
+from hutch.sessions.told import Told
 from hutch.store.seam import EventLog
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
@@ -45,7 +46,7 @@ class Tools:
     context: Context
     log: EventLog
     clean: Callable[[str], str]
-    told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
+    told: Told = field(default_factory=Told)  # by the jail
     _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, who called last at the end
     _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
     _made: int = 0
@@ -66,6 +67,10 @@ class Tools:
     async def begin(self, purpose: str) -> None:
         await self._write(SessionOpened(purpose=self._text(purpose)))
 
+    async def record(self) -> None:
+        """Write what the jail has reported."""
+        await self._write()
+
     async def stop(self) -> None:
         """End what is under way."""
         calls = list(self._calls)
@@ -79,6 +84,7 @@ class Tools:
             kept, reason = await self._kept("after the last call"), ""
         except HutchError as error:
             kept, reason = [], self._text(f"No last snapshot was taken: {error}")
+        await self.told.settle()
         await self._write(*kept, SessionEnded(outcome="done", reason=reason))
 
     def _context(self, caller: str) -> Context:

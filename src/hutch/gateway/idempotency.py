@@ -20,7 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
-from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.errors import Conflict, HutchError, NotRecorded
 from hutch.gateway.auth.who import Writer
 from hutch.gateway.errors import KeyReused
 from hutch.store.rows import Rows
@@ -233,6 +233,10 @@ async def seen_through(request: Request, handle: Handle) -> Response:
         response = await handle(request)
     except Replay as replay:
         return replay.response
+    except NotRecorded:  # it was done, and must not be done again
+        if once := getattr(request.state, "once", None):
+            answered_of(request).failed(once)
+        raise
     except (HutchError, RequestValidationError, HTTPException):
         if once := getattr(request.state, "once", None):
             await answered_of(request).refused(once)

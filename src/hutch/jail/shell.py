@@ -9,7 +9,7 @@ exported variables, and the result says so.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
 from hutch.jail.background import Background
@@ -27,6 +27,7 @@ from hutch.jail.shell_script import check_command
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
 LONGEST_BACKGROUND_S = 7 * 24 * 3600.0
 OnEvent = Callable[[ShellEvent], None]
+Admit = Callable[[], Awaitable[object]]  # returns when the announced command may run, or raises
 
 
 class Shell:
@@ -41,6 +42,7 @@ class Shell:
         background: Background,
         hits: Hits,
         listeners: Sequence[OnEvent],
+        admit: Admit,
     ) -> None:
         self.jail = jail
         self.name = name
@@ -48,6 +50,7 @@ class Shell:
         self.background = background
         self._hits = hits
         self._listeners = listeners
+        self._admit = admit
         self._turn = asyncio.Lock()
         self._process: ShellProcess | None = None
         self._job: Job | None = None
@@ -86,6 +89,9 @@ class Shell:
             process = self._process
             if process is None or process.lost or self._abandoning is not None:
                 process = await self._ready()
+            if self._listeners:
+                self._tell(CommandStarted(self.name, command, shown(process.cwd)))
+            process = await self._admitted(process, command)
             job = self._job = Job(
                 self.jail,
                 process,
@@ -94,8 +100,6 @@ class Shell:
                 hits=self._hits,
                 on_output=on_output,
             )
-            if self._listeners:
-                self._tell(CommandStarted(self.name, command, shown(job.cwd)))
             try:
                 if self._late:
                     self._hand_over_late(job)
@@ -171,6 +175,20 @@ class Shell:
         most_s = LONGEST_TIMEOUT_S if yield_s is None else LONGEST_BACKGROUND_S
         check_timeout(timeout_s, most_s)
         return timeout_s
+
+    async def _admitted(self, process: ShellProcess, command: str) -> ShellProcess:
+        """Wait until the command may run. One that was announced, and then does not run, has ended."""
+        never_ran = CommandEnded(self.name, command, shown(process.cwd), None, None, False, 0.0)
+        try:
+            await self._admit()
+        except asyncio.CancelledError:
+            self._tell(never_ran)
+            raise
+        try:
+            return await self._ready() if process.lost else process
+        except BaseException:
+            self._tell(never_ran)
+            raise
 
     async def _ready(self) -> ShellProcess:
         if self._abandoning is not None:  # by a caller who was cancelled twice

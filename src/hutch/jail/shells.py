@@ -17,11 +17,15 @@ from hutch.jail.jail import start_jail
 from hutch.jail.jailed import Jailed
 from hutch.jail.place import as_path
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shell import OnEvent, Shell
+from hutch.jail.shell import Admit, OnEvent, Shell
 from hutch.jail.shell_job import Hits
 from hutch.jail.shell_result import Result
 
 NAME = re.compile(r"[\w.:-]{1,128}")
+
+
+async def _at_once() -> None:
+    """Every command may run."""
 
 
 class Shells:
@@ -37,6 +41,7 @@ class Shells:
         self.jail = jail
         self.background = Background(most_bytes=jail.policy.limits.output_bytes, on_end=on_background_end)
         self.listeners: list[OnEvent] = [on_event] if on_event else []
+        self.admit: Admit = _at_once  # after the listeners know of a command, and before it runs
         self._shells: dict[str, Shell] = {}
         self._hits = Hits(jail)
 
@@ -51,6 +56,7 @@ class Shells:
                 background=self.background,
                 hits=self._hits,
                 listeners=self.listeners,
+                admit=lambda: self.admit(),
             )
         elif program and found.program != program:
             raise Conflict(

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from hutch.domain.events import Event
 from hutch.jail.jailed import Jailed
 from hutch.jail.shells import Shells
+from hutch.sessions.told import Told
 from hutch.workspace.workspace import Workspace
 
 
@@ -15,4 +15,4 @@ class Desk:
     workspace: Workspace
     jail: Jailed
     shells: Shells
-    told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
+    told: Told = field(default_factory=Told)  # by the jail

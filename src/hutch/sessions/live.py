@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.loop import Heard
+from hutch.agent.plain import written
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
     ApprovalGiven,
@@ -44,7 +45,6 @@ from hutch.store.seam import EventLog
 from hutch.store.sessions import Sessions, now_ms
 from hutch.workspace.prepare.thread import over
 
-TELL_S = 0.02  # what the jail tells goes into the log so soon, unless something else takes it along
 logger = structlog.get_logger()
 
 
@@ -114,16 +114,26 @@ class Live:
 
     # --- the log ---
 
-    async def append(self, events: Sequence[Event]) -> int:
-        """Write events, with what the jail has told meanwhile."""
-        told = self._told()
-        if not told and not events:
+    async def append(self, events: Sequence[Event], *, printed: Sequence[Event] = ()) -> int:
+        """Write events, with what the jail has reported meanwhile; what was printed came before that."""
+        written = [*printed, *self._told(), *events]
+        if not written:
             return 0
-        seq = (await self.log.append(self.id, [*told, *events])).seq
+        seq = (await self.log.append(self.id, written)).seq
         for event in events:
             if isinstance(event, DeliveryEnded):
                 await self.delivered(event, now_ms())
         return seq
+
+    async def recorded(self) -> None:
+        await self.log.settle(self.id)
+
+    async def admit(self) -> None:
+        await self.log.admit(self.id)
+
+    @property
+    def admits(self) -> bool:
+        return self.log.admits(self.id)
 
     async def delivered(self, ended: DeliveryEnded, at_ms: int) -> None:
         """Note beside a run what the log says of its delivery."""
@@ -250,6 +260,8 @@ class Live:
         )
 
     async def call(self, request: Request[Any], *, by: str) -> Any:
+        if request.changes:
+            await self.admit()
         async with self.used():
             assert self._open is not None
             return await self._open.serving.answer(request, by=by)
@@ -323,25 +335,23 @@ class _Open:
         self._stack = stack
         redactor = live.grounds.redactor
         self._clean = redactor.clean
-        self.printing = Printing(live.append, redactor)
-        self.terminals = Terminals(desk.jail, live.append, self.printing)
-        self.serving = Serving(desk, live.append, self.printing, self.terminals, redactor)
+        self.printing = Printing(lambda events: live.append([], printed=events), redactor)
+        self.terminals = Terminals(desk.jail, live, self.printing)
+        self.serving = Serving(desk, live, self.printing, self.terminals, redactor)
         self._loop = asyncio.get_running_loop()
-        self._telling: asyncio.Task[None] | None = None
         self._pidfd = desk.jail.warden_pidfd
         self._loop.add_reader(self._pidfd, self._lose)
-        desk.shells.listeners.append(lambda event: self._tell_soon())
+        desk.told.write = desk.shells.admit = lambda: live.append([])
 
     def told(self) -> list[Event]:
         """What the jail has told since, without secrets."""
         told, self.desk.told[:] = list(self.desk.told), []
-        return [_cleaned(event, self._clean) for event in told]
+        return [written(event, self._clean) for event in told]
 
     async def close(self, *, keep: bool) -> int:
         """End everything in it; the number of the last snapshot, 0 when there is none."""
         self._loop.remove_reader(self._pidfd)
-        if self._telling is not None:
-            await asyncio.wait([self._telling])
+        await self.desk.told.settle()
         snapshot = 0
         try:
             await self.terminals.close_all()
@@ -359,17 +369,6 @@ class _Open:
         self.lost = True
         logger.warning("session.jail_lost", session_id=self._live.id)
 
-    def _tell_soon(self) -> None:
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.ensure_future(self._tell())
-
-    async def _tell(self) -> None:
-        await asyncio.sleep(TELL_S)
-        try:
-            await self._live.append([])
-        except HutchError as error:
-            logger.warning("session.audit_lost", session_id=self._live.id, error=str(error))
-
 
 async def _open(live: Live, session: Session) -> _Open:
     stack = AsyncExitStack()
@@ -379,11 +378,6 @@ async def _open(live: Live, session: Session) -> _Open:
         await stack.aclose()
         raise
     return _Open(live, desk, stack)
-
-
-def _cleaned(event: Event, clean: Callable[[str], str]) -> Event:
-    texts = {name: clean(value) for name, value in event.__dict__.items() if isinstance(value, str)}
-    return event.model_copy(update={name: text for name, text in texts.items() if name != "type"})
 
 
 def _kind(given: GivenInput) -> str:

@@ -108,6 +108,7 @@ class Printing:
         self._counted_at = time.monotonic()
         self._writing: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._closed = False
 
     def add(self, key: object, data: bytes, make: Make) -> None:
@@ -129,9 +130,9 @@ class Printing:
             source.ended = True
             self._soon()
 
-    async def flush(self) -> None:
-        """Write all there is."""
-        await self._write(quiet=True)
+    async def flush(self, *, quiet: bool = True) -> None:
+        """Write all there is; unless `quiet`, only what can be shown of streams that go on."""
+        await self._write(quiet=quiet)
 
     async def close(self) -> None:
         self._closed = True
@@ -166,16 +167,18 @@ class Printing:
             self._wanted.clear()
             try:
                 await self._write(quiet=quiet)
-            except HutchError as error:  # a full disk, say: what was printed is lost, and nothing else
+            except HutchError as error:  # a full disk, say: the log will tell how much is missing
                 logger.warning("session.output_lost", error=str(error))
 
     async def _write(self, *, quiet: bool) -> None:
-        events = [event for source in self._sources.values() for event in self._events(source, quiet=quiet)]
-        self._sources = {key: source for key, source in self._sources.items() if not source.is_done(quiet)}
-        for source in list(self._sources.values())[:-MOST_QUIET]:
-            source.ended = True  # the next time, what is left of it is shown
-        if events:
-            await self._append(events)
+        async with self._turn:  # whoever flushes waits for what is being written, too
+            sources = self._sources
+            events = [event for source in sources.values() for event in self._events(source, quiet=quiet)]
+            self._sources = {key: source for key, source in sources.items() if not source.is_done(quiet)}
+            for source in list(self._sources.values())[:-MOST_QUIET]:
+                source.ended = True  # the next time, what is left of it is shown
+            if events:
+                await self._append(events)
 
     def _events(self, source: Source, *, quiet: bool) -> list[Event]:
         pausing = quiet or source.ended

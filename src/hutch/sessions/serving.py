@@ -4,11 +4,13 @@ What a request changes is in the log when it is answered, with who wanted it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from hutch.domain.errors import NotFound
-from hutch.domain.events import Event, FileChanged, ShellPrinted, SnapshotTaken
+import structlog
+
+from hutch.domain.errors import HutchError, NotFound, NotRecorded
+from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.redaction import Redactor, excerpt
 from hutch.jail.background import BEFORE_BYTES
 from hutch.jail.output import without_halves
@@ -19,24 +21,26 @@ from hutch.sessions.desk import Desk
 from hutch.sessions.ports import listening
 from hutch.sessions.printing import Printing
 from hutch.sessions.redacting import is_text, redacted
+from hutch.sessions.session_log import SessionLog
 from hutch.sessions.terminals import Terminals
+from hutch.store.gaps import is_storage_failure
 from hutch.workspace.comparing import differences
 from hutch.workspace.edit.text import printable
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
 
-Append = Callable[[Sequence[Event]], Awaitable[object]]
 ANSWER_BYTES = 256 * 1024  # of a background command's output
+logger = structlog.get_logger()
 
 
 class Serving:
     """Requests at one desk."""
 
     def __init__(
-        self, desk: Desk, append: Append, printing: Printing, terminals: Terminals, redactor: Redactor
+        self, desk: Desk, log: SessionLog, printing: Printing, terminals: Terminals, redactor: Redactor
     ) -> None:
         self._desk = desk
-        self._append = append
+        self._log = log
         self._printing = printing
         self._terminals = terminals
         self._redactor = redactor
@@ -84,17 +88,20 @@ class Serving:
             case requests.RunCommand():
                 return await self._run(request)
             case requests.ListCommands():
+                await self._try_to_record()
                 return self._desk.shells.background.list()
             case requests.ReadCommand(id, offset):
+                await self._try_to_record()
                 return self._read(id, offset)
             case requests.SignalCommand(id, signal):
-                return await self._desk.shells.background.get(id).signal(signal)
+                return await self._signal(id, signal, by)
             case requests.OpenTerminal(columns, rows):
                 return await self._terminals.open(columns, rows, by=by)
             case requests.ListTerminals():
                 return self._terminals.list()
             case requests.CloseTerminal(id):
-                return await self._terminals.close(id)
+                await self._terminals.close(id)
+                return await self._record()
             case requests.ListPorts():
                 return await listening(jail)
         return await self._snapshots(request)
@@ -119,7 +126,7 @@ class Serving:
         def told(path: str) -> str:
             return self._redactor.clean(printable(path))
 
-        await self._append(
+        await self._record(
             [
                 FileChanged(
                     path=told(change.path),
@@ -135,9 +142,32 @@ class Serving:
         return changes
 
     async def _kept(self, taken: Snapshot) -> Snapshot:
-        event = SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)
-        await self._append([event])
+        await self._record([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)])
         return taken
+
+    async def _record(self, events: Sequence[Event] = ()) -> None:
+        """Have it on disk that something was done, with all that was printed and reported before."""
+        try:
+            await self._printing.flush(quiet=False)
+            await self._log.append(events)
+            await self._log.recorded()
+        except HutchError as error:
+            if is_storage_failure(error):
+                raise NotRecorded(f"It was done, but that could not be recorded yet. {error}") from error
+            raise
+
+    async def _try_to_record(self) -> None:
+        """What is about to be shown is in the log, if it can be written."""
+        try:
+            await self._record()
+        except HutchError as error:
+            logger.warning("session.output_waits", error=str(error))
+
+    async def _signal(self, id: str, signal: int, by: str) -> None:
+        command = self._desk.shells.background.get(id)
+        if command.running:
+            await self._log.append([CommandSignalled(background_id=id, signal=signal, by=by)])
+        await command.signal(signal)
 
     async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
         shell = self._desk.shells.shell(wanted.shell)
@@ -154,6 +184,7 @@ class Serving:
         if not result.running:
             for stream in ("stdout", "stderr"):
                 self._printing.end((source, stream))
+        await self._record()
         return self._result(result)
 
     def printed(

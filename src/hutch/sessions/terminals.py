@@ -1,8 +1,10 @@
 """The terminals of a session: opened, watched by many, written into the log, and ended with their jail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+
+import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
@@ -17,11 +19,12 @@ from hutch.jail.seam import Size
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import TerminalState
+from hutch.sessions.session_log import SessionLog
 
 MOST_TERMINALS = 16
 MOST_SIDE = 1000  # rows or columns
 UNWATCHED_S = 0.02  # between two looks at a terminal that nobody watches
-Append = Callable[[Sequence[Event]], Awaitable[object]]
+logger = structlog.get_logger()
 
 
 class Held:
@@ -50,10 +53,13 @@ class Held:
 class TerminalViewer:
     """One who watches; see `Viewer` in the seam."""
 
-    def __init__(self, held: Held, reader: TerminalReader, resized: Callable[[Held, Size], None]) -> None:
+    def __init__(
+        self, held: Held, reader: TerminalReader, resized: Callable[[Held, Size], None], log: SessionLog
+    ) -> None:
         self._held = held
         self._reader = reader
         self._resized = resized
+        self._log = log
         self.missed_bytes = reader.missed_bytes
 
     @property
@@ -67,9 +73,13 @@ class TerminalViewer:
         self._reader.acknowledge(count)
 
     async def write(self, data: bytes) -> None:
+        if not self._log.admits:  # what comes of it could not be recorded
+            await self._log.admit()
         await self._held.terminal.write(data)
 
     def write_some(self, data: bytes) -> int:
+        if not self._log.admits:
+            return 0
         return self._held.terminal.write_some(data)
 
     def resize(self, columns: int, rows: int) -> None:
@@ -87,9 +97,9 @@ class TerminalViewer:
 class Terminals:
     """All terminals of one jail."""
 
-    def __init__(self, jail: Jailed, append: Append, printing: Printing) -> None:
+    def __init__(self, jail: Jailed, log: SessionLog, printing: Printing) -> None:
         self._jail = jail
-        self._append = append
+        self._log = log
         self._printing = printing
         self._held: dict[str, Held] = {}
         self._count = 0
@@ -110,9 +120,13 @@ class Terminals:
             )
         self._count += 1
         id = str(self._count)
-        terminal = await start_terminal(self._jail, size=size, env={"TERM": "xterm-256color"})
+        await self._log.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
+        try:
+            terminal = await start_terminal(self._jail, size=size, env={"TERM": "xterm-256color"})
+        except BaseException:
+            self._tell_soon(TerminalEnded(terminal=id))
+            raise
         held = self._held[id] = Held(id, terminal, size)
-        await self._append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
         held.recording = asyncio.ensure_future(self._record(held))
         return held.state()
 
@@ -122,7 +136,7 @@ class Terminals:
         reader = held.terminal.attach(resume)
         held.viewers += 1
         try:
-            yield TerminalViewer(held, reader, self._resize)
+            yield TerminalViewer(held, reader, self._resize, self._log)
         finally:
             held.viewers -= 1
             reader.detach()
@@ -147,15 +161,19 @@ class Terminals:
             raise Conflict(f"The program of terminal {held.id} has ended.")
         held.terminal.resize(size)
         held.size = size
-        event = TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows)
+        self._tell_soon(TerminalResized(terminal=held.id, columns=size.columns, rows=size.rows))
+
+    def _tell_soon(self, event: Event) -> None:
         telling: asyncio.Future[object] = asyncio.ensure_future(self._tell(event))
         self._telling.add(telling)
         telling.add_done_callback(self._telling.discard)
 
     async def _tell(self, event: Event) -> object:
-        with suppress(HutchError):  # the session may be over by now
-            return await self._append([event])
-        return None
+        try:
+            return await self._log.append([event])
+        except HutchError as error:  # the session is over, or the log keeps it until it can be written
+            logger.warning("terminal.not_recorded", error=str(error))
+            return None
 
     async def _record(self, held: Held) -> None:
         """Watch a terminal for the log, until its program ends."""
@@ -176,7 +194,8 @@ class Terminals:
             self._printing.end(key)
         with suppress(HutchError):
             held.exit_code = (await held.terminal.wait()).code
-        await self._printing.flush()
+        with suppress(HutchError):  # the log will tell how much is missing
+            await self._printing.flush()
         await self._tell(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:
             del self._held[held.id]

@@ -1,0 +1,155 @@
+"""What was answered is in the log, and what could not be recorded is refused or named there."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hutch.app.server import Server
+from hutch.domain import inputs
+from hutch.domain.errors import HutchError, LimitReached, NotFound, Unavailable
+from hutch.domain.events import CommandEnded, CommandStarted, Event, EventsOmitted, FileChanged, ShellPrinted
+from hutch.domain.ids import SessionId
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from hutch.sessions import requests
+from tests.sessions.hosting import owner, serving, state, until
+from tests.workspace.full_disk import files_no_longer_than
+
+pytestmark = pytest.mark.anyio
+
+
+async def _session(server: Server) -> SessionId:
+    who = await owner(server)
+    session = await sessions.create(server.site, who, NewSession(purpose="commands"))
+    await state(server, who, session.id, "idle")
+    return session.id
+
+
+async def _events(server: Server, session_id: SessionId) -> list[Event]:
+    found: list[Event] = []
+    last = 0
+    while page := await server.log.read(session_id, after=last):
+        found += [entry.event for entry in page if isinstance(entry.event, Event)]
+        last = page[-1].seq
+    return found
+
+
+def _wal(place: Path) -> int:
+    """The size of the write-ahead file: with no room to grow, nothing can be committed."""
+    return (place / "home" / "data" / "hutch.db-wal").stat().st_size
+
+
+async def _killed(home: Path) -> tuple[SessionId, list[str]]:
+    """What a server had answered when it was killed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.sessions.command_victim", str(home), stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    session_id = SessionId((await process.stdout.readline()).decode().strip())
+    answered: list[str] = []
+    while min(sum(line.startswith(kind) for line in answered) for kind in ("word-1", "word-2", "file")) < 3:
+        answered.append((await process.stdout.readline()).decode().strip())
+    os.kill(process.pid, signal.SIGKILL)
+    rest = await process.stdout.read()
+    await process.wait()
+    whole = [line for line in rest.splitlines(keepends=True) if line.endswith(b"\n")]
+    return session_id, answered + [line.decode().strip() for line in whole]
+
+
+async def test_all_that_was_answered_is_in_the_log_of_a_server_that_is_killed(tmp_path: Path) -> None:
+    session_id, answered = await _killed(tmp_path / "home")
+    async with serving(tmp_path / "home") as server:
+        events = await _events(server, session_id)
+    started = {event.command for event in events if isinstance(event, CommandStarted)}
+    ended = {event.command for event in events if isinstance(event, CommandEnded)}
+    printed = "".join(event.text for event in events if isinstance(event, ShellPrinted))
+    written = {event.path for event in events if isinstance(event, FileChanged)}
+    words = {word for word in answered if word.startswith("word-")}
+    assert {f"echo {word}" for word in words} <= started & ended
+    assert words <= set(printed.split())
+    assert {path for path in answered if path.startswith("file-")} <= written
+
+
+async def test_the_end_of_a_command_comes_after_what_it_printed(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await _session(server)
+        await server.host.call(session_id, requests.RunCommand("echo one; echo two >&2; false"))
+        kinds = [event.type for event in await _events(server, session_id)]
+    assert kinds[-4:] == ["command.started", "shell.printed", "shell.printed", "command.ended"]
+
+
+async def test_what_cannot_be_recorded_is_refused_and_does_not_happen(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await _session(server)
+        call = server.host.call
+        await call(session_id, requests.RunCommand("true"))  # its shell is there
+        before = await _events(server, session_id)
+        with files_no_longer_than(_wal(tmp_path)):
+            for refused in (
+                requests.RunCommand("echo x > by_command"),
+                requests.RunCommand("echo x > by_command"),
+                requests.WriteFile("by_request", b""),
+                requests.MakeDirectory("directory"),
+                requests.OpenTerminal(),
+            ):
+                with pytest.raises(Unavailable):
+                    await call(session_id, refused)
+        assert (await call(session_id, requests.RunCommand("ls"))).stdout == ""
+        assert await call(session_id, requests.ListTerminals()) == []
+        after = (await _events(server, session_id))[len(before) :]
+        assert [event.type for event in after] == ["command.started", "command.ended"]
+
+
+async def test_a_session_whose_log_is_full_begins_nothing_and_can_be_ended(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", sessions__log_bytes=1024 * 1024) as server:
+        session_id = await _session(server)
+        who = await owner(server)
+        long = f": {'x' * 190_000}"
+        for _ in range(3):
+            await server.host.call(session_id, requests.RunCommand(long))
+        refused = (
+            server.host.call(session_id, requests.RunCommand("echo x > by_command")),
+            server.host.call(session_id, requests.WriteFile("by_request", b"")),
+            server.host.call(session_id, requests.OpenTerminal()),
+            sessions.give(server.site, who, session_id, inputs.Prompt(text="Go on.")),
+        )
+        for each in refused:
+            with pytest.raises(LimitReached, match=r"raise sessions\.log_bytes"):
+                await each
+        assert (await server.host.call(session_id, requests.ListFiles())).entries == []
+        await sessions.give(server.site, who, session_id, inputs.End())
+        assert await state(server, who, session_id, "ended") == "ended"
+        assert (await server.log.head(session_id)).ended
+
+
+async def test_what_happened_and_could_not_be_recorded_is_named_before_anything_else(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        session_id = await _session(server)
+        command = "while ! [ -e go ]; do sleep 0.05; done; echo unseen; exit 3"
+        result = await server.host.call(session_id, requests.RunCommand(command, yield_s=0.0))
+        seq = (await server.log.head(session_id)).seq
+        with files_no_longer_than(_wal(tmp_path)):
+            async with server.host.desk(session_id) as desk:
+                (desk.workspace.place.directory / "go").touch()
+                await desk.shells.background.get(result.id or "").wait(60)
+            shown = await server.host.call(session_id, requests.ReadCommand(result.id or ""))
+            assert shown.text == "unseen\n"
+            with pytest.raises(HutchError):
+                await server.host.call(session_id, requests.RunCommand("echo x > by_command"))
+        later = await until(server, session_id, "command.ended", after=seq)
+        omitted, ended = later[-2:]
+        assert isinstance(omitted, EventsOmitted) and isinstance(ended, CommandEnded)
+        assert (omitted.cause, omitted.count, omitted.types) == ("storage", 1, {"shell.printed": 1})
+        assert (
+            omitted.late == 1 and omitted.since_ms <= omitted.until_ms and "does not work" in omitted.reason
+        )
+        assert (ended.exit_code, ended.background_id) == (3, result.id)
+        with pytest.raises(NotFound):
+            await server.host.call(session_id, requests.StatFile("by_command"))
