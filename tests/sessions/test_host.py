@@ -10,11 +10,12 @@ from sqlalchemy import Connection
 
 from hutch.app.server import Server
 from hutch.domain import inputs
-from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound
+from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound, WorkWouldBeLost
 from hutch.domain.events import (
     ApprovalAsked,
     DeliveryEnded,
     Entry,
+    InputTaken,
     MessageSent,
     RunEnded,
     RunQueued,
@@ -173,6 +174,57 @@ async def test_undo_takes_back_files_and_conversation(tmp_path: Path) -> None:
         await until(server, session.id, "run.ended", after=len(events) + len(rest))
         content = await server.host.call(session.id, requests.ReadFile("slug.py"))
         assert b"lower()" in content.data  # the model was asked from the beginning again
+
+
+async def test_undo_does_not_remove_what_others_have_changed_unless_told_to(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [FIX, FINISH])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(
+            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+        )
+        await until(server, session.id, "run.ended")
+        await state(server, who, session.id, "idle")
+        await server.host.call(session.id, requests.WriteFile("notes.txt", b"mine"), by=who.user.id)
+        await server.host.call(session.id, requests.RunCommand("echo '# mine' >> slug.py"))
+        with pytest.raises(WorkWouldBeLost, match=r"notes\.txt, slug\.py\.") as refused:
+            await sessions.give(server.site, who, session.id, inputs.Undo())
+        assert refused.value.paths == ("notes.txt", "slug.py")
+        head = await server.log.head(session.id)
+        kept = await server.host.call(session.id, requests.ReadFile("notes.txt"))
+        assert kept.data == b"mine"
+        await sessions.give(server.site, who, session.id, inputs.Undo(discard=True))
+        rest = await until(server, session.id, "session.rewound", after=head.seq)
+        rewound = rest[-1]
+        assert isinstance(rewound, SessionRewound)
+        assert (rewound.discarded, rewound.discarded_count) == (("notes.txt", "slug.py"), 2)
+        with pytest.raises(NotFound):
+            await server.host.call(session.id, requests.StatFile("notes.txt"))
+        await server.host.call(session.id, requests.RestoreSnapshot(rewound.before, "notes.txt"))
+        kept = await server.host.call(session.id, requests.ReadFile("notes.txt"))
+        assert kept.data == b"mine"
+
+
+async def test_an_undo_that_was_taken_late_does_not_remove_what_came_since(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [FIX, FINISH])
+    repo = repository(tmp_path / "repo")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(
+            server.site, who, NewSession(repository=str(repo), model=model, prompt="Mend slugs.")
+        )
+        await until(server, session.id, "run.ended")
+        await state(server, who, session.id, "idle")
+        await server.rows.change(
+            lambda connection: add_input(connection, session.id, who.user.id, inputs.Undo().model_dump_json())
+        )
+        await server.host.call(session.id, requests.WriteFile("notes.txt", b"mine"), by=who.user.id)
+        head = await server.log.head(session.id)
+        await server.host.input(session.id)
+        taken = (await until(server, session.id, "input.taken", after=head.seq))[-1]
+        assert isinstance(taken, InputTaken) and "notes.txt" in taken.refused
+        assert (await server.host.call(session.id, requests.ReadFile("notes.txt"))).data == b"mine"
 
 
 async def test_a_session_that_ends_is_over(tmp_path: Path) -> None:

@@ -58,12 +58,19 @@ async def _cancelled(client: Client, now: dict[str, Any], events: Sequence[Event
 async def _undone(client: Client, now: dict[str, Any], events: Sequence[Event], newest: int | None) -> str:
     rewound = next((each for each in events if each["type"] == "session.rewound"), None)
     state = f"{short(now['id'])} is {now['state']}."
+    refused = next((each["refused"] for each in events if each.get("refused")), "")
+    if refused:
+        return f"{visible(refused)} {state}"
     if rewound is None:
         return f"There is no run left to undo, so nothing was changed. {state}"
     path = f"/sessions/{now['id']}"
     first = (await client.get(f"{path}/events", after=rewound["to_seq"], limit=5))["items"]
     prompt = next((each["event"]["prompt"] for each in first if each["event"]["type"] == "run.started"), "")
     files = await _files(client, path, rewound["snapshot"], newest)
+    if count := rewound.get("discarded_count"):
+        names = ", ".join(visible(each) for each in rewound["discarded"][:SHOWN_FILES])
+        more = f" and {count - SHOWN_FILES} more" if count > SHOWN_FILES else ""
+        files += f" What others had changed in {names}{more} is in snapshot {rewound['before']}."
     return f"Undone: {_quoted(prompt)} {files} {state}"
 
 

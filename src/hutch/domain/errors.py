@@ -39,6 +39,14 @@ class MergeConflict(Conflict):
         self.paths = paths
 
 
+class WorkWouldBeLost(Conflict):
+    """Going on would remove what somebody else has done; `paths` names the files."""
+
+    def __init__(self, message: str, *, paths: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.paths = paths
+
+
 class Denied(HutchError):
     """The caller may not do this; somebody with the right to must allow it."""
 

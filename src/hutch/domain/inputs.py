@@ -75,9 +75,13 @@ class Resume(Input):
 
 
 class Undo(Input):
-    """Put files and conversation back to where they were before the last run."""
+    """Put files and conversation back to where they were before the last run.
+
+    Refused when that would remove what others have changed since, unless `discard` says so.
+    """
 
     type: Literal["undo"] = "undo"
+    discard: bool = False
 
 
 class End(Input):

@@ -24,6 +24,7 @@ class InputTaken(Event):
     input: int
     kind: str
     by: str = ""
+    refused: str = ""
 
 
 class SessionPrepared(Event):
@@ -71,6 +72,9 @@ class SessionRewound(Event):
     to_seq: int
     snapshot: int
     by: str = ""
+    before: int = 0
+    discarded: tuple[str, ...] = ()
+    discarded_count: int = 0
 
 
 class MessageSent(Event):

@@ -49,7 +49,8 @@ from hutch.domain.user import Who
 from hutch.flows.access import Action, check, no_session
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
-from hutch.sessions.requests import ListSnapshots, TakeSnapshot
+from hutch.sessions.requests import FindLostByUndo, ListSnapshots, TakeSnapshot
+from hutch.sessions.undoing import would_lose
 from hutch.store.inputs import Inputs, add_input, count_untaken
 from hutch.store.records import read_heads
 from hutch.store.runs import Runs, add_run
@@ -204,6 +205,10 @@ async def give(
     _check_fits(session, asked)
     if isinstance(asked, WAITS_FOR_SOMEBODY):
         await _check_asked(site, session, asked.call_id)
+    if isinstance(asked, Undo) and not asked.discard:
+        lost = await site.host.call(session.id, FindLostByUndo())
+        if lost:
+            raise would_lose(lost)
     if isinstance(asked, BEGINS_WORK):
         await site.log.admit(session.id)
     body = _cleaned(asked, site.redactor.clean).model_dump_json()

@@ -19,6 +19,7 @@ from hutch.domain.errors import (
     MergeConflict,
     TooManyRequests,
     Unauthenticated,
+    WorkWouldBeLost,
 )
 from hutch.domain.faults import in_words, place
 from hutch.domain.redaction import Redactor
@@ -66,7 +67,9 @@ class Problem(BaseModel):
     detail: str = Field(description="For people: the thing, the value, and the way out.")
     trace_id: str | None = Field(None, description="Names this request in the server's log.")
     errors: list[FieldError] | None = Field(None, description="With `invalid`: each field that is wrong.")
-    paths: list[str] | None = Field(None, description="With `conflict`, of a merge: where it is.")
+    paths: list[str] | None = Field(
+        None, description="With `conflict`, of a merge: where it is; of an undo: what would be lost."
+    )
     limit: str | None = Field(None, description="With `limit_reached`: the limit's name.")
     retry_after_s: int | None = Field(None, description="With `too_many_requests`: when it works again.")
 
@@ -94,7 +97,7 @@ def tell(error: HutchError, redactor: Redactor) -> Response:
     more: dict[str, Any] = {}
     if isinstance(error, LimitReached):
         more["limit"] = error.limit
-    if isinstance(error, MergeConflict):
+    if isinstance(error, MergeConflict | WorkWouldBeLost):
         more["paths"] = [redactor.clean(path) for path in error.paths[:MOST_ERRORS]]
     if isinstance(error, TooManyRequests):
         more["retry_after_s"] = error.retry_after_s

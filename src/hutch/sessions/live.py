@@ -34,9 +34,10 @@ from hutch.domain.session import Delivered, GivenInput, QueuedRun, Session, Sess
 from hutch.sessions.channel import Channels
 from hutch.sessions.desk import Desk
 from hutch.sessions.printing import Printing
-from hutch.sessions.requests import Request
+from hutch.sessions.requests import FindLostByUndo, Request
 from hutch.sessions.serving import Serving
 from hutch.sessions.terminals import Terminals
+from hutch.sessions.undoing import lost_by_undo
 from hutch.sessions.waits import Waits
 from hutch.store.inputs import Inputs
 from hutch.store.rows import Rows
@@ -141,12 +142,12 @@ class Live:
         told = Delivered(at_ms=at_ms, **{name: getattr(ended, name) for name in names})
         await self.runs.deliver(ended.run_id, told)
 
-    async def taken(self, given: GivenInput, kind: str = "") -> None:
-        """What was to come of an input is in the log."""
+    async def taken(self, given: GivenInput, kind: str = "", *, refused: str = "") -> None:
+        """What was to come of an input is in the log; nothing did when it was `refused`."""
         kind = kind or _kind(given)
         self.handed.pop(given.seq, None)
         self.done.add(given.seq)
-        await self.append([InputTaken(input=given.seq, kind=kind, by=given.by)])
+        await self.append([InputTaken(input=given.seq, kind=kind, by=given.by, refused=refused)])
         await self.inputs.take(self.id, given.seq)
 
     def happened(self, event: Event) -> None:
@@ -264,6 +265,8 @@ class Live:
             await self.admit()
         async with self.used():
             assert self._open is not None
+            if isinstance(request, FindLostByUndo):
+                return await lost_by_undo(await self.entries(), self._open.desk.workspace)
             return await self._open.serving.answer(request, by=by)
 
     @asynccontextmanager

@@ -140,6 +140,11 @@ class Diff(Request[Difference]):
     limit: int = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class FindLostByUndo(Request[Sequence[str]]):
+    """The files in which an undo of the last run would remove what others have changed."""
+
+
 # --- commands ---
 
 

@@ -33,9 +33,11 @@ from hutch.domain.trace import trace_id
 from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up, tell_given_up
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import before_last_run
+from hutch.sessions.undoing import MAX_LISTED, lost_by_undo, would_lose
 from hutch.store import schema
 from hutch.store.runs import add_run
 from hutch.store.sessions import now_ms
+from hutch.workspace.edit.text import printable
 
 
 async def take_all(live: Live) -> None:
@@ -132,8 +134,7 @@ async def _take(live: Live, given: GivenInput) -> None:
             await _resume(live, given)
             await live.taken(given)
         case inputs.Undo():
-            await _undo(live, given)
-            await live.taken(given)
+            await live.taken(given, refused=await _undo(live, given, discard=asked.discard))
         case inputs.End():
             await _end(live, given, asked.reason)
 
@@ -193,23 +194,37 @@ async def _resume(live: Live, given: GivenInput) -> None:
     await live.runs.requeue(live.id)
 
 
-async def _undo(live: Live, given: GivenInput) -> None:
-    found = before_last_run(await live.entries())
+async def _undo(live: Live, given: GivenInput, *, discard: bool) -> str:
+    """Undo the last run; why not, when that would remove what others have changed."""
+    entries = await live.entries()
+    found = before_last_run(entries)
     if found is None or live.run is not None:
-        return  # nothing to undo, or not now
+        return ""  # nothing to undo, or not now
     to_seq, snapshot, run_id = found
     await live.runs.hold_all(live.id)  # else a worker takes one up while the files are put back
     try:
         waiting = await live.runs.unfinished(live.id)
         if any(run.state == "running" for run in waiting):
-            return  # one was taken up this moment
+            return ""  # one was taken up this moment
+        async with live.used() as desk:
+            lost = await lost_by_undo(entries, desk.workspace)
+        if lost and not discard:
+            return live.grounds.redactor.clean(str(would_lose(lost)))
         for run in waiting:
             if run.id == run_id:  # it was to go on with what is taken back, or that was to be delivered
                 await give_up(live, run, UNDONE)
         async with live.used() as desk:
-            if snapshot:
-                await desk.workspace.restore(snapshot)
-            await live.append([SessionRewound(to_seq=to_seq, snapshot=snapshot, by=given.by)])
+            before = (await desk.workspace.restore(snapshot)).before.id if snapshot else 0
+            rewound = SessionRewound(
+                to_seq=to_seq,
+                snapshot=snapshot,
+                by=given.by,
+                before=before,
+                discarded=tuple(live.grounds.redactor.clean(printable(path)) for path in lost[:MAX_LISTED]),
+                discarded_count=len(lost),
+            )
+            await live.append([rewound])
+            return ""
     finally:
         await _let_go_on(live)
 

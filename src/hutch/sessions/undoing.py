@@ -1,0 +1,65 @@
+"""What an undo would take away that is not of the run it undoes.
+
+The files go back to before the run. Whatever was changed after the run's last snapshot is
+somebody else's work, and so is what people wrote through the API while it ran; nobody
+loses that without having been told which files it is.
+"""
+
+from collections.abc import Sequence
+
+from hutch.domain.errors import NotFound, WorkWouldBeLost
+from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
+from hutch.sessions.rewind import before_last_run, still_told
+from hutch.workspace.edit.text import printable
+from hutch.workspace.workspace import Workspace
+
+LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
+MAX_LISTED = 100
+MAX_NAMED = 10  # in a sentence
+
+
+async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[str]:
+    """The files that would lose what others than the last run have changed."""
+    found = before_last_run(entries)
+    if found is None or not found[1]:
+        return []
+    to_seq, before, run_id = found
+    ended_with, written = _of_run(still_told(entries), run_id, to_seq, before)
+    now = (await workspace.snapshot("before undo")).id
+    changed = {each.path for each in await workspace.changes(before, now)}
+    try:
+        since = {each.path for each in await workspace.changes(ended_with, now)}
+    except NotFound:  # that snapshot was dropped: whose work it is cannot be told any more
+        since = changed
+    since |= {path for path in changed if printable(path) in written}
+    return sorted(changed & since)
+
+
+def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
+    """The refusal of an undo, which names the files."""
+    shown = [printable(path) for path in paths[:MAX_LISTED]]
+    more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
+    named = ", ".join(shown[:MAX_NAMED])
+    return WorkWouldBeLost(
+        f"To undo the last run would remove what others have changed in {named}{more}. "
+        "Nothing was undone. Keep a copy of it, or undo all the same with `discard` "
+        "(hutch undo --discard-others).",
+        paths=tuple(shown),
+    )
+
+
+def _of_run(entries: Sequence[Entry], run_id: str, to_seq: int, before: int) -> tuple[int, set[str]]:
+    """The last snapshot of a run, and the files that people wrote through the API while it ran."""
+    last, inside, written = before, False, set[str]()
+    for entry in entries:
+        match entry.event:
+            case RunStarted(run_id=id) if id == run_id:
+                inside = True
+            case RunEnded(run_id=id) if id == run_id:
+                inside = False
+            case SnapshotTaken(snapshot=number, reason=reason) if entry.seq > to_seq:
+                if inside or reason in LAST_SNAPSHOTS:
+                    last = max(last, number)
+            case FileChanged(path=path, by=by, moved_from=moved_from) if by and entry.seq > to_seq:
+                written |= {path, moved_from or path}
+    return last, written
