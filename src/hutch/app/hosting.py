@@ -91,19 +91,25 @@ async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIt
 
 
 async def _prepare(loaded: Loaded, session: Session, host: LocalHost, rows: Rows) -> Prepared:
-    """A workspace for a session: of its repository, of another session, or with nothing in it."""
+    """A workspace for a session: of its repository, of another session, or with nothing in it.
+
+    A server that was killed may have made it, and not noted that.
+    """
+    id = workspaces.session_name(session.id)
+    if made := await workspaces.find(loaded, id):
+        return Prepared(made.id, made.source or "", made.commit or "")
     if session.forked_from:
         source, _, number = session.forked_from.partition("@")
         async with host.desk(SessionId(source)) as desk:
-            record = await workspaces.fork_workspace(desk.workspace, int(number))
+            record = await workspaces.fork_workspace(desk.workspace, int(number), id)
     elif session.repository:
         account = await forges.may_use_account(rows, session.owner)
         remote = await forges.reachable(loaded, session.repository, user=session.owner, account=account)
         plain = session.delivery.plain_directory
         revision = session.revision or None
-        record = await workspaces.prepare_workspace(loaded, remote, revision=revision, plain=plain)
+        record = await workspaces.prepare_workspace(loaded, remote, id=id, revision=revision, plain=plain)
     else:
-        record = await workspaces.prepare_empty(loaded)
+        record = await workspaces.prepare_empty(loaded, id=id)
     return Prepared(record.id, record.source or "", record.commit or "")
 
 

@@ -19,6 +19,7 @@ __all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
 
 EVERY_S = 3600.0
 MOST_LOGS = 5000  # that are looked at for whom a workspace belongs to
+MOST_REMOVED = 1000  # workspaces in one sweep
 FIRST = 50  # entries, in which a run has begun
 logger = structlog.get_logger()
 
@@ -57,11 +58,39 @@ async def tidy(loaded: Loaded, log: SqlLog, *, at_ms: int | None = None, dry_run
         await workspaces.remove(loaded, id)
 
     gone = await keeping.sweep(log, log, remove, keep, at_ms=at_ms, dry_run=dry_run)
+    gone += await _of_no_session(loaded, log, dry_run)
     if keep.days:
         gone += await _of_the_command_line(loaded, log, keep, now_ms() if at_ms is None else at_ms, dry_run)
     if not dry_run:
         await workspaces.collect_bases(loaded)
     return gone
+
+
+async def _of_no_session(loaded: Loaded, log: SqlLog, dry_run: bool) -> list[Gone]:
+    """Workspaces that a server made for a session which is over or removed, and was killed before it noted
+    or removed them."""
+    made = {workspaces.session_of(each.id): each.id for each in await workspaces.list_workspaces(loaded)}
+    made.pop("", None)
+    gone: list[Gone] = []
+    ids = [SessionId(id) for id in made]
+    for start in range(0, len(ids), 100):
+        part = ids[start : start + 100]
+        known = await Sessions(log).many(part)
+        for id in part:
+            session = known.get(id)
+            if session is None or (session.state == "ended" and session.workspace_id != made[id]):
+                gone.append(Gone(id, made[id], "No session needs its workspace any more."))
+    gone = gone[:MOST_REMOVED]
+    for each in [] if dry_run else gone:
+        await _remove(loaded, each)
+    return gone
+
+
+async def _remove(loaded: Loaded, gone: Gone) -> None:
+    try:
+        await workspaces.remove(loaded, gone.workspace_id)
+    except HutchError as error:  # it is open
+        logger.info("workspace.not_removed", workspace=gone.workspace_id, problem=str(error))
 
 
 async def _of_the_command_line(
@@ -88,8 +117,5 @@ async def _of_the_command_line(
                 reason = f"Its workspace was removed after {keep.days} days."
                 gone += [Gone(head.session_id, id, reason) for id in used]
     for each in [] if dry_run else gone:
-        try:
-            await workspaces.remove(loaded, each.workspace_id)
-        except HutchError as error:  # it is open
-            logger.info("workspace.not_removed", workspace=each.workspace_id, problem=str(error))
+        await _remove(loaded, each)
     return gone

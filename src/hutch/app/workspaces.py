@@ -37,6 +37,7 @@ __all__ = [
     "Snapshot",
     "Workspace",
     "collect_bases",
+    "find",
     "fork_workspace",
     "list_workspaces",
     "open_directory",
@@ -45,7 +46,11 @@ __all__ = [
     "prepare_workspace",
     "redacted",
     "remove",
+    "session_name",
+    "session_of",
 ]
+
+SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 
 
 def host_git() -> Git:
@@ -104,12 +109,12 @@ async def collect_bases(loaded: Loaded) -> None:
     )
 
 
-async def prepare_empty(loaded: Loaded) -> Record:
+async def prepare_empty(loaded: Loaded, *, id: str | None = None) -> Record:
     """A workspace with nothing in it."""
     home, settings = home_of(loaded), loaded.settings.workspace
     await asyncio.to_thread(home.make)
     options = Options(quota_bytes=settings.quota_bytes, quota_files=settings.quota_files)
-    return await prepare(home, new_name("empty"), {}, git=host_git(), options=options)
+    return await prepare(home, id or new_name("empty"), {}, git=host_git(), options=options)
 
 
 @asynccontextmanager
@@ -156,6 +161,25 @@ async def remove(loaded: Loaded, id: str) -> None:
         known = [record.id for record in await list_workspaces(loaded)]
         raise NotFound(f"There is no workspace '{id}'. There are: {', '.join(known) or 'none'}.")
     await remove_workspace(home, id)
+
+
+async def find(loaded: Loaded, id: str) -> Record | None:
+    """A workspace that may have been made already."""
+    try:
+        return await asyncio.to_thread(Record.read, home_of(loaded).workspace(id))
+    except NotFound:
+        return None
+
+
+def session_name(session_id: str) -> str:
+    """The id of the workspace of a server's session, which is the same after a crash."""
+    return f"session-{session_id.removeprefix('ses_')}"
+
+
+def session_of(id: str) -> str:
+    """The session that a workspace was made for; empty when it was for none."""
+    kind, _, rest = id.partition("-")
+    return f"ses_{rest}" if kind == "session" and SESSION_PART.fullmatch(rest) else ""
 
 
 def new_name(about: str) -> str:

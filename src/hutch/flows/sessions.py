@@ -160,7 +160,6 @@ async def create(
         purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
     )
     queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
-    await site.log.append(session.id, [opened, *queued])
 
     def add(connection: Connection) -> None:
         add_session(connection, session)
@@ -168,7 +167,8 @@ async def create(
         if also:
             also(connection, session)
 
-    await site.rows.change(add)
+    # In one transaction: a crash leaves no log that no session names.
+    await site.log.append(session.id, [opened, *queued], also=add)
     await site.host.input(session.id)
     return session
 

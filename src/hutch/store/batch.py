@@ -2,9 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy import Connection
 
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.events import EVENT_TYPES, Entry, Event, UnknownEvent, to_json
@@ -28,6 +30,7 @@ class Append:
     events: tuple[Event | UnknownEvent, ...]
     expected_seq: int | None
     done: "asyncio.Future[Head]"
+    also: Callable[[Connection], object] | None = None  # rows that are written with them, or not at all
 
 
 class Batch:

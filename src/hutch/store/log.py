@@ -86,8 +86,9 @@ class SqlLog:
         events: Sequence[Event | UnknownEvent],
         *,
         expected_seq: int | None = None,
+        also: Callable[[Connection], object] | None = None,
     ) -> Head:
-        head = await self._writer.append(session_id, events, expected_seq)
+        head = await self._writer.append(session_id, events, expected_seq, also)
         for listener in self.listeners:
             try:
                 listener(session_id, events)

@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from sqlalchemy import Connection
+
 from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
@@ -53,8 +55,10 @@ class EventLog(Protocol):
         events: Sequence[Event | UnknownEvent],
         *,
         expected_seq: int | None = None,
+        also: Callable[[Connection], object] | None = None,
     ) -> Head:
-        """Add events, all or none; they are durable when this returns.
+        """Add events, all or none; they are durable when this returns. Rows that `also` writes are
+        there with them, or neither.
 
         The first event of a log is `session.opened`; nothing follows `session.ended`.
         With `expected_seq`, refuse when somebody else has written since.

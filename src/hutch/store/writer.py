@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 import structlog
+from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict
 from hutch.domain.events import Event, UnknownEvent
@@ -90,10 +91,14 @@ class Writer:
         self._thread.start()
 
     async def append(
-        self, session_id: SessionId, events: Sequence[Event | UnknownEvent], expected_seq: int | None
+        self,
+        session_id: SessionId,
+        events: Sequence[Event | UnknownEvent],
+        expected_seq: int | None,
+        also: Callable[[Connection], object] | None = None,
     ) -> Head:
         done: asyncio.Future[Head] = asyncio.get_running_loop().create_future()
-        self._submit(Append(session_id, tuple(events), expected_seq, done))
+        self._submit(Append(session_id, tuple(events), expected_seq, done, also))
         self._appending[session_id] = done
         done.add_done_callback(lambda _: self._appended(session_id, done))
         return await asyncio.shield(done)  # a caller who gives up does not take its events back
@@ -186,8 +191,11 @@ class Writer:
         if jobs and not self._recovered:
             self._recover()
         appends = [job for job in jobs if isinstance(job, Append)]
-        if appends:
-            self._append_all(appends)
+        if together := [job for job in appends if job.also is None]:
+            self._append_all(together)
+        for append in appends:
+            if append.also is not None:  # in a transaction of its own: it may fail
+                self._append_all([append])
         for job in jobs:
             if isinstance(job, Work):
                 self._settle([(job.done, self._attempt(job.do))])
@@ -213,6 +221,9 @@ class Writer:
         def write(transaction: Transaction) -> "list[tuple[asyncio.Future[Head], Head | Exception]]":
             results = [(job.done, batch.add(job)) for job in jobs]
             self._save(transaction, batch)
+            for job, (_, outcome) in zip(jobs, results, strict=True):
+                if job.also is not None and not isinstance(outcome, Exception):
+                    job.also(transaction.rows)
             return results
 
         results = self._attempt(write)

@@ -1,0 +1,49 @@
+"""A server that is killed while it opens a session.
+
+`python -m tests.sessions.opening_victim HOME POINT`: in the transaction that makes the session (`row`), or as
+soon as its workspace is there (`workspace`). The second one prints the session's id.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from threading import Thread
+
+from hutch import logs
+from hutch.domain.session import Session
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from tests.sessions.hosting import owner, serving, state
+
+
+def end(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_with_workspace(workspaces: Path) -> None:
+    while True:
+        if workspaces.exists() and any(not each.name.startswith(".") for each in workspaces.iterdir()):
+            end()
+
+
+async def main(home: Path, point: str) -> None:
+    async with serving(home) as server:
+        who = await owner(server)
+        if point == "row":
+            await sessions.create(server.site, who, NewSession(purpose="never"), also=end)
+        Thread(target=end_with_workspace, args=(home / "data" / "workspaces",), daemon=True).start()
+
+        def tell(_: object, session: Session) -> None:
+            sys.stdout.write(f"{session.id}\n")
+            sys.stdout.flush()
+
+        session = await sessions.create(server.site, who, NewSession(purpose="begun"), also=tell)
+        await state(server, who, session.id, "idle")
+        await asyncio.sleep(60)
+
+
+if __name__ == "__main__":
+    logs.configure("error")
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

@@ -1,0 +1,72 @@
+"""What a server that was killed had begun is taken up or removed by the next one."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hutch.app import workspaces
+from hutch.app.keeping import tidy
+from hutch.domain import inputs
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from hutch.store.expiry import forget_workspace
+from hutch.store.removal import remove_session
+from tests.sessions.hosting import loaded, owner, serving, state
+
+pytestmark = pytest.mark.anyio
+
+
+async def _killed(home: Path, point: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.sessions.opening_victim", str(home), point, stdout=subprocess.PIPE
+    )
+    told, _ = await process.communicate()
+    assert process.returncode == -9
+    return told.decode().strip()
+
+
+async def _workspaces(home: Path) -> list[str]:
+    return [record.id for record in await workspaces.list_workspaces(loaded(home))]
+
+
+async def test_a_session_that_was_not_written_has_no_log(tmp_path: Path) -> None:
+    await _killed(tmp_path / "home", "row")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        assert await sessions.page(server.site, who) == []
+        assert await server.log.heads() == []
+    assert await _workspaces(tmp_path / "home") == []
+
+
+async def test_a_workspace_that_was_made_is_the_one_its_session_gets(tmp_path: Path) -> None:
+    session_id = await _killed(tmp_path / "home", "workspace")
+    left = await _workspaces(tmp_path / "home")
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        (shown,) = await sessions.page(server.site, who)
+        assert shown.session.id == session_id
+        await state(server, who, shown.session.id, "idle")
+        session = (await sessions.show(server.site, who, session_id)).session
+    assert left == await _workspaces(tmp_path / "home") == [session.workspace_id]
+
+
+async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with serving(home) as server:
+        who = await owner(server)
+        kept, over, removed = [
+            await sessions.create(server.site, who, NewSession(purpose=word)) for word in ("a", "b", "c")
+        ]
+        for session in (kept, over, removed):
+            await state(server, who, session.id, "idle")
+        for session in (over, removed):
+            await sessions.give(server.site, who, session.id, inputs.End())
+            await state(server, who, session.id, "ended")
+        await server.host.close(kept.id, reason="test")
+        await server.rows.change(lambda connection: forget_workspace(connection, over.id))
+        await server.rows.change(lambda connection: remove_session(connection, removed.id))
+        await tidy(server.loaded, server.log)
+        assert [workspaces.session_of(id) for id in await _workspaces(home)] == [kept.id]
