@@ -44,6 +44,32 @@ def test_the_code_knows_every_migration_there_is() -> None:
     assert tuple(reversed(scripts)) == schema.REVISIONS
 
 
+WRITE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from hutch.store.database import open_database
+
+connection = open_database(Path(sys.argv[1])).connect()
+connection.exec_driver_sql("INSERT INTO public_keys VALUES ('newest', 'x')")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("lost", ["", "-shm", "-wal"])
+def test_what_a_killed_process_wrote_is_there_or_missed(tmp_path: Path, lost: str) -> None:
+    path = tmp_path / "hutch.db"
+    subprocess.run([sys.executable, "-c", WRITE_AND_DIE, str(path)], check=False)
+    if lost:
+        Path(f"{path}{lost}").unlink()
+    if lost == "-wal":
+        with pytest.raises(Unavailable, match=r"hutch\.db-wal is missing.*Put it back"):
+            open_database(path)
+        Path(f"{path}-shm").unlink()  # as it says, to go on without
+    with connected(path) as connection:
+        found = connection.exec_driver_sql("SELECT fingerprint FROM public_keys").scalars().all()
+    assert found == ([] if lost == "-wal" else ["newest"])
+
+
 def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:
     with connected(tmp_path / "hutch.db") as connection:
         pragmas = {

@@ -47,6 +47,7 @@ def open_database(
     """Connect to the database at `path`, made or migrated to the newest schema."""
     with plain_errors(path):
         _make_directory(path.parent)
+        _check_write_ahead_file(path)
         _make_file(path)
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
@@ -103,6 +104,20 @@ def _make_directory(directory: Path) -> None:
         directory.chmod(0o700)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(f"no write permission on {directory}")
+
+
+def _check_write_ahead_file(path: Path) -> None:
+    """Refuse a database whose newest commits somebody has removed.
+
+    SQLite makes the write-ahead file before its index, and at an orderly end removes the index first: an
+    index alone is what is left after a crash when the write-ahead file was taken away.
+    """
+    wal, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if path.exists() and index.exists() and not wal.exists():
+        raise Unavailable(
+            f"The file {wal} is missing. It held what was written last before Hutch was stopped. Put it back "
+            f"from where it went; or remove {index} to go on without that, which may lose whole sessions."
+        )
 
 
 def _make_file(path: Path) -> None:
