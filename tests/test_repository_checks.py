@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,9 +20,10 @@ from hutch.jail.probe import Check
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
 from tests.forge.repositories import commit, git, make_repository
+from tests.ordinary import packages
 
 pytestmark = pytest.mark.anyio
-PACKAGES = sysconfig.get_path("purelib")
+PACKAGES = packages()
 WITH_PYTEST = replace(AGENT, readonly=(PACKAGES,), environment=(("PYTHONPATH", PACKAGES),))
 BRANCH = "`hutch run …` puts its change on a branch of this repository"
 NO_ORIGIN = f"{BRANCH}\nthere is no remote `origin` that Hutch could push to"

@@ -1,7 +1,6 @@
 """Real runners in a real jail."""
 
 import sys
-import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
 from tests.agent.benches import BROKEN, open_desk
 from tests.node import node_home, node_path
+from tests.ordinary import packages
 
-PACKAGES = sysconfig.get_path("purelib")
+PACKAGES = packages()
 WITH_PYTEST = replace(AGENT, readonly=(PACKAGES,), environment=(("PYTHONPATH", PACKAGES),))
 WITH_NODE = replace(AGENT, readonly=(str(node_home()),), environment=(("PATH", node_path()),))
 PYTEST = {

@@ -322,8 +322,7 @@ async def test_runs_wait_their_turn_and_know_their_place(tmp_path: Path) -> None
 
 
 async def test_a_repository_that_cannot_be_had_ends_the_session_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "nothing").mkdir()
-    (tmp_path / "nothing/.git").write_text("gitdir: /not/there\n")
+    (tmp_path / "nothing/.git").mkdir(parents=True)
     async with serving(tmp_path / "home") as server:
         who = await owner(server)
         new = NewSession(repository=str(tmp_path / "nothing"), prompt="Mend it.")
