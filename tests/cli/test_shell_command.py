@@ -24,6 +24,7 @@ import pytest
 from tests import forked
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked
+from tests.ordinary import place as readable_tree
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -686,6 +687,7 @@ def crippled(place: Path, *bwrap: str) -> "subprocess.CompletedProcess[bytes]":
     """Run `hutch shell` where a jail cannot be made, as an ordinary user."""
     (place / "home").mkdir(mode=0o777)
     place.chmod(0o777)
+    tree = readable_tree()
     return subprocess.run(
         [
             "bwrap",
@@ -696,14 +698,15 @@ def crippled(place: Path, *bwrap: str) -> "subprocess.CompletedProcess[bytes]":
             "/dev",
             "/dev",
             *bwrap,
-            HUTCH,
+            tree.python,
+            *("-c", "from hutch.cli.main import main; raise SystemExit(main())"),
             "shell",
             "--",
             "touch",
             "made",
         ],
         cwd=place / "work",
-        env=environment(place),
+        env=environment(place) | tree.environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=DEADLINE_S,

@@ -15,6 +15,7 @@ def test_only_the_limits_that_were_given_are_asked_for(tmp_path: Path) -> None:
     assert wanted.body(is_local=True) == {
         "prompt": "Do it",
         "repository": str(tmp_path),
+        "plain_directory": False,
         "revision": "",
         "purpose": "",
         "role": "",

@@ -101,7 +101,7 @@ class Shell:
                 on_output=on_output,
             )
             try:
-                if self._late:
+                if self._late or self._is_late_cut:
                     self._hand_over_late(job)
                 if stdin is None:
                     job.begin(env, status=self._status)
@@ -243,8 +243,11 @@ class Shell:
             return
         self._late.append((name, data))
         self._late_bytes += len(data)
-        while self._late_bytes > self.jail.policy.limits.output_bytes:
-            self._late_bytes -= len(self._late.popleft()[1])
+        while (over := self._late_bytes - self.jail.policy.limits.output_bytes) > 0:
+            name, data = self._late.popleft()
+            if len(data) > over:  # one read may hold more than the limit
+                self._late.appendleft((name, data[over:]))
+            self._late_bytes -= min(over, len(data))
             self._is_late_cut = True
 
     def _hand_over_late(self, job: Job) -> None:

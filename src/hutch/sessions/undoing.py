@@ -13,7 +13,8 @@ from hutch.sessions.rewind import before_last_run, still_told
 from hutch.workspace.edit.text import printable
 from hutch.workspace.workspace import Workspace
 
-LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
+AFTER_RUN = "after the run"
+LAST_SNAPSHOTS = (AFTER_RUN, "when the agent was done")  # may be recorded after run.ended
 MAX_LISTED = 100
 MAX_NAMED = 10  # in a sentence
 
