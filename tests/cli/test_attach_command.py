@@ -33,13 +33,13 @@ def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
         ada.see("I will look.")
         ada.see(r"may it\? bash: echo seen")
         ada.see(r"session and always would allow: bash echo seen.*\[y\]es \[s\]ession \[a\]lways \[n\]o")
-        ada.answer("y")
+        ada.type("y\r")
         ada.see("you allowed it, this once.*seen-42")
         ada.see("the agent asks: Which colour.*answer: ")
         ada.type("blue\r")
         ada.see("you: blue.*I wait a little.")
         ada.see(r"\[n\]o > ")
-        ada.answer("s")
+        ada.type("session\r")
         ada.see("you allowed it, for this session.*running")
         ada.type("and be quick\r")
         ada.see("to be heard: and be quick")
@@ -58,7 +58,7 @@ def test_a_visit_from_the_first_word_to_the_last(house: House) -> None:
         assert ada.leave() == exits.OK
 
 
-def test_no_is_told_with_its_reason_and_a_message_is_not_taken_for_an_answer(house: House) -> None:
+def test_a_line_that_begins_like_consent_is_no_with_its_reason(house: House) -> None:
     id = house.new(
         {"calls": [call("bash", command="rm -rf build")]},
         {"text": "I leave it.", "times": 100},
@@ -67,12 +67,9 @@ def test_no_is_told_with_its_reason_and_a_message_is_not_taken_for_an_answer(hou
     )
     with house.visitor("attach", id) as ada:
         ada.see(r"\[n\]o > ")
-        ada.answer("why do you ask\r")
-        ada.see("to be heard: why do you ask")
-        ada.answer("n")
-        ada.see("no, because: ")
-        ada.type("it is mine\r")
-        ada.see("you said no.*it is mine.*I leave it.")
+        ada.type("\r")
+        ada.type("absolutely not\r")
+        ada.see("you said no.*absolutely not.*I leave it.")
         ada.type("\x04")
         assert ada.leave() == exits.OK
 

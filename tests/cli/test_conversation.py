@@ -1,13 +1,12 @@
-"""What a key or a line means, by what is asked."""
+"""What a line means, by what is asked."""
 
-import time
 from typing import Any
 
 import pytest
 
 from hutch.cli import exits
 from hutch.cli.client import Client
-from hutch.cli.conversation import EARLIER_LINES, GUARD_S, Conversation
+from hutch.cli.conversation import EARLIER_LINES, Conversation
 from hutch.cli.following import Update
 from hutch.cli.servers import Address
 from hutch.cli.spoken import Said
@@ -32,39 +31,46 @@ def asked(**fields: Any) -> Conversation:
     return one
 
 
-def test_a_key_that_comes_too_soon_is_no_answer() -> None:
+def test_what_would_be_allowed_is_shown() -> None:
     one = asked(covers=["bash git push"])
-    assert one.hot == frozenset()
-    time.sleep(GUARD_S)
-    assert one.hot == frozenset("ysan")
-    assert one.status == "session and always would allow: bash git push"
+    assert one.label == "[y]es [s]ession [a]lways [n]o > "
+    assert one.status.startswith("session and always would allow: bash git push")
 
 
 def test_what_can_be_allowed_once_only_offers_no_more() -> None:
+    assert asked().label == "[y]es [n]o > "
+
+
+@pytest.mark.parametrize(
+    ("line", "scope"),
+    [("y", "once"), ("yes", "once"), ("s", "session"), ("a", "always"), (" Always ", "always")],
+)
+def test_a_whole_word_allows(line: str, scope: str) -> None:
+    one = asked(covers=["bash git push"])
+    assert one.line(line) == Said("approve", {"call_id": "c1", "scope": scope})
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("n", ""),
+        ("no", ""),
+        ("absolutely not", "absolutely not"),
+        ("stop it", "stop it"),
+        ("yes, but first look", "yes, but first look"),
+        ("//etc is not yours", "/etc is not yours"),
+    ],
+)
+def test_any_other_line_denies_with_that_line_as_the_reason(line: str, reason: str) -> None:
+    one = asked(covers=["bash git push"])
+    assert one.line(line) == Said("deny", {"call_id": "c1", "reason": reason})
+
+
+def test_an_empty_line_and_a_command_leave_the_question_open() -> None:
     one = asked()
-    time.sleep(GUARD_S)
-    assert one.hot == frozenset("yn")
-    assert one.label == "[y]es [n]o > "
-
-
-@pytest.mark.parametrize(("key", "scope"), [("y", "once"), ("s", "session"), ("a", "always")])
-def test_a_key_allows(key: str, scope: str) -> None:
-    assert asked().key(key) == Said("approve", {"call_id": "c1", "scope": scope})
-
-
-def test_no_asks_for_a_reason_which_may_be_empty() -> None:
-    one = asked()
-    assert one.key("n") is None
-    assert one.hot == frozenset() and one.label == "no, because: "
-    assert one.line("") == Said("deny", {"call_id": "c1", "reason": ""})
-    assert not one.refusing
-
-
-def test_a_line_answers_only_when_it_is_plainly_an_answer() -> None:
-    one = asked()
-    assert one.line("yes") == Said("approve", {"call_id": "c1", "scope": "once"})
-    assert one.line("yes, but first look") == Said("message", {"text": "yes, but first look"})
     assert one.line("   ") is None
+    assert one.line("/diff") == Said("diff")
+    assert one.asked is not None
 
 
 def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() -> None:
@@ -79,8 +85,7 @@ def test_a_question_is_answered_by_what_is_typed_and_commands_stay_commands() ->
 def test_somebody_else_may_have_answered() -> None:
     one = asked()
     told(one, 2, "approval.given", call_id="c1", allowed=True)
-    assert one.key("y") is None
-    assert one.hot == frozenset()
+    assert one.line("y") == Said("message", {"text": "y"})
 
 
 def test_what_happened_before_comes_in_one_go_and_only_the_last_of_it() -> None:

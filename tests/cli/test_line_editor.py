@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.cli.line_editor import Key, Leave, LineEditor, Submit, Suspend
+from hutch.cli.line_editor import Leave, LineEditor, Submit, Suspend
 
 LEFT, RIGHT, UP, DOWN, HOME = b"\x1b[D", b"\x1b[C", b"\x1b[A", b"\x1b[B", b"\x1b[H"
 
@@ -54,12 +54,6 @@ def test_lines_come_back_and_what_was_being_typed_is_kept() -> None:
 
 def test_a_pasted_newline_sends_nothing() -> None:
     assert LineEditor().feed(b"\x1b[200~rm -rf\r\x1b[201~") == []
-
-
-def test_some_keys_mean_something_by_themselves_while_nothing_is_typed() -> None:
-    editor = LineEditor(hot=frozenset("yn"))
-    assert editor.feed(b"y") == [Key("y")]
-    assert editor.feed(b"why\r") == [Submit("why")]
 
 
 def test_leaving_and_stopping() -> None:

@@ -1,5 +1,6 @@
 """What a person sees of a run."""
 
+import asyncio
 import fcntl
 import os
 import pty
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from hutch.agent.approval import Answer, Scope
 from hutch.agent.policy import Rule
 from hutch.cli.live import LAST_LINES, SHOWN_LINES
 from hutch.cli.run_screen import Screen
@@ -51,18 +53,63 @@ def test_nothing_that_comes_from_elsewhere_drives_the_terminal(
     assert "\nforged" not in shown
 
 
-async def test_the_question_for_an_approval_cannot_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
+async def answered(line: bytes) -> Answer:
+    """The answer that `hutch run` takes from this line on its standard input."""
     read, write = os.pipe()
-    os.write(write, b"n\n")
+    os.write(write, line)
+    os.close(write)
     kept = os.dup(0)
     os.dup2(read, 0)
     try:
         asked = ApprovalAsked(call_id="a", tool=EVIL, summary=EVIL, rule=EVIL)
-        answer = await Screen().approve(asked, (Rule("allow", EVIL, EVIL),))
+        return await Screen().approve(asked, (Rule("allow", EVIL, EVIL),))
     finally:
         os.dup2(kept, 0)
-        for fd in (read, write, kept):
+        for fd in (read, kept):
             os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"absolutely not\n", "absolutely not"),
+        (b"stop it\n", "stop it"),
+        (b"yes, but not now\n", "yes, but not now"),
+        (b"no\n", ""),
+        (b"\n", ""),
+        (b"", ""),
+    ],
+)
+async def test_only_a_whole_word_is_consent(line: bytes, reason: str) -> None:
+    assert await answered(line) == Answer(allowed=False, reason=reason, by="terminal")
+
+
+@pytest.mark.parametrize(
+    ("line", "scope"), [(b"Y\n", "once"), (b"yes\n", "once"), (b"s\n", "session"), (b"always\n", "always")]
+)
+async def test_a_whole_word_allows(line: bytes, scope: Scope) -> None:
+    assert await answered(line) == Answer(allowed=True, scope=scope, by="terminal")
+
+
+async def test_a_line_typed_before_the_question_does_not_answer_it() -> None:
+    terminal, other = pty.openpty()
+    kept = os.dup(0)
+    os.dup2(other, 0)
+    try:
+        os.write(terminal, b"yes\n")
+        asked = ApprovalAsked(call_id="a", tool="bash", summary="git push", rule="ask bash")
+        approving = asyncio.ensure_future(Screen().approve(asked, ()))
+        await asyncio.sleep(0)  # the question is asked
+        os.write(terminal, b"not now\n")
+        assert await approving == Answer(allowed=False, reason="not now", by="terminal")
+    finally:
+        os.dup2(kept, 0)
+        for fd in (terminal, other, kept):
+            os.close(fd)
+
+
+async def test_the_question_for_an_approval_cannot_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = await answered(b"n\n")
     shown = capsys.readouterr().out
     assert not answer.allowed
     assert all(sign.isprintable() or sign == "\n" for sign in shown) and shown.count("\n") == 1

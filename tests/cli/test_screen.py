@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import RichLog, Static
+from textual.widgets import Input, RichLog, Static
 
 from hutch.cli import exits
 from hutch.cli.screen import SessionsApp, StartServer
 from hutch.cli.screen_dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screen_list import ListScreen, SessionTable
-from hutch.cli.screen_session import SessionScreen, TalkInput
+from hutch.cli.screen_session import SessionScreen
 from tests.cli.running import call
-from tests.cli.visiting import READ_S, House, new_house, open_house
+from tests.cli.visiting import House, new_house, open_house
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -92,8 +92,9 @@ async def test_a_session_is_looked_at_visited_answered_and_left(house: House, ap
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SessionScreen))
         await see(pilot, app, r"session and always would allow: bash echo seen-42.*\[y\]es \[s\]ession")
-        await asyncio.sleep(READ_S)
         await pilot.press("y")
+        await see(pilot, app, r"\[n\]o > +y")  # a key by itself answers nothing
+        await pilot.press("enter")
         await see(pilot, app, "you allowed it, this once.*seen-42.*Which colour.*answer:")
         await pilot.press(*"blue", "enter")
         await see(pilot, app, "you: blue.*So be it.*idle")
@@ -145,11 +146,12 @@ async def test_a_session_is_paused_resumed_compared_and_ended_by_keys(house: Hou
         await see(pilot, app, f"{id[-6:]} +running")
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
-        await pilot.press("n")
+        await pilot.press(*"maybe not", "enter")
         await until(pilot, lambda: isinstance(app.screen, ListScreen))
+        await see(pilot, app, f"{id[-6:]} +running")
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
-        await pilot.press("y")
+        await pilot.press(*"yes", "enter")
         await see(pilot, app, f"{id[-6:]} +ended")
 
 
@@ -223,7 +225,7 @@ async def test_a_long_line_and_a_flood_are_shown_in_the_smallest_window(
         log = app.screen.query_one(RichLog)
         assert log.virtual_size.width <= 40
         assert isinstance(app.screen.query_one("#status"), Static)
-        assert app.screen.query_one(TalkInput).has_focus
+        assert app.screen.query_one(Input).has_focus
 
 
 def test_on_a_real_terminal_it_opens_and_leaves_it_as_it_was(house: House) -> None:

@@ -21,11 +21,24 @@ def test_a_line_is_a_message_or_a_command(line: str, said: Said) -> None:
 
 
 def test_only_a_plain_answer_is_one() -> None:
-    assert [answer_to(line) for line in ("Yes", "s", "always", "no", "no way", "")] == [
-        "y",
-        "s",
-        "a",
-        "n",
+    given = {line: answer_to(line) for line in ("Yes", " y ", "s", "session", "a", "ALWAYS", "n", "no")}
+    assert list(given.values()) == ["once", "once", "session", "session", "always", "always", "no", "no"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "",
-        "",
-    ]
+        "absolutely not",
+        "stop it",
+        "yes, but not now",
+        "yesterday",
+        "an",
+        "sure",
+        "yes\nno",
+        "\u017f",
+        "\uff59",
+    ],
+)
+def test_a_line_that_only_resembles_an_answer_is_none(line: str) -> None:
+    assert answer_to(line) is None

@@ -16,8 +16,6 @@ from tests.cli.test_shell_command import Person
 from tests.cli.upping import PATIENCE_S, Home
 from tests.forked import HUTCH, run
 
-READ_S = 0.6  # a key is no answer to a question that nobody can have read yet
-
 
 class Visitor(Person):
     """Somebody who has typed `hutch …` at a terminal of their own."""
@@ -29,11 +27,6 @@ class Visitor(Person):
 
     def leave(self, within_s: float = PATIENCE_S) -> int:
         return super().leave(within_s)
-
-    def answer(self, key: str) -> None:
-        """Read, and then press a key."""
-        time.sleep(READ_S)
-        self.type(key)
 
     def _clean(self) -> bytes:
         """Without colours and what moves the cursor."""

@@ -10,7 +10,7 @@ from hutch.cli.asking import short
 from hutch.cli.client import Client
 from hutch.cli.conversation import Conversation
 from hutch.cli.diff import patch_lines
-from hutch.cli.line_editor import Action, Key, Leave, Submit, Suspend
+from hutch.cli.line_editor import Action, Leave, Submit, Suspend
 from hutch.cli.prompt_screen import PromptScreen
 from hutch.cli.signals import on_signals
 from hutch.cli.spoken import HELP, Said
@@ -77,9 +77,7 @@ class Attached:
         if not data:
             self._leave()
             return
-        editor = self._screen.editor
-        editor.hot = self.talk.hot
-        for action in editor.feed(data):
+        for action in self._screen.editor.feed(data):
             self._act(action)
         self._show([])
 
@@ -90,8 +88,6 @@ class Attached:
             case Suspend():
                 with self._screen.given_back():
                     os.kill(0, signal.SIGTSTP)
-            case Key(key):
-                self._do(self.talk.key(key))
             case Submit(text):
                 self._do(self.talk.line(text))
 

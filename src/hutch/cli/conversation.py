@@ -1,4 +1,4 @@
-"""Somebody and a session: what is shown, what is asked, and what a line or a key means now.
+"""Somebody and a session: what is shown, what is asked, and what a line means now.
 
 Nothing here reads or draws: a terminal's bottom line and the full screen both use it.
 """
@@ -13,14 +13,12 @@ from hutch.cli.asking import names_of_users, short
 from hutch.cli.client import Client
 from hutch.cli.following import Update, follow
 from hutch.cli.session_lines import age
-from hutch.cli.spoken import Said, answer_to, spoken
+from hutch.cli.spoken import MAX_REASON_CHARS, Said, answer_to, spoken
 from hutch.cli.transcript import Asked, Line, Shown, Transcript
 from hutch.domain.errors import HutchError
 
 EARLIER_LINES = 200  # of what happened before somebody came
-GUARD_S = 0.4  # a key that comes sooner after a question was meant for something else
 TICKING = ("running", "queued", "starting")  # states in which seconds are counted
-SCOPES = {"y": "once", "s": "session", "a": "always"}
 
 
 class Conversation:
@@ -31,13 +29,12 @@ class Conversation:
         self.transcript = Transcript(state=session["state"])
         self.here = True  # the line to the server holds
         self.asked: Asked | None = None
-        self.refusing = False  # the next line is why not
         self._after = after or 0
         head = int((session.get("head") or {}).get("seq") or 0)
         self.transcript.live_after = head
         is_new = head <= self._after
         self._earlier = None if is_new else _Earlier(head, EARLIER_LINES if after is None else None, session)
-        self._asked_at = self._since = time.monotonic()
+        self._since = time.monotonic()
 
     @property
     def id(self) -> str:
@@ -71,8 +68,6 @@ class Conversation:
     @property
     def label(self) -> str:
         """What stands before the line to type on."""
-        if self.refusing:
-            return "no, because: "
         if self.asked and self.asked.kind == "approval":
             return "[y]es [s]ession [a]lways [n]o > " if self.asked.covers else "[y]es [n]o > "
         return "answer: " if self.asked else "> "
@@ -82,13 +77,11 @@ class Conversation:
         """How things are, in a few words."""
         if not self.here:
             return "the server is away; waiting for it"
-        if self.refusing:
-            return "it will be told why; Enter alone gives no reason"
         if self.asked and self.asked.kind == "approval":
             covers = "; ".join(self.asked.covers)
-            return (
-                f"session and always would allow: {covers}" if covers else "it can be allowed this once only"
-            )
+            if not covers:
+                return "it can be allowed this once only; other text is no, with that reason"
+            return f"session and always would allow: {covers}; other text is no, with that reason"
         state = self.transcript.state
         doing = f": {self.transcript.doing}" if self.transcript.doing else ""
         place = self.session.get("place") if state == "queued" else None
@@ -96,39 +89,26 @@ class Conversation:
         took = f" {age(int(self._since * 1000), time.monotonic())}" if state in TICKING else ""
         return f"{state}{doing}{queue}{took}"
 
-    @property
-    def hot(self) -> frozenset[str]:
-        """The keys that answer, by themselves, what is asked."""
-        if not self.asked or self.asked.kind != "approval" or self.refusing:
-            return frozenset()
-        if time.monotonic() - self._asked_at < GUARD_S:
-            return frozenset()
-        return frozenset("ysan" if self.asked.covers else "yn")
-
     # --- what somebody does ---
 
-    def key(self, key: str) -> Said | None:
-        """One of the keys that answer was pressed."""
-        if self.asked is None:
-            return None
-        if key == "n":
-            self.refusing = True
-            return None
-        return Said("approve", {"call_id": self.asked.call_id, "scope": SCOPES[key]})
-
     def line(self, text: str) -> Said | None:
-        """A line was typed."""
+        """The input that a typed line stands for; None when the line is empty.
+
+        While an approval is asked for, only one of the answers allows it. Every other line, except a
+        command, denies it with that line as the reason.
+        """
         text, asked = text.strip(), self.asked
-        if asked and self.refusing:
-            self.refusing = False
-            return Said("deny", {"call_id": asked.call_id, "reason": text[:1000]})
-        if asked and asked.kind == "approval" and answer_to(text):
-            return self.key(answer_to(text))
         if not text:
             return None
-        if asked and asked.kind == "question" and not text.startswith("/"):
-            return Said("answer", {"call_id": asked.call_id, "text": text})
-        return spoken(text)
+        if asked is None or (text.startswith("/") and not text.startswith("//")):
+            return spoken(text)
+        if asked.kind == "question":
+            return Said("answer", {"call_id": asked.call_id, "text": spoken(text).fields["text"]})
+        consent = answer_to(text)
+        if consent is None or consent == "no":
+            reason = "" if consent else spoken(text).fields["text"][:MAX_REASON_CHARS]
+            return Said("deny", {"call_id": asked.call_id, "reason": reason})
+        return Said("approve", {"call_id": asked.call_id, "scope": consent})
 
     async def give(self, said: Said) -> list[Shown]:
         """Send it; what is to be shown of that, since the log says it only later."""
@@ -153,9 +133,7 @@ class Conversation:
         if self.transcript.state != state:
             self._since = time.monotonic()
         if self._earlier is None:
-            asked = next(iter(self.transcript.waiting.values()), None)
-            if asked != self.asked:
-                self.asked, self._asked_at, self.refusing = asked, time.monotonic(), False
+            self.asked = next(iter(self.transcript.waiting.values()), None)
         return shown
 
 

@@ -18,13 +18,6 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """One of the keys that mean something by themselves while nothing is typed."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class Leave:
     """Ctrl-C, or Ctrl-D on an empty line."""
 
@@ -34,7 +27,7 @@ class Suspend:
     """Ctrl-Z."""
 
 
-Action = Submit | Key | Leave | Suspend
+Action = Submit | Leave | Suspend
 
 
 @dataclass(slots=True)
@@ -43,7 +36,6 @@ class LineEditor:
 
     text: str = ""
     cursor: int = 0
-    hot: frozenset[str] = frozenset()
     history: list[str] = field(default_factory=list)
     _at: int = 0  # in the history; its end is the line being typed
     _kept: str = ""
@@ -104,8 +96,6 @@ class LineEditor:
             case "\x17":
                 before = self.text[: self.cursor].rstrip()
                 self._delete(before.rfind(" ") + 1, self.cursor)
-            case _ if key in self.hot and not self.text:
-                return Key(key)
             case _ if key.isprintable():
                 self._insert(key)
         return None

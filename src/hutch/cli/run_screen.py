@@ -5,6 +5,7 @@ import codecs
 import json
 import os
 import sys
+import termios
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from hutch.app.runs import events, llm
 from hutch.app.workspaces import Progress
 from hutch.cli.delivery_lines import NOTHING, delivery_lines
 from hutch.cli.live import LAST_LINES, Live, Window
+from hutch.cli.spoken import MAX_REASON_CHARS, answer_to
 from hutch.cli.visible import visible
 from hutch.domain.redaction import CleanStream, Redactor
 
@@ -182,9 +184,14 @@ class Screen:
         what, rule = f"{visible(asked.tool)}: {visible(asked.summary)}", visible(asked.rule)
         self._line(f"{self._bold('may it?')} {what}  ({rule})")
         wider = f", for this [s]ession, or [a]lways and in every repository: {covered}" if covers else ""
-        answer = (await _read_line(f"[y]es, [n]o{wider} > ")).strip().lower()
-        scope = {"s": "session", "a": "always"}.get(answer[:1], "once")
-        return runs.Answer(answer[:1] in ("y", "s", "a"), scope, by="terminal")  # type: ignore[arg-type]
+        if os.isatty(0):
+            termios.tcflush(0, termios.TCIFLUSH)  # lines typed before the question do not answer it
+        line = await _read_line(f"[y]es, [n]o{wider} > ")
+        consent = answer_to(line)
+        if consent is None or consent == "no":
+            reason = "" if consent else line.strip()[:MAX_REASON_CHARS]
+            return runs.Answer(allowed=False, reason=reason, by="terminal")
+        return runs.Answer(allowed=True, scope=consent, by="terminal")
 
     async def ask(self, question: str) -> str:
         self._line(f"{self._bold('the agent asks:')} {visible(question, lines=True)}")

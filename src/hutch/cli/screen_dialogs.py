@@ -14,6 +14,7 @@ from hutch.cli.asking import short
 from hutch.cli.client import Client
 from hutch.cli.diff import patch_lines
 from hutch.cli.screen_transcript import text_of
+from hutch.cli.spoken import answer_to
 from hutch.cli.transcript import Line
 from hutch.domain.errors import HutchError
 
@@ -66,12 +67,11 @@ class NewSession(ModalScreen[dict[str, str] | None]):
 
 
 class Confirm(ModalScreen[bool]):
-    """Yes or no."""
+    """A question that only `y` or `yes` and Enter answer with yes."""
 
     CSS = BOX.format(name="Confirm")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "yes"),
-        Binding("n,escape,ctrl+c", "dismiss(False)", "no", priority=True),
+        Binding("escape,ctrl+c", "dismiss(False)", "no", priority=True),
     ]
 
     def __init__(self, question: str) -> None:
@@ -81,7 +81,14 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(self._question, markup=False)
-            yield Static("y  yes      n  no", classes="hint", markup=False)
+            yield Input(compact=True)
+            yield Static("yes and Enter, or Escape", classes="hint", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(answer_to(event.value) == "once")
 
 
 class Help(ModalScreen[None]):

@@ -2,11 +2,10 @@
 
 from typing import Any, ClassVar
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
@@ -23,29 +22,6 @@ from hutch.domain.errors import HutchError
 TICK_S = 1.0
 
 
-class TalkInput(Input):
-    """A line on which some keys answer by themselves, while nothing is typed."""
-
-    class Hot(Message):
-        """One of them was pressed."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
-    def __init__(self, talk: Conversation) -> None:
-        super().__init__(compact=True)
-        self._talk = talk
-
-    async def _on_key(self, event: events.Key) -> None:
-        if not self.value and event.character and event.character in self._talk.hot:
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.Hot(event.character))
-            return
-        await super()._on_key(event)
-
-
 class SessionScreen(Screen[None]):
     """A visit."""
 
@@ -56,7 +32,7 @@ class SessionScreen(Screen[None]):
     #typing { height: 1; background: $surface; }
     #label { width: auto; padding: 0 0 0 1; text-style: bold; }
     SessionScreen TranscriptView { padding: 0 1; }
-    TalkInput { width: 1fr; background: $surface; }
+    SessionScreen Input { width: 1fr; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", priority=True),
@@ -81,11 +57,11 @@ class SessionScreen(Screen[None]):
         yield Static(id="status", markup=False)
         with Horizontal(id="typing"):
             yield Static("> ", id="label", markup=False)
-            yield TalkInput(self.talk)
+            yield Input(compact=True)
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self.query_one(TalkInput).focus()
+        self.query_one(Input).focus()
         self._look()
         self._watch()
         self.set_interval(TICK_S, self._tick)
@@ -114,9 +90,6 @@ class SessionScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.input.value = ""
         self._do(self.talk.line(event.value))
-
-    def on_talk_input_hot(self, event: TalkInput.Hot) -> None:
-        self._do(self.talk.key(event.key))
 
     def _do(self, said: Said | None) -> None:
         match said:

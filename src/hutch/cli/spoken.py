@@ -1,7 +1,7 @@
 """What somebody says to a session in a line: a message for its agent, or a command that begins with /."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 HELP = (
     "What you type goes to the agent: at work, it hears it before its next step.",
@@ -15,7 +15,18 @@ HELP = (
 )
 INPUTS = ("cancel", "pause", "resume", "undo", "end")
 OTHERS = {"help": "help", "?": "help", "diff": "diff", "leave": "leave", "quit": "leave", "detach": "leave"}
-YES_NO = {"y": "y", "yes": "y", "s": "s", "session": "s", "a": "a", "always": "a", "n": "n", "no": "n"}
+MAX_REASON_CHARS = 1000  # as the API takes them
+Consent = Literal["once", "session", "always", "no"]
+ANSWERS: dict[str, Consent] = {
+    "y": "once",
+    "yes": "once",
+    "s": "session",
+    "session": "session",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,7 @@ def spoken(line: str) -> Said:
         return Said("message", {"text": line.removeprefix("/") if line.startswith("//") else line})
     word, _, rest = line[1:].partition(" ")
     if word == "end":
-        return Said("end", {"reason": rest.strip()[:1000]})
+        return Said("end", {"reason": rest.strip()[:MAX_REASON_CHARS]})
     if word in INPUTS:
         return Said(word)
     if word in OTHERS:
@@ -40,6 +51,10 @@ def spoken(line: str) -> Said:
     return Said("unknown", {"why": f"There is no /{word[:40]}. /help tells what there is."})
 
 
-def answer_to(line: str) -> str:
-    """The key that a line stands for, when it answers whether something may be done."""
-    return YES_NO.get(line.lower(), "")
+def answer_to(line: str) -> Consent | None:
+    """The answer to whether a tool may be used; None when the line is not exactly one of the words.
+
+    All clients use this. A line that only begins like an answer never allows anything: "absolutely not"
+    begins with the letter for "always".
+    """
+    return ANSWERS.get(line.strip().lower())
