@@ -24,6 +24,7 @@ class Waits:
     taken: Callable[[GivenInput], Awaitable[None]]
     _waiting: dict[str, "asyncio.Future[tuple[GivenInput, Reply]]"] = field(default_factory=dict)
     _early: dict[str, tuple[GivenInput, Reply]] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)  # call ids asked about in this run
     _used: dict[str, GivenInput] = field(default_factory=dict)  # approvals on their way into the log
 
     def __bool__(self) -> bool:
@@ -68,11 +69,16 @@ class Waits:
     async def forget(self) -> None:
         """The run is over: answers that nobody waited for are done with."""
         early, self._early = list(self._early.values()), {}
+        self._asked.clear()
         for given, _ in early:
             await self.taken(given)
 
     async def _wait(self, call_id: str) -> tuple[GivenInput, Reply]:
-        if call_id in self._early:
+        # Models choose the ids of their calls, and may use one twice: a second answer to the first
+        # question must not answer the second question, which nobody has seen yet.
+        is_first, early = call_id not in self._asked, self._early.get(call_id)
+        self._asked.add(call_id)
+        if is_first and early is not None:
             return self._early.pop(call_id)
         waiting: asyncio.Future[tuple[GivenInput, Reply]] = asyncio.get_running_loop().create_future()
         self._waiting[call_id] = waiting
