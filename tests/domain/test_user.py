@@ -5,7 +5,16 @@ import pytest
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import new_user_id
 from hutch.domain.secret import LINK, TOKEN, derived, hash_of, new_secret, same, shown
-from hutch.domain.user import User, Who, parse_name, parse_role, parse_scopes, parse_share_role, scopes_of
+from hutch.domain.user import (
+    User,
+    Who,
+    name_key,
+    parse_name,
+    parse_role,
+    parse_scopes,
+    parse_share_role,
+    scopes_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +50,34 @@ def test_what_is_no_role() -> None:
 )
 def test_names(name: str) -> None:
     assert parse_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ada  b",
+        "ada\u1160",
+        "\u3164",
+        "\uffa0ada",
+        "ad\u200ba",
+        "\u0430da",
+        "ad\u03b1",
+        "ada\n",
+        "\x1bada",
+        "a'",
+        " a",
+        "'a",
+    ],
+)
+def test_a_name_that_could_look_like_another_is_refused(name: str) -> None:
+    with pytest.raises(BadRequest):
+        parse_name(name)
+
+
+def test_one_user_has_one_key_in_all_code_points() -> None:
+    names = ("ada", "ADA", "\uff41\uff44\uff41", "\u24b6da", "\U0001d41ada")
+    assert {name_key(name) for name in names} == {"ada"}
+    assert parse_name("\uff41da") == "ada"
 
 
 def test_a_refusal_says_who_can_change_it() -> None:

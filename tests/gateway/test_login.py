@@ -191,6 +191,18 @@ async def test_a_restart_forgives_nothing(tmp_path: Path) -> None:
                 assert (await logs_in(http, "wrong")).status_code == status
 
 
+async def test_other_code_points_of_a_name_give_no_more_tries(tmp_path: Path) -> None:
+    async with answering(tmp_path, login.routes) as served, served.client() as http:
+        await served.accounts.ensure_owner("ada")
+        names = ("ada", "ADA", "\uff41da", "a\uff44a", "ad\uff41", "\u24d0da", "a\u24d3a")
+        said = [(await logs_in(http, "wrong", name)).status_code for name in names]
+        counted = await served.log.fetch(
+            lambda db: db.exec_driver_sql("SELECT count(*) FROM login_attempts").scalar_one()
+        )
+    assert said == [401] * 6 + [429]
+    assert counted == 3  # this name from this address, the address, and the name
+
+
 async def test_strangers_do_not_lock_the_owner_out(tmp_path: Path) -> None:
     server = Server(trusted_proxies=("127.0.0.1",))
     async with answering(tmp_path, login.routes, server=server) as served:

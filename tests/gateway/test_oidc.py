@@ -339,6 +339,8 @@ async def test_who_is_disabled_stays_out(place: Place) -> None:
         ({"allowed_domains": (), "allowed_emails": ("Ada@Example.org",)}, "ada@example.ORG", 303),
         ({"allowed_domains": ("*.example.org",)}, "ada@sub.example.org", 303),
         ({"allowed_domains": ("*.example.org",)}, "ada@example.org", 403),
+        ({"allowed_domains": ("example.org",)}, "\uff41da@example.org", 403),  # users are found by NFKC
+        ({"allowed_emails": ("stra\xdfe@example.org",)}, "stra\xdfe@example.org", 403),  # and by casefold
         ({"allowed_emails": ("eve@elsewhere.example",), "role": "observer"}, "eve@elsewhere.example", 303),
     ],
 )

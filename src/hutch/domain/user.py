@@ -28,7 +28,11 @@ _SCOPES_OF: dict[Role, frozenset[Scope]] = {
     "assessor": frozenset({"read"}),
     "candidate": frozenset({"read", "write"}),
 }
-_NAME = re.compile(r"[\w.@+-]([\w.@+ '-]*[\w.@+-])?")
+# Hangul fillers are letters that cannot be seen; two spaces look like one.
+_SEEN = r"[^\W\u115f\u1160]"
+_NAME = re.compile(rf"({_SEEN}|[.@+-])( ?({_SEEN}|[.@+'-]))*(?<!')")
+# Scripts with letters that look like those of another one of them.
+_ALIKE_SCRIPTS = {"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,20 @@ def parse_name(text: str) -> str:
     # Not like an id: people are found by either, and one must not be taken for the other.
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name.casefold().startswith("usr_"):
         raise BadRequest(
-            f"{text[:80]!r} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, spaces "
+            f"{text[:80]!r} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, single spaces "
             "and . @ + - _ '"
+        )
+    scripts = {unicodedata.name(character, "").partition(" ")[0] for character in name} & _ALIKE_SCRIPTS
+    if len(scripts) > 1:
+        raise BadRequest(
+            f"{text[:80]!r} mixes {' and '.join(sorted(each.capitalize() for each in scripts))} letters, "
+            "and could look like another user's name. Use letters of one script."
         )
     return name
 
 
 def name_key(name: str) -> str:
-    """A name as it is compared: `Ada` and `ada` are one user."""
+    """A name as it is compared everywhere: `Ada` and `ada` are one user, in any code points."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 

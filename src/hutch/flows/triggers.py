@@ -22,7 +22,7 @@ from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavaila
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, QueuedRun, Session
-from hutch.domain.user import User, Who, scopes_of
+from hutch.domain.user import User, Who, name_key, scopes_of
 from hutch.domain.wish import Told, Wish
 from hutch.flows import sessions
 from hutch.flows.forge_text import OWN, quiet
@@ -171,8 +171,8 @@ class Triggers:
     async def _who(self) -> Who:
         """As whom it is done."""
         users: list[User] = [user for user in await Users(self.site.rows).list() if not user.disabled]
-        name = self.manners.run_as.casefold()
-        found = [user for user in users if (user.name.casefold() == name if name else user.role == "owner")]
+        name = name_key(self.manners.run_as)
+        found = [user for user in users if (name_key(user.name) == name if name else user.role == "owner")]
         if not found:
             raise Conflict(f"There is no user {self.manners.run_as!r} to work for GitHub. Set github.run_as.")
         user = min(found, key=lambda each: each.id)  # who was there first

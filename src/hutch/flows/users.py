@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from hutch.domain.address import address_key
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
-from hutch.domain.user import Role, Scope, ShareRole, User, scopes_of
+from hutch.domain.user import Role, Scope, ShareRole, User, name_key, scopes_of
 from hutch.flows.passwords import Passwords
 from hutch.store.attempts import Attempts, Meter
 from hutch.store.audit import Audit
@@ -267,7 +267,7 @@ def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]
     The last one slows those who guess from many addresses. Its waits are short, and it does not
     count for an address where this user is at home: strangers cannot keep anybody out for long.
     """
-    key = name[:256].casefold()
+    key = name_key(name)[:256]
     pair = Meter(f"login\0{address_key(address)}\0{key}", free=5, longest_s=15 * 60)
     anywhere = Meter(f"name\0{key}", free=100, longest_s=30)
     return pair, [pair, _address_meter(address), *(() if known else (anywhere,))]

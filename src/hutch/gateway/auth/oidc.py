@@ -24,7 +24,7 @@ from joserfc.errors import JoseError
 
 from hutch.domain.errors import BadRequest, Denied, Unauthenticated
 from hutch.domain.secret import same
-from hutch.domain.user import Role
+from hutch.domain.user import Role, name_key
 from hutch.gateway.auth.by_provider import LIFE_S, Identity
 from hutch.gateway.auth.oidc_provider import Provider
 from hutch.settings.serving import Oidc
@@ -168,15 +168,17 @@ class OidcLogin:
             raise Denied("The provider has told no e-mail address.")
         if claims.get("email_verified") is not True:
             raise Denied(f"The provider has not verified the address {email[:100]!r}.")
+        if name_key(email) != email.lower():  # users are found by that key: it would be another's address
+            raise Denied(f"The address {email[:100]!r} can be mistaken for another one. Use a plain one.")
         if not self._is_allowed(email):
             raise Denied(f"{email[:100]!r} may not log in here. oidc.allowed_emails lists who may.")
         return Identity(self._issuer, claims["sub"], email)
 
     def _is_allowed(self, email: str) -> bool:
         """Whether an address is on the list; an empty list has nobody on it."""
-        plain = email.casefold()
+        plain = name_key(email)
         domain = plain.rpartition("@")[2]
-        return plain in {each.casefold() for each in self._settings.allowed_emails} or any(
+        return plain in {name_key(each) for each in self._settings.allowed_emails} or any(
             domain == each or (each.startswith("*.") and domain.endswith(each[1:]))
             for each in self._settings.allowed_domains
         )
