@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.flows.users import Accounts
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
 
@@ -228,3 +229,21 @@ async def test_a_session_that_waits_has_a_place_in_the_queue(tmp_path: Path) -> 
         await eventually(settled)
         for each in (first, *waiting):
             await api.give(each["id"], type="end", reason="")
+
+
+async def test_only_owners_and_members_open_sessions(api: Api) -> None:
+    source = await api.ready_session()
+    carl = await api.as_user("carl", "candidate")
+    user = await Accounts(api.server.rows).users.find("carl")
+    await Accounts(api.server.rows).shares.set(source, user.id, "candidate", created_by="")
+    sent = {
+        f"{V1}/sessions": {"purpose": "my own"},
+        "/api/code": {"repoUrl": "https://example.org/a.git", "prompt": "x"},
+        f"{V1}/sessions/{source}/fork": {},
+        f"{V1}/reviews": {"url": "https://github.com/a/b/pull/1"},
+    }
+    answers = {url: await carl.post(url, json=body) for url, body in sent.items()}
+    assert {url: answer.status_code for url, answer in answers.items()} == dict.fromkeys(sent, 403)
+    assert "hutch users role carl member" in answers[f"{V1}/sessions"].json()["detail"]
+    assert (await carl.get(f"{V1}/sessions/{source}")).status_code == 200
+    assert [each["id"] for each in (await carl.get(f"{V1}/sessions")).json()["items"]] == [source]

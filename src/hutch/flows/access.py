@@ -3,12 +3,13 @@
 The installation's owners and the session's own may do everything. Others need a share:
 `member` and `candidate` see it and work in it, `observer` and `assessor` only see it.
 To everybody else a session is not there at all: that it exists is nobody's business.
+Only owners and members of the installation open sessions, by any door, forks included.
 """
 
 from typing import Literal
 
 from hutch.domain.errors import Denied, NotFound
-from hutch.domain.user import ShareRole, Who
+from hutch.domain.user import Role, ShareRole, Who
 
 Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
 
@@ -18,6 +19,7 @@ _OF_SHARE: dict[ShareRole, frozenset[Action]] = {
     "observer": frozenset({"read"}),
     "assessor": frozenset({"read"}),
 }
+OPENERS: tuple[Role, ...] = ("owner", "member")
 EVERYTHING: frozenset[Action] = frozenset({"read", "input", "manage"})
 
 
@@ -46,6 +48,16 @@ def check(
     if action not in allowed:
         what = {"read": "see", "input": "work in", "manage": "manage"}[action]
         raise Denied(f"{who.user.name} may see the session {session_id}, and not {what} it.")
+
+
+def check_may_open(who: Who) -> None:
+    """Refuse a caller who may not open sessions: candidates work in those that are shared with them."""
+    who.need("write")
+    if who.user.role not in OPENERS:
+        raise Denied(
+            f"{who.user.name} is {who.user.role}, and may not open sessions. Ask to be invited to one. "
+            f"An owner can change the role: hutch users role {who.user.name} member"
+        )
 
 
 def no_session(session_id: str) -> NotFound:

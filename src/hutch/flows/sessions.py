@@ -46,7 +46,7 @@ from hutch.domain.session import (
 )
 from hutch.domain.trace import trace_id
 from hutch.domain.user import Who
-from hutch.flows.access import Action, check, no_session
+from hutch.flows.access import Action, check, check_may_open, no_session
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, TakeSnapshot
@@ -118,7 +118,7 @@ async def create(
     site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[Session] | None = None
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
-    who.need("write")
+    check_may_open(who)
     if not forked_from:
         wish = Wish(new.repository, new.persona, new.model, new.network, new.plain_directory)
         new = replace(new, repository=await check_wish(site, who, wish))
@@ -258,6 +258,7 @@ async def fork(
     Somebody else's script does not come along: it is a file of the machine, which only owners may name.
     """
     session = await allowed(site, who, session_id, "input" if snapshot is None else "read")
+    check_may_open(who)  # before a snapshot is taken
     if not session.workspace_id and session.state == "ended":
         raise NotFound(f"The session {session_id} has no files: {session.reason or 'it never got any.'}")
     if not session.workspace_id:

@@ -12,6 +12,7 @@ from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
 from hutch.domain.user import Who
 from hutch.flows import ai_review, changes
+from hutch.flows.access import check_may_open
 from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
 from hutch.gateway.answers import In, Out, Page, answer, page
@@ -137,6 +138,7 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
     One of a session that you work in is a change: then it is a review of that, too.
     """
     server = server_of(request)
+    check_may_open(who)  # before anything is fetched
     change_id = await _change_at(server, who, how.url)
     user = who.user.id
     repository, subject = await reviews.subject_of(server.loaded, change_id or how.url, user=user)
