@@ -9,6 +9,7 @@ import pytest
 from fastapi import Response
 from sqlalchemy import select, update
 
+from hutch.flows.users import Accounts
 from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS, LARGEST_BYTES, NOT_KEPT, Once
 from hutch.store.schema import answered_requests
 from tests.forge.repositories import make_repository
@@ -64,6 +65,40 @@ async def test_a_key_is_the_users_own(api: Api) -> None:
     mine, his = [await each.post(f"{V1}/sessions", json=wanted, headers=keyed("k4")) for each in (api, bob)]
     assert mine.json()["id"] != his.json()["id"]
     assert his.json()["owner"] != mine.json()["owner"]
+
+
+async def test_a_replay_is_refused_when_the_share_was_taken_away(api: Api) -> None:
+    session = await api.ready_session()
+    bob = await api.as_user("bob")
+    accounts = Accounts(api.server.rows)
+    user = await accounts.users.find("bob")
+    await accounts.shares.set(session, user.id, "member", created_by="")
+    url, wanted = f"{V1}/sessions/{session}/commands", {"command": "echo private"}
+    for key in ("revoked", "narrowed"):
+        assert (await bob.post(url, json=wanted, headers=keyed(key))).status_code < 300
+        assert (await bob.post(url, json=wanted, headers=keyed(key))).headers["idempotency-replayed"]
+    await accounts.shares.set(session, user.id, "observer", created_by="")
+    assert (await bob.post(url, json=wanted, headers=keyed("narrowed"))).status_code == 403
+    await accounts.shares.remove(session, user.id)
+    assert (await bob.post(url, json=wanted, headers=keyed("revoked"))).status_code == 404
+
+
+async def test_a_replay_is_refused_when_role_scope_or_user_are_gone(api: Api) -> None:
+    eve = await api.as_user("eve")
+    user = await Accounts(api.server.rows).users.find("eve")
+    wanted = {"purpose": "before-it-changed"}
+    sent = await eve.post(f"{V1}/sessions", json=wanted, headers=keyed("role"))
+    assert sent.status_code == 201
+    narrow = await api.as_user("eve", scopes="read")
+    assert (await narrow.post(f"{V1}/sessions", json=wanted, headers=keyed("role"))).status_code == 403
+    for role in ("candidate", "observer"):
+        await api.patch(f"{V1}/users/{user.id}", json={"role": role})
+        assert (await eve.post(f"{V1}/sessions", json=wanted, headers=keyed("role"))).status_code == 403
+    await api.patch(f"{V1}/users/{user.id}", json={"role": "member"})
+    again = await eve.post(f"{V1}/sessions", json=wanted, headers=keyed("role"))
+    assert (again.status_code, again.json()) == (201, sent.json())
+    await api.patch(f"{V1}/users/{user.id}", json={"disabled": True})
+    assert (await eve.post(f"{V1}/sessions", json=wanted, headers=keyed("role"))).status_code == 401
 
 
 async def test_what_was_refused_may_be_tried_again(api: Api) -> None:

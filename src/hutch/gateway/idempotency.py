@@ -5,6 +5,9 @@ same request. Where what was asked for is a row of the database, the answer is w
 in the same transaction: after a crash either both are there or neither. For the rest
 a note is written first; when only that is found after a crash, nobody knows how far it
 came, and the caller is told so rather than served twice.
+
+A kept answer is given only to a caller who may still make the request: a share, a role
+or a scope may have been taken away since.
 """
 
 import asyncio
@@ -21,6 +24,9 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, HutchError, NotRecorded
+from hutch.domain.user import Who
+from hutch.flows import changes, sessions
+from hutch.flows.access import Action, check_may_open
 from hutch.gateway.auth.who import Writer
 from hutch.gateway.errors import KeyReused
 from hutch.store.rows import Rows
@@ -32,6 +38,7 @@ PATIENCE_S = 30.0  # for the first of two that came at once
 LARGEST_BYTES = 64 * 1024  # of an answer that is kept
 REPLAYED = "Idempotency-Replayed"
 KEPT_HEADERS = ("content-type", "etag", "location")
+OPENING = ("/fork", "/review")  # requests about one session that open another
 BEING_ANSWERED, NOT_KEPT = 0, 1  # instead of a status
 
 T = TypeVar("T")
@@ -192,11 +199,18 @@ def answered_of(request: Request) -> Answered:
     return cast(Answered, request.app.state.answered)
 
 
-class Key:
-    """A dependency that lets a POST with a key be done once; every POST has it."""
+ActionOf = Callable[[bytes], Action]  # by the body of the request
 
-    def __init__(self, *, atomic: bool = False) -> None:
+
+class Key:
+    """A dependency that lets a POST with a key be done once; every POST has it.
+
+    `action` is what the request does with the session, change or run that its path names.
+    """
+
+    def __init__(self, *, atomic: bool = False, action: Action | ActionOf = "input") -> None:
         self._atomic = atomic
+        self._action = action
 
     async def __call__(
         self,
@@ -216,15 +230,35 @@ class Key:
         if idempotency_key is None:
             return Once()
         asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-        digest = hashlib.sha256(asked + await request.body()).hexdigest()
+        body = await request.body()
+        digest = hashlib.sha256(asked + body).hexdigest()
         once = Once(who.user.id, idempotency_key, digest, self._atomic)
-        await answered_of(request).begin(once)
+        try:
+            await answered_of(request).begin(once)
+        except Replay:
+            action = self._action(body) if callable(self._action) else self._action
+            await _authorise(request, who, action)
+            raise
         request.state.once = once
         return once
 
 
+async def _authorise(request: Request, who: Who, action: Action) -> None:
+    """Refuse a caller who could not make this request now. Whether they are known was checked before."""
+    site, names = request.app.state.server.site, request.path_params
+    if session_id := names.get("session_id"):
+        await sessions.allowed(site, who, session_id, action)
+    elif change_id := names.get("change_id"):
+        await changes.find(site, who, change_id, action)
+    elif run_id := names.get("run_id"):
+        await sessions.allowed(site, who, (await sessions.run(site, who, run_id)).session_id, action)
+    if not names or request.url.path.endswith(OPENING):
+        check_may_open(who)
+
+
 ByKey = Annotated[Once, Depends(Key())]
 ByKeyWithRow = Annotated[Once, Depends(Key(atomic=True))]
+ByKeyToManage = Annotated[Once, Depends(Key(action="manage"))]
 
 
 async def seen_through(request: Request, handle: Handle) -> Response:

@@ -13,7 +13,7 @@ from hutch.flows import changes as flow
 from hutch.flows.review import Strategy
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
-from hutch.gateway.idempotency import ByKey
+from hutch.gateway.idempotency import ByKeyToManage
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.redacting import clean_bytes
 
@@ -114,7 +114,12 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
 
 @routes.post("/changes/{change_id}/merge", operation_id="merge_change", response_model=MergedOut)
 async def merge(
-    request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str, wanted: MergeIn | None = None
+    request: Request,
+    who: Writer,
+    guard: AGuard,
+    once: ByKeyToManage,
+    change_id: str,
+    wanted: MergeIn | None = None,
 ) -> Response:
     """Bring a change into its base branch; where its tests or a reviewer say no, by force only."""
     server = server_of(request)
@@ -134,7 +139,9 @@ async def merge(
 
 
 @routes.post("/changes/{change_id}/close", status_code=204, operation_id="close_change")
-async def close(request: Request, who: Writer, guard: AGuard, once: ByKey, change_id: str) -> Response:
+async def close(
+    request: Request, who: Writer, guard: AGuard, once: ByKeyToManage, change_id: str
+) -> Response:
     """Close a change and delete its branch."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, Field
 from sqlalchemy import Connection
 
@@ -13,11 +13,12 @@ from hutch.domain.session import Bounds, Delivery, QueuedRun, Session, SessionSt
 from hutch.domain.user import Who
 from hutch.flows import removal
 from hutch.flows import sessions as flow
+from hutch.flows.access import Action
 from hutch.flows.sessions import NewSession, Shown
 from hutch.flows.site import Site
 from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
-from hutch.gateway.idempotency import ByKeyWithRow
+from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.gateway.rest.runs import DeliveredOut, told_delivery
 from hutch.store.seam import Head
@@ -269,11 +270,20 @@ async def remove(request: Request, who: Writer, guard: AGuard, session_id: str) 
     return Response(status_code=204)
 
 
+def _fork_action(body: bytes) -> Action:
+    """A fork of the files as they are takes a snapshot first; one of an older snapshot only reads."""
+    wanted = ForkIn.model_validate_json(body) if body.strip() not in (b"", b"null") else None
+    return "read" if wanted and wanted.snapshot is not None else "input"
+
+
+ByKeyToFork = Annotated[Once, Depends(Key(atomic=True, action=_fork_action))]
+
+
 @routes.post(
     "/sessions/{session_id}/fork", status_code=201, operation_id="fork_session", response_model=SessionOut
 )
 async def fork(
-    request: Request, who: Writer, once: ByKeyWithRow, session_id: str, wanted: ForkIn | None = None
+    request: Request, who: Writer, once: ByKeyToFork, session_id: str, wanted: ForkIn | None = None
 ) -> Response:
     """A new session with the files of this one, as they are or as a snapshot has them."""
     snapshot = wanted.snapshot if wanted else None
