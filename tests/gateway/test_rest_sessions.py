@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hutch.domain.ids import SessionId
 from hutch.flows.users import Accounts
+from hutch.sessions.host import LocalHost
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
 
@@ -247,3 +249,31 @@ async def test_only_owners_and_members_open_sessions(api: Api) -> None:
     assert "hutch users role carl member" in answers[f"{V1}/sessions"].json()["detail"]
     assert (await carl.get(f"{V1}/sessions/{source}")).status_code == 200
     assert [each["id"] for each in (await carl.get(f"{V1}/sessions")).json()["items"]] == [source]
+
+
+async def network_of_jail(api: Api, session_id: str) -> tuple[str, ...]:
+    """The hosts that the jail of a session lets through, as it is open now."""
+    host = api.server.site.host
+    assert isinstance(host, LocalHost)
+    async with host.desk(SessionId(session_id)) as desk:
+        return desk.jail.policy.network
+
+
+async def test_members_allow_only_hosts_inside_the_cap_also_after_it_was_lowered(tmp_path: Path) -> None:
+    wide, narrow = ["*.example.org", "files.example.net"], ["files.example.net"]
+    async with serving(tmp_path, server={"network_allowed": wide}) as api:
+        bob = await api.as_user("bob")
+        for host in ("example.com", "files.example.net:22", "*.files.example.net"):
+            refused = await bob.post(f"{V1}/sessions", json={"network": [host]})
+            assert (refused.status_code, refused.json()["code"]) == (403, "denied")
+        his = await bob.ready_session(network=["a.example.org", "files.example.net"])
+        assert await network_of_jail(api, his) == ("a.example.org", "files.example.net")
+        hers = await api.ready_session(network=["example.com", "files.example.net"])  # an owner may allow any
+        assert await network_of_jail(api, hers) == ("example.com", "files.example.net")
+        bob_id = (await bob.get(f"{V1}/me")).json()["user"]["id"]
+        await Accounts(api.server.rows).shares.set(hers, bob_id, "member", created_by="")
+        fork = (await bob.post(f"{V1}/sessions/{hers}/fork")).json()
+        assert fork["network"] == ["files.example.net"]
+    async with serving(tmp_path, server={"network_allowed": narrow}) as api:
+        assert await network_of_jail(api, his) == ("files.example.net",)
+        assert await network_of_jail(api, hers) == ("example.com", "files.example.net")

@@ -10,6 +10,7 @@ import structlog
 
 from hutch.app import changes, forges
 from hutch.app.baseline import tests_on_the_base
+from hutch.app.session_network import session_network
 from hutch.domain.errors import HutchError
 from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, StepReached
 from hutch.domain.session import QueuedRun, Session
@@ -99,7 +100,7 @@ class Delivering:
                 now=before.last,
                 ran=before.tests,
                 command=self.session.delivery.tests,
-                network=self.session.network,
+                network=await session_network(self.loaded, self.live.grounds.rows, self.session),
                 name=self.run.id[-12:].lower(),
             )
             if compared.new:

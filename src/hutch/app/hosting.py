@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 
 import structlog
@@ -16,6 +16,7 @@ from hutch.app.approvals import kept_approvals
 from hutch.app.deliverable import must_be_deliverable
 from hutch.app.delivering import Delivering
 from hutch.app.desks import Desk, open_desk
+from hutch.app.session_network import session_network
 from hutch.domain.errors import HutchError
 from hutch.domain.events import (
     ApprovalAsked,
@@ -57,8 +58,11 @@ async def local_host(loaded: Loaded, log: SqlLog, redactor: Redactor) -> AsyncIt
     hosted: list[LocalHost] = []
     ahead = Ahead()
 
-    def desk_of(session: Session, workspace_id: str) -> AbstractAsyncContextManager[Desk]:
-        return open_desk(loaded, workspace_id, network=session.network)
+    @asynccontextmanager
+    async def desk_of(session: Session, workspace_id: str) -> AsyncIterator[Desk]:
+        network = await session_network(loaded, log, session)
+        async with open_desk(loaded, workspace_id, network=network) as desk:
+            yield desk
 
     async def prepare(session: Session) -> Prepared:
         made = await _prepare(loaded, session, hosted[0], log)
@@ -170,7 +174,8 @@ async def _work(
             limits=limits,
             entries=entries,
         )
-        bench.terms = Terms(network=session.network, limits=limits, deliver=session.deliver)
+        network = await session_network(loaded, live.grounds.rows, session)
+        bench.terms = Terms(network=network, limits=limits, deliver=session.deliver)
         channels = live.grounds.channels
 
         def tell(delta: Delta) -> None:

@@ -10,6 +10,7 @@ from hutch.app import forges, models, personas
 from hutch.app.hosting import local_host
 from hutch.app.keeping import keep_tidy
 from hutch.app.repositories import repositories_of, with_fixed_roots
+from hutch.app.session_network import network_cap
 from hutch.app.triggers import triggers_of
 from hutch.domain.redaction import Redactor
 from hutch.flows.site import Site
@@ -66,7 +67,8 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
     ):
         networks = tuple(loaded.settings.jail.network_also)
         own = personas.folder(loaded)
-        site = Site(log, log, host, redactor, forges.reach_of(loaded), find, networks, own)
+        reach, cap = forges.reach_of(loaded), network_cap(loaded)
+        site = Site(log, log, host, redactor, reach, find, networks, own, cap)
         triggers = triggers_of(loaded, site)
         behind = [asyncio.ensure_future(triggers.run()), asyncio.ensure_future(keep_tidy(loaded, log))]
         try:

@@ -256,6 +256,7 @@ async def fork(
     """A new session that begins with the files of this one, as they are or were.
 
     Somebody else's script does not come along: it is a file of the machine, which only owners may name.
+    Neither do hosts that the caller may not allow.
     """
     session = await allowed(site, who, session_id, "input" if snapshot is None else "read")
     check_may_open(who)  # before a snapshot is taken
@@ -276,7 +277,7 @@ async def fork(
         revision=session.revision,
         persona=session.persona,
         model=session.model if who.is_owner or not is_script(session.model) else "",
-        network=session.network,
+        network=session.network if who.is_owner else site.network_cap.covered(session.network),
         limits=session.limits,
         deliver=session.deliver and (who.is_owner or session.owner == who.user.id),
         delivery=replace(session.delivery, review=""),

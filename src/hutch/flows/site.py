@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
+from hutch.flows.network_cap import NetworkCap
 from hutch.forge.reach import Reach
 from hutch.sessions.seam import SessionHost
 from hutch.store.rows import Rows
@@ -30,4 +31,5 @@ class Site:
     find_repository: FindRepository
     networks: tuple[str, ...] = ()  # private ones that jails may reach all the same
     personas: Path | None = None  # where the installation's own are
+    network_cap: NetworkCap = field(default_factory=NetworkCap)  # on the hosts that members may allow
     on_removed: list[Removed] = field(default_factory=list)  # told of sessions that are no more

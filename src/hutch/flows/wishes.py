@@ -35,6 +35,8 @@ def is_script(model: str) -> bool:
 async def check_wish(site: Site, who: Who, wish: Wish) -> str:
     """Refuse what cannot be had; the repository as it is to be used."""
     check_reachable(wish.network, site.networks)
+    if not who.is_owner:
+        site.network_cap.check(wish.network)
     if wish.persona and not wish.repository:  # which may have one of its own
         await asyncio.to_thread(_check_persona, site, wish.persona)
     if is_script(wish.model):

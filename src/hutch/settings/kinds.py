@@ -125,6 +125,17 @@ Count = Annotated[int, BeforeValidator(_not_bool)]
 Size = Annotated[ByteSize, BeforeValidator(_size), Field(le=1024**6)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Address = Annotated[str, Field(max_length=2048), AfterValidator(_address)]
+
+
+def _host_pattern(value: str) -> str:
+    host, colon, port = value.partition(":")
+    if value == "*":
+        return value
+    if colon and not (port.isdecimal() and port.isascii() and 0 < int(port) < 65536):
+        raise ValueError("It should be a host, or a host and a port: docs.example.com:8443")
+    return f"{_host(host)}{colon}{port}"
+
+
 Author = Annotated[Text, AfterValidator(_author)]
 Persona = Annotated[str, AfterValidator(_persona)]
 Listener = Annotated[str, AfterValidator(_listener)]
@@ -140,6 +151,9 @@ Directories = Annotated[
     tuple[Annotated[Text, AfterValidator(_directory)], ...], NoDecode, BeforeValidator(_texts)
 ]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], NoDecode, BeforeValidator(_texts)]
+HostPatterns = Annotated[
+    tuple[Annotated[str, AfterValidator(_host_pattern)], ...], NoDecode, BeforeValidator(_texts)
+]
 
 
 class Section(BaseModel):

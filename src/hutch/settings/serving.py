@@ -10,6 +10,7 @@ from hutch.settings.kinds import (
     Count,
     Directories,
     Forges,
+    HostPatterns,
     Hosts,
     Issuer,
     Listener,
@@ -91,6 +92,12 @@ class Server(Section):
         (),
         description="Machines of private networks, or this one, that requests may name as the place of a "
         "repository: `git.example.com`, `10.1.2.0/24`. Those of the open Internet need not be listed.",
+    )
+    network_allowed: Annotated[HostPatterns, May.NEVER] = Field(
+        (),
+        description="Hosts that members may allow for the jails of their sessions, beside those of "
+        "`jail.network`: `*.example.org`, `example.com:8443`; `*` is every public host and port. "
+        "None by default. Owners may allow any.",
     )
     repository_roots: Annotated[Directories, May.NEVER] = Field(
         (),

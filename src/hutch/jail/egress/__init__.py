@@ -1,11 +1,12 @@
 """The way out of a jail: an HTTP proxy with a list of allowed hosts."""
 
-from hutch.jail.egress.allow_list import parse_allow_list
+from hutch.jail.egress.allow_list import AllowList, parse_allow_list
 from hutch.jail.egress.attempt import EgressAttempt, EgressLimits
 from hutch.jail.egress.server import Egress, environment, serve_egress
 from hutch.jail.egress.upstream import Resolve, check_reachable
 
 __all__ = [
+    "AllowList",
     "Egress",
     "EgressAttempt",
     "EgressLimits",

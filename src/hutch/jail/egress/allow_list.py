@@ -23,9 +23,19 @@ class Pattern:
     port: int | None  # None is the default ports
 
     def matches(self, host: str, port: int) -> bool:
-        if port not in (DEFAULT_PORTS if self.port is None else (self.port,)):
+        if port not in self.ports:
             return False
         return host.endswith(f".{self.host}") if self.below else host == self.host
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return DEFAULT_PORTS if self.port is None else (self.port,)
+
+    def covers_host(self, other: "Pattern") -> bool:
+        """True when every host of the other pattern is one of this pattern."""
+        if not self.below:
+            return not other.below and other.host == self.host
+        return other.host.endswith(f".{self.host}") or (other.below and other.host == self.host)
 
     def __str__(self) -> str:
         return ("*." if self.below else "") + join_authority(self.host, self.port)
@@ -61,6 +71,11 @@ class AllowList:
     def find(self, host: str, port: int) -> Pattern | None:
         """The first pattern that lets this through; `host` is parsed already."""
         return next((pattern for pattern in self.patterns if pattern.matches(host, port)), None)
+
+    def covers(self, other: Pattern) -> bool:
+        """True when everything that the other pattern allows is allowed by this list."""
+        hosts = [pattern for pattern in self.patterns if pattern.covers_host(other)]
+        return all(any(port in pattern.ports for pattern in hosts) for port in other.ports)
 
 
 def parse_allow_list(texts: Sequence[str]) -> AllowList:
