@@ -160,10 +160,9 @@ class Command:
                     self._status_readable()
                 if self._request:  # nobody has taken it: it is withdrawn, and no reaper will touch it
                     self._finish()
-                await asyncio.wait([self._gone], timeout=STUCK_S)
-                if not self._gone.done():  # somebody keeps its reaper from work: that goes, too
+                while not (await asyncio.wait([self._gone], timeout=STUCK_S))[0]:
+                    # Some have not died yet; or somebody keeps their reaper from work, which then goes, too.
                     await self._control.send(b"end", self._nonce)
-                await asyncio.shield(self._gone)
         except TimeoutError:
             raise Unavailable(
                 f"'{self._name}' is still there {GONE_S:g} s after SIGKILL. Close the jail."

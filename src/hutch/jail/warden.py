@@ -171,7 +171,8 @@ class Warden:
                         # At once: among hundreds, looking takes long.
                         attempt(os.kill, -self.leaders[pid], SIGKILL)
                     self.hunt(pid, spare=set())
-                    attempt(os.kill, pid, SIGKILL if end else SIGCONT)
+                    # The reaper's end is taken for that of all below it, so they have to be dead by then.
+                    attempt(os.kill, pid, SIGKILL if end and not below(pid, set(), False)[0] else SIGCONT)
                 attempt(os.kill, pid, SIGCONT)
         self.doomed[nonce] = None  # it may not have been seen yet, or not have begun: its reaper will tell
         if len(self.doomed) > MOST_DOOMED:
