@@ -1,16 +1,17 @@
 """A session in this process: what is begun with its jail is finished."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.events import SessionParked
+from hutch.domain.events import RunEnded, SessionParked
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
-from tests.sessions.hosting import owner, serving, state, until
+from tests.sessions.hosting import cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
 
@@ -42,3 +43,33 @@ async def test_a_jail_that_is_being_parked_is_closed_also_when_that_is_cancelled
         parked = (await until(server, session.id, "session.parked"))[-1]
         assert isinstance(parked, SessionParked) and parked.snapshot
         await server.host.call(session.id, requests.RunCommand("true"))
+
+
+async def test_a_run_that_is_cancelled_while_its_end_is_written_ends_once(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [{"text": "That is all."}])
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(model=model, prompt="Say it."))
+        await until(server, session.id, "model.replied")
+        held, go = threading.Event(), threading.Event()
+
+        def hold(_: object) -> None:
+            held.set()
+            go.wait(DEADLINE_S)
+
+        holding = asyncio.ensure_future(server.rows.change(hold))
+        writer = server.log._writer  # type: ignore[attr-defined]
+        async with asyncio.timeout(DEADLINE_S):
+            while not held.is_set() or writer._queue.empty():  # noqa: ASYNC110  until the end waits behind it
+                await asyncio.sleep(0.01)
+        stopping = asyncio.ensure_future(server.host._lives[session.id].stop())  # type: ignore[attr-defined]
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        go.set()
+        assert await stopping
+        await holding
+        ended = [e for e in await until(server, session.id, "run.ended") if isinstance(e, RunEnded)]
+        await state(server, who, session.id, "idle")
+        entries = await server.log.read(session.id)
+        assert [e.event for e in entries if isinstance(e.event, RunEnded)] == ended
+        assert ended[0].outcome == "done"

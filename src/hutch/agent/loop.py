@@ -34,6 +34,7 @@ from hutch.domain.redaction import Redactor
 from hutch.llm.price import Prices, cost_usd
 from hutch.llm.reply import Reply
 from hutch.llm.seam import Call, FromModel, Model, Request
+from hutch.workspace.prepare.thread import over
 from hutch.workspace.snapshots.storage import Snapshot
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
@@ -105,7 +106,7 @@ class Run:
         except asyncio.CancelledError:
             if self.leaves_open():
                 raise
-            await asyncio.shield(asyncio.ensure_future(self._end("cancelled", "It was cancelled.")))
+            await self._end("cancelled", "It was cancelled.")
             raise
         except Exception as error:
             await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a fault of it.")
@@ -288,5 +289,10 @@ class Run:
             cost_usd=self.spent.cost,
             duration_s=round(self.spent.duration_s, 3),
         )
-        await self._write(ended)
+        writing = asyncio.ensure_future(self._write(ended))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await over(writing)  # whoever ends the run must see this end in the log, and not write another
+            raise
         return ended
