@@ -15,6 +15,7 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.log import open_log
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, Forked, run
+from tests.store.sql import sql
 
 
 def hutch(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -290,3 +291,19 @@ def test_prune_erases_ended_sessions_past_their_time(tmp_path: Path) -> None:
     assert hutch(tmp_path, "prune", "--days", "0", "--yes").stdout == ""
     assert "still open" in hutch(tmp_path, "log", open_).stdout
     assert "old" not in hutch(tmp_path, "log", ended).stdout
+
+
+def test_a_log_that_events_were_deleted_from_is_shown_with_a_warning_and_saved(tmp_path: Path) -> None:
+    session_id = record(tmp_path, *(said(str(number)) for number in range(4)))
+    for deleting, left in (("seq = 3", [1, 2, 4, 5]), ("seq >= 3", [1, 2]), ("seq > 0", [])):
+        sql(tmp_path / "data" / "hutch.db", f"DELETE FROM events WHERE {deleting}")
+        shown = hutch(tmp_path, "log", "last", "--json")
+        assert [json.loads(line)["seq"] for line in shown.stdout.splitlines()] == left
+        assert shown.returncode == 3
+        assert f"warning: The log of session {session_id} is damaged. Event" in shown.stderr
+        followed = hutch(tmp_path, "log", "last", "--follow")
+        assert followed.returncode == 3 and "missing from the database" in followed.stderr
+        saved = hutch(tmp_path, "export", "last", "-o", "left.zip", "--force")
+        assert saved.returncode == 3 and "damaged" in saved.stderr and "Traceback" not in saved.stderr
+        verified = hutch(tmp_path, "verify", "left.zip")
+        assert verified.returncode == 3 and verified.stdout.startswith("BAD: ")

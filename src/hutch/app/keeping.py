@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from hutch.app import workspaces
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import EventsMissing, HutchError
 from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
 from hutch.flows import keeping
@@ -110,7 +110,11 @@ async def _of_the_command_line(
         for head in heads:
             if head.session_id in served or not left:
                 continue
-            entries = await log.read(head.session_id, limit=FIRST)
+            try:
+                entries = await log.read(head.session_id, limit=FIRST)
+            except EventsMissing as missing:  # the other logs are looked at all the same
+                logger.warning("workspace.not_looked_at", session_id=head.session_id, problem=str(missing))
+                continue
             used = {each.event.workspace for each in entries if isinstance(each.event, RunStarted)} & left
             left -= used
             if used and head.at_ms < at_ms - keep.days * DAY_MS:

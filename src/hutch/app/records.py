@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from hutch.domain.errors import Unavailable
 from hutch.domain.ids import SessionId
 from hutch.settings.paths import Paths
 from hutch.store.bound import DEFAULT_LOG_BYTES
@@ -11,7 +12,7 @@ from hutch.store.bundle import write_bundle
 from hutch.store.lock import hold
 from hutch.store.log import open_log
 from hutch.store.retention import Pruned, prune
-from hutch.store.seam import ErasedMeanwhile, EventLog, Head
+from hutch.store.seam import ErasedMeanwhile, EventLog, Evidence, Head
 
 __all__ = ["EventLog", "Head", "Pruned", "event_log", "export", "only_server", "prune"]
 
@@ -30,16 +31,28 @@ def only_server(paths: Paths) -> Iterator[None]:
         yield
 
 
-async def export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
-    """Write the record of a session to a file that a stranger can verify."""
+async def export(
+    log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool, damaged: bool = False
+) -> Evidence:
+    """Write the record of a session to a file that a stranger can verify.
+
+    A log that parts are missing from is refused, unless `damaged`: then what is left is written.
+    """
     try:
-        return await _export(log, session_id, path, overwrite=overwrite)
+        return await _export(log, session_id, path, overwrite=overwrite, damaged=damaged)
     except ErasedMeanwhile:
-        return await _export(log, session_id, path, overwrite=overwrite)
+        return await _export(log, session_id, path, overwrite=overwrite, damaged=damaged)
 
 
-async def _export(log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool) -> Head:
+async def _export(
+    log: EventLog, session_id: SessionId, path: Path, *, overwrite: bool, damaged: bool
+) -> Evidence:
     async with log.evidence(session_id) as evidence:
+        if evidence.defects and not damaged:
+            raise Unavailable(
+                f"The log of session {session_id} is damaged. {' '.join(evidence.defects)} Save what is "
+                f"left, on the machine of the server: hutch export {session_id}"
+            )
         await write_bundle(
             path,
             session_id=session_id,
@@ -48,4 +61,4 @@ async def _export(log: EventLog, session_id: SessionId, path: Path, *, overwrite
             public_keys=evidence.public_keys,
             overwrite=overwrite,
         )
-        return evidence.head
+        return evidence

@@ -3,7 +3,15 @@
 import json
 from typing import Any
 
-from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, TooManyRequests, Unavailable
+from hutch.domain.errors import (
+    BadRequest,
+    Denied,
+    EventsMissing,
+    HutchError,
+    LimitReached,
+    TooManyRequests,
+    Unavailable,
+)
 
 OK = 0
 BUG = 1
@@ -71,6 +79,8 @@ def code_of(error: Exception) -> int:
             return DENIED
         case LimitReached():
             return LIMIT_REACHED
+        case EventsMissing():
+            return NO
         case Unavailable() | OSError():  # a file or a disk that is not as it should be
             return UNAVAILABLE
         case _:

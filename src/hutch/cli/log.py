@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -11,10 +12,13 @@ import orjson
 import typer
 
 from hutch import app, settings
-from hutch.cli.own_log import NONE_YET, find_session, open_sessions
+from hutch.app.records import EventLog
+from hutch.cli import exits
+from hutch.cli.own_log import NONE_YET, find_session, open_sessions, warn_of_defects
 from hutch.cli.signals import stop_when_unread
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, EventsMissing
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
+from hutch.domain.ids import SessionId
 
 FIELD_LETTERS = 300  # of one field in a line for people; --json has them all
 
@@ -32,14 +36,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per li
 
 def log_command(
     session: Session = None, follow: Follow = False, after: After = 0, as_json: Json = False
-) -> None:
-    """Show the events of a session, or list the sessions."""
+) -> int:
+    """Show the events of a session, or list the sessions. Exits with 3 when events are missing."""
     if session is None and (follow or after):
         raise BadRequest("Say which session: hutch log last --follow, or its id.")
     if session is None:
         asyncio.run(_list_sessions(as_json))
-    else:
-        asyncio.run(_show_events(session, follow, after, as_json))
+        return exits.OK
+    return asyncio.run(_show_events(session, follow, after, as_json))
 
 
 async def _list_sessions(as_json: bool) -> None:
@@ -73,7 +77,7 @@ async def _list_sessions(as_json: bool) -> None:
         typer.echo(NONE_YET, err=True)
 
 
-async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> None:
+async def _show_events(session: str, follow: bool, after: int, as_json: bool) -> int:
     loaded = settings.load()
     app.configure_logs(loaded)
     show = _show_json if as_json else _show_line
@@ -84,16 +88,31 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
             raise BadRequest(
                 f"Session {session_id} has {head.seq} events; there is nothing after {after} yet."
             )
+        defects = await log.defects(session_id)
+        warn_of_defects(session_id, defects)
         if follow:
             async with stop_when_unread(), aclosing(log.follow(session_id, after=after)) as entries:
                 async for entry in entries:
                     show(entry)
                     sys.stdout.flush()
+        else:
+            await _show_all(log, session_id, after, show)
+    return exits.NO if defects else exits.OK
+
+
+async def _show_all(log: EventLog, session_id: SessionId, after: int, show: Callable[[Entry], None]) -> None:
+    """Every event that is there, also behind some that are missing."""
+    while True:
+        try:
+            page = await log.read(session_id, after=after)
+        except EventsMissing as missing:
+            after = missing.last
+            continue
+        if not page:
             return
-        while page := await log.read(session_id, after=after):
-            for entry in page:
-                show(entry)
-            after = page[-1].seq
+        for entry in page:
+            show(entry)
+        after = page[-1].seq
 
 
 def _show_json(entry: Entry) -> None:

@@ -1,8 +1,10 @@
 """What the commands on this machine's own records share: the log they open, and which session is meant."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+
+import typer
 
 from hutch import settings
 from hutch.app.records import EventLog, event_log
@@ -21,6 +23,12 @@ async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[EventLog]:
         raise NotFound(NONE_YET)
     async with event_log(loaded.paths) as log:
         yield log
+
+
+def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
+    """Say what is missing from a log, where no program reads."""
+    for defect in defects:
+        typer.echo(f"warning: The log of session {session_id} is damaged. {defect}", err=True)
 
 
 async def find_session(log: EventLog, text: str) -> SessionId:

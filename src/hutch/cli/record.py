@@ -11,7 +11,8 @@ import typer
 
 from hutch import app, settings
 from hutch.app import records
-from hutch.cli.own_log import find_session, open_sessions
+from hutch.cli import exits
+from hutch.cli.own_log import find_session, open_sessions, warn_of_defects
 from hutch.domain.errors import BadRequest, Conflict
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
@@ -30,27 +31,36 @@ def export_command(
     ] = None,
     force: Force = False,
     as_json: Json = False,
-) -> None:
-    """Write the record of a session to a file that anybody can verify offline."""
+) -> int:
+    """Write the record of a session to a file that anybody can verify offline.
+
+    When parts of the log are missing, what is left is written, and the exit code is 3.
+    """
 
     if output == Path("-"):
         raise BadRequest("A record is a zip file and does not go to a terminal. Name a file: -o record.zip")
 
-    async def run() -> None:
+    async def run() -> int:
         loaded = _start()
         async with open_sessions(loaded) as log:
             session_id = await find_session(log, session)
             path = output or Path(f"{session_id}.zip")
-            head = await records.export(log, session_id, path, overwrite=force)
+            evidence = await records.export(log, session_id, path, overwrite=force, damaged=True)
+        head, defects = evidence.head, list(evidence.defects)
         if as_json:
             result = {"file": str(path), "session": session_id, "events": head.seq, "hash": head.hash}
-            typer.echo(json.dumps(result))
-        else:
+            typer.echo(json.dumps({**result, "defects": defects} if defects else result))
+        if defects:
+            warn_of_defects(session_id, defects)
+            typer.echo(f"What is left was written to {path}. It does not verify.", err=True)
+            return exits.NO
+        if not as_json:
             typer.echo(
                 f"{head.seq} events written to {path}. Anybody can check it: hutch verify {path}", err=True
             )
+        return exits.OK
 
-    asyncio.run(run())
+    return asyncio.run(run())
 
 
 def receipt_command(

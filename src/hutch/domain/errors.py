@@ -96,3 +96,18 @@ class Unavailable(HutchError):
     """Something Hutch needs is missing or broken; the operator must mend it."""
 
     code = "unavailable"
+
+
+class EventsMissing(Unavailable):
+    """Events that were recorded are no longer in the database; `last` is the last one missing here."""
+
+    def __init__(self, session_id: str, first: int, last: int) -> None:
+        self.last = last
+        super().__init__(
+            f"{describe_missing(first, last)} of session {session_id} missing from the database. Stop Hutch "
+            f"and keep a copy of its data directory. Save what is left: hutch export {session_id}"
+        )
+
+
+def describe_missing(first: int, last: int) -> str:
+    return f"Event {first} is" if first == last else f"Events {first} to {last} are"

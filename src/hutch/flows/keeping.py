@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from hutch.domain.errors import Conflict, HutchError, NotFound
+from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
@@ -88,7 +88,10 @@ async def _page(rows: Rows, before_ms: int, once: bool, after: str) -> list[Sess
 async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
     """Whether what was done is still to be handed over: that failed, and can be done again."""
     head = await log.head(session.id)
-    recent = await log.read(session.id, after=max(0, head.seq - RECENT))
+    try:
+        recent = await log.read(session.id, after=max(0, head.seq - RECENT))
+    except EventsMissing:
+        return True  # nobody knows, so nothing is removed
     told = [each.event for each in recent if isinstance(each.event, DeliveryEnded)]
     return bool(told) and told[-1].outcome == "failed" and not head.ended
 

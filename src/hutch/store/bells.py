@@ -146,6 +146,8 @@ class Bells:
             newest = _newest(database)
             if newest == position:
                 continue
+            if newest < position:  # somebody has deleted rows: let followers find out
+                self._loop.call_soon_threadsafe(self.ring_all)
             news = {SessionId(id): News(seq) for id, seq in database.execute(GROWN, (position,))}
             position = newest
             self._loop.call_soon_threadsafe(self.ring, news)

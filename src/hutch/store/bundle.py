@@ -20,7 +20,7 @@ from typing import IO
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.store.archive import Packed, directory, header
-from hutch.store.chain import Record
+from hutch.store.chain import GENESIS, Record
 from hutch.store.record import (
     README,
     Manifest,
@@ -45,7 +45,8 @@ async def write_bundle(
 ) -> None:
     """Write the record of a session to `path`, readable by its owner only.
 
-    `statements` are those about the events in `records`; the last event must be covered by one.
+    `statements` are those about the events in `records`; the last event must be covered by one, or the
+    record does not verify.
     """
     for statement in statements:
         if statement.key not in public_keys:
@@ -58,6 +59,8 @@ async def write_bundle(
         await asyncio.to_thread(draft.open)
         await asyncio.to_thread(draft.add, "README.txt", README)
         manifest = await _write_events(draft, session_id, records)
+        if not manifest.events and not statements:
+            raise BadRequest(f"Session {session_id} has no events, so there is nothing to export.")
         await asyncio.to_thread(_write_rest, draft, statements, public_keys, manifest)
         await asyncio.to_thread(draft.keep)
     finally:
@@ -67,7 +70,7 @@ async def write_bundle(
 
 async def _write_events(draft: "_Draft", session_id: SessionId, records: AsyncIterator[Record]) -> Manifest:
     await asyncio.to_thread(draft.begin, "events.ndjson")
-    chunk, events, head = bytearray(), 0, ""
+    chunk, events, head = bytearray(), 0, GENESIS
     async for record in records:
         if record.session_id != session_id:
             raise ValueError(f"event {record.seq} of {record.session_id} in the record of {session_id}")
@@ -76,8 +79,6 @@ async def _write_events(draft: "_Draft", session_id: SessionId, records: AsyncIt
         if len(chunk) >= CHUNK_BYTES:
             await asyncio.to_thread(draft.write, bytes(chunk))
             chunk.clear()
-    if not events:
-        raise BadRequest(f"Session {session_id} has no events, so there is nothing to export.")
     await asyncio.to_thread(draft.write, bytes(chunk))
     return Manifest(session_id, events, head)
 

@@ -14,10 +14,12 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.chain import Record
 from hutch.store.database import plain_errors
+from hutch.store.defects import VOUCHING, find_defects
 from hutch.store.records import read_head, read_public_keys, read_records, read_statements
 from hutch.store.seam import ErasedMeanwhile, Evidence
 
@@ -57,9 +59,12 @@ class View:
         head = read_head(connection, self._session_id)
         statements = read_statements(connection, self._session_id)
         # Events may have come since the head was signed for this: they are for the next export.
-        signed = max(
-            (one for one in statements if one.kind in ("checkpoint", "end")), key=lambda one: one.seq
-        )
+        defects = find_defects(connection, self._session_id)
+        if defects:  # all that is left, as evidence of what is not
+            seq = max(head.seq, *(one.seq for one in statements), 0)
+            records = self._records(seq)
+            return Evidence(head, records, statements, read_public_keys(connection), defects)
+        signed = max((one for one in statements if one.kind in VOUCHING), key=lambda one: one.seq)
         until = replace(head, seq=signed.seq, hash=signed.hash, ended=head.ended and signed.seq == head.seq)
         return Evidence(
             until,
@@ -79,6 +84,9 @@ class View:
         while after < until:
             try:
                 records = await self._run(page)
+            except EventsMissing as missing:
+                after = missing.last
+                continue
             except BlobMissing as missing:
                 raise ErasedMeanwhile(f"{missing} If it was erased just now, export again.") from None
             for record in records:

@@ -18,6 +18,7 @@ from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
 from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
+from hutch.store.defects import find_defects
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
@@ -159,6 +160,9 @@ class SqlLog:
 
     async def collect(self) -> int:
         return await self._read(lambda connection: collect_blobs(connection, self._blobs))
+
+    async def defects(self, session_id: SessionId) -> list[str]:
+        return await self._read(lambda connection: find_defects(connection, session_id))
 
     async def receipt(self, session_id: SessionId) -> Statement:
         head = await self.head(session_id)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, Row, func, select
 
-from hutch.domain.errors import NotFound
+from hutch.domain.errors import EventsMissing, NotFound
 from hutch.domain.events import Entry, ErasedEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
@@ -40,13 +40,19 @@ def read_records(
 ) -> tuple[list[Record], bool]:
     """The next records after a sequence number, and whether there may be more.
 
-    A page ends early when it grows heavy: a follower's memory stays bounded.
+    A page ends early when it grows heavy: a follower's memory stays bounded. It also ends before an
+    event that is missing, and a page that would begin with one raises `EventsMissing`.
     """
-    log_id = _log_id(connection, session_id)
+    log_id, newest = log_and_newest(connection, session_id)
     query = select(events).where(events.c.log_id == log_id, events.c.seq > after)
     records: list[Record] = []
     weight = 0
-    for row in connection.execute(query.order_by(events.c.seq).limit(limit)).all():
+    rows = connection.execute(query.order_by(events.c.seq).limit(limit)).all()
+    for expected, row in enumerate(rows, after + 1):
+        if row.seq != expected:
+            if not records:
+                raise EventsMissing(session_id, expected, row.seq - 1)
+            return records, True
         salt, payload = row.salt, row.payload
         if payload is None and salt is not None:
             try:
@@ -62,7 +68,9 @@ def read_records(
         weight += len(payload or b"")
         if weight > PAGE_BYTES:
             return records, True
-    return records, len(records) == limit
+    if not records and after < newest:
+        raise EventsMissing(session_id, after + 1, newest)
+    return records, len(records) == limit or after + len(records) < newest
 
 
 def read_entries(
@@ -106,6 +114,16 @@ def to_head(row: Row[tuple[object, ...]]) -> Head:
 
 def no_session(session_id: SessionId) -> NotFound:
     return NotFound(f"There is no session {session_id}. List them with: hutch log")
+
+
+def log_and_newest(connection: Connection, session_id: SessionId) -> tuple[int, int]:
+    """The id of a log, and the newest event that its head or a signed statement knows of."""
+    stated = select(func.max(statements.c.seq)).where(statements.c.log_id == logs.c.id).scalar_subquery()
+    query = select(logs.c.id, logs.c.seq, stated).where(logs.c.session_id == session_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise no_session(session_id)
+    return row[0], max(row[1], row[2] or 0)
 
 
 def _log_id(connection: Connection, session_id: SessionId) -> int:

@@ -32,12 +32,16 @@ class ErasedMeanwhile(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that a third party needs to check a log up to `head`."""
+    """All that a third party needs to check a log up to `head`.
+
+    With `defects`, parts of the log are missing: the record holds what is left, and does not verify.
+    """
 
     head: Head
     records: AsyncIterator[Record]
     statements: Sequence[Statement]
     public_keys: dict[str, bytes]
+    defects: Sequence[str] = ()
 
 
 Listener = Callable[[SessionId, Sequence[Event | UnknownEvent]], None]
@@ -79,13 +83,17 @@ class EventLog(Protocol):
         ...
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = 500) -> list[Entry]:
-        """The next entries after a sequence number, oldest first."""
+        """The next entries after a sequence number, oldest first.
+
+        Raises `EventsMissing` when the next one was recorded and is no longer there.
+        """
         ...
 
     def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
         """Every entry after a sequence number, first what is there, then what comes.
 
-        Without gap or repetition, whichever process writes; ends with the session.
+        Without gap or repetition, whichever process writes; ends with the session. Raises
+        `EventsMissing` at an event that was recorded and is no longer there.
         """
         ...
 
@@ -108,6 +116,10 @@ class EventLog(Protocol):
 
     async def collect(self) -> int:
         """Delete what crashes left lying about and no event names; how many things."""
+        ...
+
+    async def defects(self, session_id: SessionId) -> list[str]:
+        """What is missing from a log: events, or signed statements about them."""
         ...
 
     async def receipt(self, session_id: SessionId) -> Statement:

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, EventsMissing
 from hutch.gateway.stream.frames import last_seq
 from hutch.gateway.stream.permit import Permit
-from hutch.gateway.stream.streams import OVER, Ending
+from hutch.gateway.stream.streams import FAILED, OVER, Ending
 from hutch.sessions.seam import Update
 
 Write = Callable[[Update], Awaitable[None]]
@@ -27,13 +27,18 @@ class Follower:
                 f"Session {head.session_id} ends at event {head.seq}, before {self.seq}. "
                 "Follow it from there."
             )
+        if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
+            await self._permit.server.log.read(head.session_id, after=self.seq, limit=1)
         return not (head.ended and self.seq == head.seq)
 
     async def run(self, write: Write) -> Ending:
         """Write every update, one after the other: who is slow is waited for, and nothing is kept."""
         updates = self._permit.server.host.follow(self._permit.session.id, after=self.seq)
-        async with aclosing(updates):
-            async for update in updates:
-                await write(update)
-                self.seq = last_seq(update, self.seq)
+        try:
+            async with aclosing(updates):
+                async for update in updates:
+                    await write(update)
+                    self.seq = last_seq(update, self.seq)
+        except EventsMissing as missing:
+            return Ending(FAILED.name, FAILED.code, str(missing))
         return OVER
