@@ -190,7 +190,7 @@ def _again(found: Mapping[str, Any], once: Once) -> Exception:
             "and send it with another Idempotency-Key if it is still wanted."
         )
     if found["status"] == NOT_KEPT:
-        return Conflict("This was done already, and its answer was too long to be kept.")
+        return Conflict("This was done already, and its answer was not kept: it was too long, or was erased.")
     headers = {**orjson.loads(found["headers"]), REPLAYED: "true"}
     return Replay(Response(found["body"], found["status"], headers))
 

@@ -17,6 +17,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
 from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
+from hutch.store.copies import erase_copies, texts_of
 from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
 from hutch.store.defects import find_defects
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
@@ -153,7 +154,7 @@ class SqlLog:
         if beyond := [seq for seq in seqs or () if not 0 < seq <= head.seq]:
             raise BadRequest(f"Session {session_id} has no event {min(beyond)}; it has 1 to {head.seq}.")
         wanted = range(1, head.seq + 1) if seqs is None else set(seqs)
-        return await self._finish(self._erase(session_id, wanted, reason))
+        return await self._finish(self._erase(session_id, wanted, reason, everything=seqs is None))
 
     async def kept(self, session_id: SessionId) -> int:
         return await self._read(lambda connection: count_payloads(connection, session_id))
@@ -196,13 +197,17 @@ class SqlLog:
         await self._bells.close()
         await asyncio.to_thread(self._readers.shutdown)
 
-    async def _erase(self, session_id: SessionId, seqs: Collection[int], reason: str) -> int:
+    async def _erase(
+        self, session_id: SessionId, seqs: Collection[int], reason: str, *, everything: bool
+    ) -> int:
         """In portions, each on disk before the next: one that a crash cuts short can be repeated."""
 
         def erase(chunk: Sequence[int], transaction: Transaction) -> int:
             log = transaction.log(session_id)
             if log is None:
                 raise no_session(session_id)
+            texts = None if everything else texts_of(transaction.rows, self._blobs, log.id, chunk)
+            erase_copies(transaction.rows, session_id, texts)
             return erase_payloads(transaction, self._signer, log, chunk, reason)
 
         erased = 0

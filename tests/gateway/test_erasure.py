@@ -1,0 +1,48 @@
+"""An erasure reaches every copy of a text: in the tables, in kept answers, and in the files."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.api import V1, Api, serving
+
+pytestmark = pytest.mark.anyio
+
+WORD = "zyzzyvaquux"
+
+
+def files_with(word: str, place: Path) -> list[Path]:
+    files = [file for file in place.rglob("*") if file.is_file() and not file.is_symlink()]
+    return [file for file in files if word.encode() in file.read_bytes()]
+
+
+async def answers(api: Api, session: str) -> str:
+    """All that the API says about a session."""
+    paths = ("", "/runs", "/inputs", "/events")
+    return "".join([(await api.get(f"{V1}/sessions/{session}{path}")).text for path in paths])
+
+
+@pytest.mark.parametrize("everything", [True, False])
+async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: bool) -> None:
+    replies = ({"text": f"I read {WORD} and did it.", "times": 10},)
+    async with serving(tmp_path, replies=replies) as api:
+        what = {name: f"{name} {WORD}" for name in ("purpose", "role", "expectations", "prompt")}
+        asked = {"json": what, "headers": {"Idempotency-Key": "the-session"}}
+        made = await api.post(f"{V1}/sessions", **asked)
+        assert made.status_code == 201, made.text
+        session = made.json()["id"]
+        await api.until(session, "idle", "parked")
+        said = {"json": {"type": "message", "text": f"Say {WORD}"}, "headers": {"Idempotency-Key": "input"}}
+        assert (await api.post(f"{V1}/sessions/{session}/inputs", **said)).status_code == 202
+        await api.until(session, "idle", "parked")
+        assert WORD in await answers(api, session) and files_with(WORD, tmp_path / "home")
+
+        listed = (await api.get(f"{V1}/sessions/{session}/events")).json()["items"]
+        holding = {each["seq"] for each in listed if WORD in str(each)}
+        await api.server.log.erase(session, None if everything else holding, reason="a secret")
+
+        assert WORD not in await answers(api, session)
+        assert files_with(WORD, tmp_path / "home") == []
+        again = [await api.post(f"{V1}/sessions", **asked)]
+        again += [await api.post(f"{V1}/sessions/{session}/inputs", **said)]
+        assert [(each.status_code, WORD in each.text) for each in again] == [(409, False)] * 2
