@@ -4,17 +4,18 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from hutch.domain.errors import Unavailable
+from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.settings.paths import Paths
 from hutch.store.bound import DEFAULT_LOG_BYTES
 from hutch.store.bundle import write_bundle
+from hutch.store.database import open_database
 from hutch.store.lock import hold
 from hutch.store.log import open_log
 from hutch.store.retention import Pruned, prune
 from hutch.store.seam import ErasedMeanwhile, EventLog, Evidence, Head
 
-__all__ = ["EventLog", "Head", "Pruned", "event_log", "export", "only_server", "prune"]
+__all__ = ["EventLog", "Head", "Pruned", "begin_anew", "event_log", "export", "only_server", "prune"]
 
 
 @asynccontextmanager
@@ -22,6 +23,13 @@ async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> Asyn
     """The installation's event log; other processes may have it open too."""
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         yield log
+
+
+def begin_anew(paths: Paths) -> None:
+    """Make an empty database where an installation has lost its own; its keys and blobs stay."""
+    if paths.database.exists() and paths.database.stat().st_size:
+        raise Conflict(f"There is a database at {paths.database}. Start without --new, or move it away.")
+    open_database(paths.database, begin_anew=True).dispose()
 
 
 @contextmanager

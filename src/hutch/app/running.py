@@ -30,13 +30,27 @@ class Running:
 
 
 def find_server(paths: Paths) -> Running | None:
-    """The server of this installation, if one runs."""
+    """The server of this installation, if one runs; also one whose data directory is gone."""
+    running = _read(paths.server_file)
+    if running is not None:
+        return running if birth_of(running.pid) == running.born and _is_held(paths.server_lock) else None
+    running = _read(_second_file(paths))
+    if running is None or birth_of(running.pid) != running.born or paths.server_lock.exists():
+        return None
+    return running
+
+
+def _second_file(paths: Paths) -> Path:
+    """What `server_file` says, in a directory that stays when the data directory goes."""
+    return paths.state / "server.json"
+
+
+def _read(file: Path) -> Running | None:
     try:
-        running = Running(**json.loads(paths.server_file.read_bytes()))
+        running = Running(**json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
-    alive = isinstance(running.pid, int) and bool(running.born) and birth_of(running.pid) == running.born
-    return running if alive and _is_held(paths.server_lock) else None
+    return running if isinstance(running.pid, int) and running.born else None
 
 
 def local_token(paths: Paths) -> str | None:
@@ -55,15 +69,20 @@ def announced(paths: Paths, url: str, *, certificate: str = "", token: str = "")
     try:
         if token:
             write_private(paths.local_token, token)
-        write_private(paths.server_file, json.dumps(asdict(running)))
+        for file in (_second_file(paths), paths.server_file):
+            write_private(file, json.dumps(asdict(running)))
         yield running
     finally:
         withdraw(paths)
 
 
 def withdraw(paths: Paths) -> None:
-    """Nothing listens any more."""
-    for file in (paths.server_file, paths.local_token):
+    """Nothing listens any more. In another server's data directory, put in place of ours, all stays."""
+    here = _read(paths.server_file)
+    files = [_second_file(paths)]
+    if here is None or here.pid == os.getpid():
+        files += [paths.server_file, paths.local_token]
+    for file in files:
         with suppress(OSError):
             file.unlink(missing_ok=True)
 

@@ -18,6 +18,7 @@ from hutch.flows.triggers import Triggers
 from hutch.sessions.seam import SessionHost
 from hutch.settings import Loaded
 from hutch.store.log import open_log
+from hutch.store.presence import Presence
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
 
@@ -31,6 +32,7 @@ class Server:
     loaded: Loaded
     site: Site
     triggers: Triggers
+    presence: Presence
     started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     closing: bool = False  # it takes nothing new, and tells those who follow
 
@@ -72,7 +74,7 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         triggers = triggers_of(loaded, site)
         behind = [asyncio.ensure_future(triggers.run()), asyncio.ensure_future(keep_tidy(loaded, log))]
         try:
-            yield Server(loaded, site, triggers)
+            yield Server(loaded, site, triggers, Presence(paths.database))
         finally:
             for each in behind:
                 each.cancel()

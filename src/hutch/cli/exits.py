@@ -5,6 +5,7 @@ from typing import Any
 
 from hutch.domain.errors import (
     BadRequest,
+    DataGone,
     Denied,
     EventsMissing,
     HutchError,
@@ -20,6 +21,7 @@ NO = 3
 DENIED = 4
 LIMIT_REACHED = 5
 UNAVAILABLE = 6
+DATA_GONE = DataGone.exit_code
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 INTERRUPTED = 130
@@ -33,6 +35,7 @@ MEANINGS = {
     DENIED: "Not allowed; somebody with the right to must allow it.",
     LIMIT_REACHED: "A limit was hit; raise it or use less.",
     UNAVAILABLE: "Something Hutch needs is missing or broken.",
+    DATA_GONE: "The data directory or the database vanished, or was replaced, while Hutch was using it.",
     NOT_EXECUTABLE: "`hutch shell`: the command is there, and cannot be run.",
     NOT_FOUND: "`hutch shell`: there is no such command in the jail.",
     INTERRUPTED: "Interrupted from the keyboard.",
@@ -79,6 +82,8 @@ def code_of(error: Exception) -> int:
             return DENIED
         case LimitReached():
             return LIMIT_REACHED
+        case DataGone():
+            return DATA_GONE
         case EventsMissing():
             return NO
         case Unavailable() | OSError():  # a file or a disk that is not as it should be

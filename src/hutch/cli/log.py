@@ -14,7 +14,7 @@ import typer
 from hutch import app, settings
 from hutch.app.records import EventLog
 from hutch.cli import exits
-from hutch.cli.own_log import NONE_YET, find_session, open_sessions, warn_of_defects
+from hutch.cli.own_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import BadRequest, EventsMissing
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
@@ -50,7 +50,7 @@ async def _list_sessions(as_json: bool) -> None:
     loaded = settings.load()
     app.configure_logs(loaded)
     before, any_ = None, False
-    if not loaded.paths.database.exists():
+    if is_new(loaded):
         typer.echo(NONE_YET, err=True)
         return
     async with open_sessions(loaded) as log:

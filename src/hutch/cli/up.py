@@ -20,6 +20,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app.dispositions import is_answered
+from hutch.app.records import begin_anew
 from hutch.app.running import find_server, write_private
 from hutch.cli import exits
 from hutch.domain.errors import Conflict, Unavailable
@@ -45,6 +46,9 @@ def up_command(
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run in the background.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Begin anew where the database of an installation was lost.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON when it is ready, for programs.")
     ] = False,
@@ -59,6 +63,8 @@ def up_command(
         raise Conflict(
             f"A server runs already: {running.url} (process {running.pid}). End it with: hutch down"
         )
+    if new:
+        begin_anew(loaded.paths)
     wish = Wish(as_json, open_)
     return _in_background(loaded, wish) if detach else _in_foreground(loaded, wish)
 

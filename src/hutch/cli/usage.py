@@ -27,7 +27,7 @@ EXAMPLES = (
 )
 EXIT_CODES = (
     "0 done, 1 a bug, 2 bad request, 3 checked and the answer is no, 4 denied, 5 limit reached, "
-    "6 unavailable, 126 not executable, 127 no such program, 130 interrupted, "
+    "6 unavailable, 7 the data is gone, 126 not executable, 127 no such program, 130 interrupted, "
     "141 nobody reads the output any more"
 )
 _NUMBER, KEEP = re.compile(r"(?<=\d) "), "\N{NO-BREAK SPACE}"  # a code stays beside its meaning

@@ -98,6 +98,12 @@ class Unavailable(HutchError):
     code = "unavailable"
 
 
+class DataGone(Unavailable):
+    """The data directory or the database vanished, or was replaced, while it was in use."""
+
+    exit_code: ClassVar[int] = 7
+
+
 class EventsMissing(Unavailable):
     """Events that were recorded are no longer in the database; `last` is the last one missing here."""
 

@@ -65,6 +65,10 @@ class Health:
         """What does not work, and why."""
         found = await asyncio.gather(*(self._ask(name) for name in self._checks))
         problems = {name: said for name, said in zip(self._checks, found, strict=True) if said}
+        try:  # each time: what is answered from now on would be lost
+            await asyncio.to_thread(self._server.presence.check)
+        except HutchError as error:
+            problems["database"] = str(error)
         return {**problems, "server": "It is about to end."} if self._server.closing else problems
 
     async def _ask(self, name: str) -> str:

@@ -10,6 +10,7 @@ import gc
 import os
 import resource
 import signal
+import socket
 import ssl
 import sys
 import threading
@@ -27,7 +28,7 @@ from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.records import only_server
 from hutch.app.running import Running, announced, local_token, withdraw
 from hutch.app.server import Server, open_server
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, DataGone
 from hutch.domain.user import scopes_of
 from hutch.gateway.app import make_app
 from hutch.gateway.listening import exposure, listen, url_of
@@ -43,6 +44,8 @@ FOLLOWERS_S = 5  # of the time for the end, at most this for those who still rea
 LOCAL_TOKEN_DAYS = 365
 GENERATIONS = 5000, 20, 10_000_000  # of garbage; the oldest is not collected in the midst of anything
 COLLECT_S = 600
+PRESENCE_S = 1.0  # between two looks at the database file
+GONE_S = 5.0  # for the end of a server whose database is gone
 SWITCH_S = 0.0005  # after which a thread that computes lets the event loop go on; usually 5 ms
 
 logger = structlog.get_logger("hutch.serve")
@@ -82,7 +85,7 @@ async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
                 )
                 service = _Service(server, loaded, lambda: ready(told))
                 with _ended_by_signals(service, loaded):
-                    await service.serve(sockets=[listener])
+                    await _serve_while_present(service, server, sockets=[listener])
             await _revoke(accounts, token)
     logger.info("server.ended")
 
@@ -138,6 +141,39 @@ class _Service(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+async def _serve_while_present(service: _Service, server: Server, sockets: list[socket.socket]) -> None:
+    """Serve until told to end, or until the database is gone: then nothing can be done in good order."""
+    watching = asyncio.ensure_future(_watch_data(service, server))
+    try:
+        await service.serve(sockets=sockets)
+    finally:
+        watching.cancel()
+    if watching.done() and not watching.cancelled():
+        raise watching.result()
+
+
+async def _watch_data(service: _Service, server: Server) -> DataGone:
+    """Look again and again whether the database is there; end the server when it is not."""
+    while True:
+        await asyncio.sleep(PRESENCE_S)
+        try:
+            await asyncio.to_thread(server.presence.check)
+        except DataGone as gone:
+            logger.error("server.data_gone", problem=str(gone))
+            # A thread: closing sessions may wait for files that are not there.
+            timer = threading.Timer(GONE_S, _give_up, [str(gone)])
+            timer.daemon = True
+            timer.start()
+            service.end()
+            return gone
+
+
+def _give_up(problem: str) -> None:
+    sys.stderr.write(f"hutch: {problem}\n")
+    sys.stderr.flush()
+    os._exit(DataGone.exit_code)  # jails die with us
 
 
 @contextmanager

@@ -42,12 +42,22 @@ MIGRATIONS = Migrations(Path(__file__).with_name("migrations"), REVISIONS)
 
 
 def open_database(
-    path: Path, *, busy_timeout_s: float = BUSY_TIMEOUT_S, migrations: Migrations = MIGRATIONS
+    path: Path,
+    *,
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    migrations: Migrations = MIGRATIONS,
+    begin_anew: bool = False,
 ) -> Engine:
-    """Connect to the database at `path`, made or migrated to the newest schema."""
+    """Connect to the database at `path`, made or migrated to the newest schema.
+
+    Where an installation has lost its database, none is made, unless with `begin_anew`.
+    """
     with plain_errors(path):
         _make_directory(path.parent)
         _check_write_ahead_file(path)
+        left = _left_behind(path.parent)  # first: another process may be making both
+        if left and not begin_anew and _revision(path, migrations) is None:
+            raise _lost(path, left)
         _make_file(path)
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
@@ -93,6 +103,22 @@ def _explain(path: Path, error: BaseException) -> HutchError:
             "or set HUTCH_HOME to a directory that is."
         )
     return Unavailable(f"The database {path} does not work: {text}. Run: hutch doctor")
+
+
+def _left_behind(data: Path) -> list[str]:
+    """What an installation makes only after its database."""
+    blobs = data / "blobs"
+    left = ["keys/signing.pem"] if (data / "keys" / "signing.pem").exists() else []
+    return [*left, "blobs"] if blobs.is_dir() and any(blobs.iterdir()) else left
+
+
+def _lost(path: Path, left: Sequence[str]) -> Unavailable:
+    backups = sorted((path.parent / "backups").glob("hutch-*.db"), key=lambda file: file.stat().st_mtime)
+    restore = f"put back a backup of it (cp {backups[-1]} {path})" if backups else "put back a backup of it"
+    return Unavailable(
+        f"The database {path} is missing or empty, and {path.parent} holds {' and '.join(left)} of an "
+        f"installation that had one. Stop what uses it and {restore}, or begin anew: hutch up --new"
+    )
 
 
 def _make_directory(directory: Path) -> None:

@@ -29,6 +29,7 @@ from hutch.store.database import plain_errors
 from hutch.store.erasure import delete_doomed_blobs
 from hutch.store.gaps import Gaps, is_storage_failure
 from hutch.store.notary import Notary
+from hutch.store.presence import Presence
 from hutch.store.seam import Head
 from hutch.store.transaction import Transaction
 
@@ -73,6 +74,7 @@ class Writer:
     ) -> None:
         self._transaction = transaction
         self._path = path
+        self._presence = Presence(path)
         self._blobs = blobs
         self._notary = notary
         self._on_commit = on_commit
@@ -206,9 +208,11 @@ class Writer:
         """Do something in a transaction of its own. An error is an answer too, and leaves nothing behind."""
         try:
             with plain_errors(self._path):
+                self._presence.check()
                 self._transaction.begin()
                 result = do(self._transaction)
                 self._transaction.commit()
+                self._presence.check()
                 return result
         except Exception as error:  # noqa: BLE001  whatever it was, the caller must hear it
             self._failing = self._failing or is_storage_failure(error)

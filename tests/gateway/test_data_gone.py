@@ -1,0 +1,100 @@
+"""A server whose database or data directory vanishes acknowledges nothing more, says so, and ends."""
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.cli.upping import PATIENCE_S, Home
+
+
+def unlink(data: Path) -> None:
+    (data / "hutch.db").unlink()
+
+
+def move(data: Path) -> None:
+    data.rename(data.with_name("moved"))
+
+
+def replace(data: Path) -> None:
+    shutil.copy(data / "hutch.db", data / "other.db")
+    (data / "other.db").replace(data / "hutch.db")
+
+
+@pytest.mark.parametrize("vanish", [unlink, move, replace])
+def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Path], None]) -> None:
+    home = Home(tmp_path)
+    with home.up() as server:
+        process, url = server.process, server.told["url"]
+        with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {home.token}"}) as client:
+            before = client.post("/api/v1/tokens", json={"name": "before"})
+            vanish(home.data)
+            try:
+                after = client.post("/api/v1/tokens", json={"name": "after"})
+                ready = client.get("/readyz")
+            except httpx.TransportError:  # it has ended by now
+                after = ready = None
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert before.status_code == 201, before.text
+    assert after is None or after.status_code == 503, after.text
+    assert ready is None or ready.status_code == 503
+    assert process.returncode == 7
+    assert "hutch.db" in said and "Traceback" not in said, said
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", urlsplit(url).port))
+    assert "No server runs" in home.hutch("status").stdout
+
+
+def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.up():
+        pass
+    for lose in (home.data / "hutch.db").unlink, (home.data / "hutch.db").touch:
+        lose()
+        for words in (("up", "--port", "0"), ("users", "list"), ("log",)):
+            refused = home.hutch(*words)
+            assert refused.returncode == 6, refused.stderr
+            assert "hutch up --new" in refused.stderr and "Traceback" not in refused.stderr
+    with home.up("--new") as server:
+        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+    again = home.hutch("up", "--port", "0", "--new")
+    assert again.returncode == 2 and "There is a database" in again.stderr
+
+
+def jailed(seconds: str) -> list[str]:
+    """The processes on this machine that sleep for so long."""
+    wanted, found = f"sleep\0{seconds}\0".encode(), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if (process / "cmdline").read_bytes() == wanted:
+                found.append(process.name)
+    return found
+
+
+def test_a_server_without_its_data_directory_leaves_no_jail_behind(tmp_path: Path) -> None:
+    home, seconds = Home(tmp_path), f"9{os.getpid()}"
+    with home.up() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+        client.headers = httpx.Headers(server.owner())
+        session = client.post("/api/v1/sessions", json={}).json()["id"]
+        until = time.monotonic() + PATIENCE_S
+        while client.get(f"/api/v1/sessions/{session}").json()["state"] not in ("idle", "parked"):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        command = {"command": f"exec sleep {seconds}", "yield_s": 1}
+        begun = client.post(f"/api/v1/sessions/{session}/commands", json=command)
+        assert begun.status_code == 200 and jailed(seconds), begun.text
+        move(home.data)
+        server.process.communicate(timeout=PATIENCE_S)
+        assert server.process.returncode == 7
+        while jailed(seconds):  # the kernel ends them with the server, and takes a moment
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    assert not home.data.exists()
