@@ -79,5 +79,8 @@ def test_what_changed_and_back_again(house: House, session: str) -> None:
         ada.see(r"\+one")
         assert ada.leave() == exits.OK
         assert b"\x1b[32m+one" in ada.shown
-    assert house.hutch("undo", session).returncode == exits.OK
+    refused = house.hutch("undo", session)
+    assert refused.returncode == exits.BAD_REQUEST and "data.bin" in refused.stderr
+    done = house.hutch("undo", session, "--discard-others")
+    assert done.returncode == exits.OK and "What others had changed in" in done.stdout
     assert house.hutch("diff", session, "--path", "src").stdout == ""

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, ParamSpec, TypeVar
 
+import structlog
+
 from hutch.agent.approval import Approvals
 from hutch.agent.asking import OnDelta, ask, replied
 from hutch.agent.compaction import due, possible, summarised
@@ -29,6 +31,7 @@ from hutch.domain.events import (
     Event,
     MessageSent,
     RunEnded,
+    SnapshotTaken,
 )
 from hutch.domain.redaction import Redactor
 from hutch.llm.price import Prices, cost_usd
@@ -44,7 +47,9 @@ T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
 GO_ON = "Go on with the task, or call finish when it is done."
 VERIFIED = 2  # times: who writes files once as it is tested writes the same the second time
+STOPPED = "when the run was stopped"
 RESUMED = "I was stopped and started again. The shell is a new one, and no command runs in the background."
+logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ class Run:
         except HutchError as error:
             outcome, reason = "failed", self.redactor.clean(legible(str(error)))
         except asyncio.CancelledError:
+            await over(asyncio.ensure_future(self._keep_stopped()))
             if self.leaves_open():
                 raise
             await self._end("cancelled", "It was cancelled.")
@@ -112,6 +118,16 @@ class Run:
             await self._end("failed", f"Hutch itself failed: {type(error).__name__}. This is a fault of it.")
             raise
         return await self._end(outcome, reason)
+
+    async def _keep_stopped(self) -> None:
+        """What a call had changed when it was stopped is the work of this run, as a snapshot says."""
+        try:
+            taken = await self.context.workspace.snapshot(STOPPED)
+            if taken.id != self.using.snapshot:
+                self.using.snapshot = taken.id
+                await self._write(SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason))
+        except HutchError as error:  # it is stopped all the same
+            logger.warning("run.stopped_without_snapshot", run_id=self.run_id, error=str(error))
 
     def _left_s(self) -> float | None:
         return None if self.limits.timeout_s is None else self.limits.timeout_s - self.spent.duration_s

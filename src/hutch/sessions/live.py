@@ -26,7 +26,6 @@ from hutch.domain.events import (
     SessionParked,
     SessionPrepared,
     SessionWoken,
-    SnapshotTaken,
     StepReached,
 )
 from hutch.domain.ids import SessionId
@@ -38,7 +37,7 @@ from hutch.sessions.printing import Printing
 from hutch.sessions.requests import FindLostByUndo, Request
 from hutch.sessions.serving import Serving
 from hutch.sessions.terminals import Terminals
-from hutch.sessions.undoing import AFTER_RUN, lost_by_undo
+from hutch.sessions.undoing import lost_by_undo
 from hutch.sessions.waits import Waits
 from hutch.store.inputs import Inputs
 from hutch.store.rows import Rows
@@ -234,13 +233,6 @@ class Live:
                 if self.run is None and session.state in ("parked", "queued", "starting"):
                     await self.set_state("idle")
             return self._open.desk
-
-    async def snapshot_stopped_run(self) -> None:
-        """Record what a run has changed when it is stopped, so that an undo knows what is its work."""
-        if self._open is not None and not self._open.lost:
-            taken = await self._open.desk.workspace.snapshot(AFTER_RUN)
-            if taken.reason == AFTER_RUN:  # else nothing has changed since the last one
-                await self.append([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=AFTER_RUN)])
 
     async def park(self, *, reason: str) -> None:
         """Close the jail; the workspace is kept with a snapshot of now."""

@@ -13,8 +13,7 @@ from hutch.sessions.rewind import before_last_run, still_told
 from hutch.workspace.edit.text import printable
 from hutch.workspace.workspace import Workspace
 
-AFTER_RUN = "after the run"
-LAST_SNAPSHOTS = (AFTER_RUN, "when the agent was done")  # may be recorded after run.ended
+LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
 MAX_LISTED = 100
 MAX_NAMED = 10  # in a sentence
 

@@ -158,8 +158,6 @@ class Worker:
     async def _finish(self, live: Live, run: QueuedRun, done: Done | None) -> None:
         await live.settle()
         await live.waits.forget()
-        if run.kind == "prompt" and (done is None or done.outcome == "cancelled"):
-            await live.snapshot_stopped_run()
         session = await live.sessions.get(live.id)
         if done is None:
             live.run = None
