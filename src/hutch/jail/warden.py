@@ -10,8 +10,7 @@ and the command's parent. Whatever the command starts, however often it forks,
 detaches or clears its environment, stays below its reaper, because the kernel
 hands every orphan to the nearest subreaper above it. The reaper reports on a
 pipe of its own and lets go of it when the last descendant has gone, so end of
-file there means that nothing is left. Then it takes the next command; one is
-always waiting, so a command costs no fork of Python.
+file there means that nothing is left. Then it takes the next command.
 
 A reaper runs at the command's uid and can be killed by it. Then its orphans
 fall to the warden, which nobody inside can kill; it ends every child that is
