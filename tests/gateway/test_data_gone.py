@@ -41,7 +41,8 @@ def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Pa
                 ready = client.get("/readyz")
             except httpx.TransportError:  # it has ended by now
                 after = ready = None
-        _, said = process.communicate(timeout=PATIENCE_S)
+        process.communicate(timeout=PATIENCE_S)
+    said = (tmp_path / "up.err").read_text()
     assert before.status_code == 201, before.text
     assert after is None or after.status_code == 503, after.text
     assert ready is None or ready.status_code == 503
