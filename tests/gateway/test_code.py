@@ -101,7 +101,10 @@ async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -
         "message": "As they should be.",
         "run": location.rpartition("/")[2],
         "session": waited["session"],
+        "timestamp": by_type["pull_request"]["timestamp"],
     }
+    times = [frame["timestamp"] for _, frame in told]
+    assert times == sorted(times) and times[0] > 1_700_000_000_000
     for last_id in (0, ids[3], ids[-2], ids[-1]):
         async with api.stream("GET", location, headers={"Last-Event-ID": str(last_id)}) as again:
             assert await frames(again) == [(id, frame) for id, frame in told if id > last_id]
@@ -215,6 +218,7 @@ async def test_a_server_that_ends_says_so_and_the_run_is_followed_later(api: Api
         lines = [line async for line in answered.aiter_lines()]
     api.server.closing = False
     last = json.loads([line for line in lines if line][-1].removeprefix("data: "))
+    assert last.pop("timestamp") > 1_700_000_000_000
     assert last == {"type": "closing", "message": "the server ends; come back in a moment"}
     assert not any(line.startswith("event:") for line in lines)
     assert (await api.delete(location)).status_code == 204

@@ -46,6 +46,17 @@ async def test_requests_are_counted_by_route_and_not_by_path(api: Api) -> None:
     assert not [each for each in routes if re.search(r"ses_\d|made|up/", each)]
 
 
+async def test_streams_graphql_and_mcp_are_counted_by_their_routes(api: Api) -> None:
+    await api.get(f"{V1}/sessions/ses_1/events/stream")
+    await api.post("/api/graphql", json={"query": "{ me { id } }"})
+    await api.post("/mcp", json={})
+    found = await read(api)
+    counted = {
+        dict(labels)["route"] for name, labels in found if name == "hutch_http_requests_total" and labels
+    }
+    assert counted >= {f"{V1}/sessions/{{session_id}}/events/stream", "/api/graphql", "/mcp"}
+
+
 async def test_what_a_door_refuses_is_counted_too(api: Api) -> None:
     await api.get("/healthz", headers={"Host": "evil.example"})
     found = await read(api)

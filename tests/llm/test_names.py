@@ -27,6 +27,8 @@ def test_a_name_is_a_provider_and_a_model(text: str, name: ModelName) -> None:
         ("antropic:claude-x", r"Did you mean anthropic:claude-x\?"),
         ("openai:", r"Did you mean openai:NAME\?"),
         ("", "names no model"),
+        ("openai:gpt\nx", r"'openai:gpt\\nx' names no model: it holds a line break"),
+        ("ollama:\x1b[31mred", "names no model: it holds a line break or another control character"),
     ],
 )
 def test_what_is_no_name_is_told(text: str, hint: str) -> None:

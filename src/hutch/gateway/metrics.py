@@ -188,11 +188,20 @@ class Routed:
             return
 
         async def send_on(message: Message) -> None:
-            if not seen[0] and (route := scope.get("route")) is not None:
-                seen[0] = str(getattr(route, "path", ""))
+            if not seen[0]:
+                seen[0] = _route_path(scope)
             await send(message)
 
         await self._app(scope, receive, send_on)
+
+
+def _route_path(scope: Scope) -> str:
+    """The path of the route as it was written, with names for its parts; empty if there is none."""
+    if (route := scope.get("route")) is None and (endpoint := scope.get("endpoint")) is not None:
+        # A plain route (streams, GraphQL, MCP) does not note itself.
+        routes = scope["app"].router.routes
+        route = next((each for each in routes if getattr(each, "endpoint", None) is endpoint), None)
+    return str(getattr(route, "path", ""))
 
 
 @routes.get(URL, include_in_schema=False)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
+from hutch.domain.printable import printable
 
 PROVIDERS = ("anthropic", "openai", "gemini", "ollama", "openai-compatible", "scripted")
 
@@ -28,7 +29,12 @@ class ModelName:
 
 
 def parse_model_name(text: str) -> ModelName:
-    provider, colon, model = text.strip().partition(":")
+    text = text.strip()
+    if not text.isprintable():
+        raise BadRequest(
+            f"'{printable(text)}' names no model: it holds a line break or another control character."
+        )
+    provider, colon, model = text.partition(":")
     if not colon or not model or provider not in PROVIDERS:
         near = difflib.get_close_matches(provider, PROVIDERS, 1)
         hint = f" Did you mean {near[0]}:{model or 'NAME'}?" if near else ""

@@ -27,6 +27,7 @@ from hutch.gateway.stream.permit import permit
 from hutch.gateway.stream.sse import HEADERS, gone, piece
 from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
+from hutch.store.sessions import now_ms
 
 DIFF_LETTERS = 1_000_000
 WAIT_BEAT_S = 2.0  # many clients give up after five seconds without a byte
@@ -79,7 +80,7 @@ class CodeStream(Response):
             elif ending is OVER:
                 await stream.put(piece(b"", more=False))
             else:
-                await stream.put(piece(sse_closing(ending.reason), more=False))
+                await stream.put(piece(sse_closing(ending.reason, now_ms()), more=False))
 
 
 class CodeResult(Response):
@@ -199,7 +200,8 @@ async def _with_diff(
     first = frames[0][0] - frames[0][0] % PER_ENTRY
     told = [(first + number, frame) for number, (_, frame) in enumerate(frames, 1)]
     diff = await _diff(site, session_id)
-    return [(first, {"type": "diff", "diff": diff}), *told] if diff else told
+    timed = {"type": "diff", "diff": diff, "timestamp": frames[0][1]["timestamp"]}
+    return [(first, timed), *told] if diff else told
 
 
 async def _diff(site: Site, session_id: Any) -> str:

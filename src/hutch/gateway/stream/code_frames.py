@@ -2,6 +2,7 @@
 
 Pure: entries go in, frames come out. A frame has a number that rises and by which a
 client goes on: that of its entry times four, plus its place among the frames of it.
+Its `timestamp` is when that happened, in milliseconds since 1970.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,10 @@ class Telling:
         if getattr(event, "run_id", None) == self.run_id:
             self.begun = True
         told = self._told(event) if self.begun or event.type == "session.ended" else []
-        return [(entry.seq * PER_ENTRY + place, frame) for place, frame in enumerate(told)]
+        return [
+            (entry.seq * PER_ENTRY + place, {**frame, "timestamp": entry.at_ms})
+            for place, frame in enumerate(told)
+        ]
 
     def _told(self, event: AnyEvent) -> list[Frame]:
         match event:
@@ -146,9 +150,9 @@ def sse_frame(id: int, frame: Frame) -> bytes:
     return b"id: %d\ndata: %b\n\n" % (id, orjson.dumps(frame))
 
 
-def sse_closing(message: str) -> bytes:
+def sse_closing(message: str, at_ms: int) -> bytes:
     """The stream ends, and the run does not; without a number, for it is no part of the run."""
-    return b"data: %b\n\n" % orjson.dumps({"type": "closing", "message": message})
+    return b"data: %b\n\n" % orjson.dumps({"type": "closing", "message": message, "timestamp": at_ms})
 
 
 def unseen(frames: Sequence[tuple[int, Frame]], last_id: int) -> list[tuple[int, Frame]]:
