@@ -76,7 +76,7 @@ class Bomb:
     limit: str | None = None  # the name of the limit that the result must tell
     timeout_s: float = 300.0  # never needed, however busy the machine
     soak: bool = False
-    serial: bool = False  # uses up what others on this machine, or of this user, need
+    serial: bool = True  # uses up what others on this machine, or of this user, need
 
 
 @dataclass(frozen=True, slots=True)

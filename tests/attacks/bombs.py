@@ -45,13 +45,12 @@ def memory(
     program: str,
     *,
     limit: str | None = "memory_bytes",
-    serial: bool = False,
     **changes: object,
 ) -> Bomb:
     """160 MiB where 96 MiB are allowed."""
     tight = {"memory_bytes": 96 * MIB} | changes
     return Bomb(name=name, guard="memory", text=text, program=program + HOLD, tight=tight,
-                loose=tight | ROOMY, limit=limit, serial=serial)  # fmt: skip
+                loose=tight | ROOMY, limit=limit)  # fmt: skip
 
 
 BOMBS = [
@@ -206,7 +205,6 @@ held = sum(map(int, said.split()))
 if held < 160 * MIB:
     raise Held("only %d MiB" % (held // MIB))
 """,
-        serial=True,  # of the buffers that a user may have
         open_files=4096,
         descriptors=65_536,
         processes=60,
@@ -246,7 +244,6 @@ while held < 160 * MIB:
     except BlockingIOError:
         pass
 """,
-        serial=True,  # of the buffers for TCP that all on this machine share
         open_files=4096,
     ),
     *(
@@ -315,7 +312,6 @@ if not os.path.exists("many"):
 """,
         tight={"processes": 40, "memory_bytes": 512 * MIB},
         loose={"processes": 400, "memory_bytes": 2048 * MIB},
-        serial=True,  # hundreds that want the processor
     ),
     Bomb(
         name="threads",
