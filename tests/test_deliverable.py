@@ -45,12 +45,17 @@ async def test_who_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch
     monkeypatch.setattr("hutch.app.deliverable.LOOK_S", 0.2)
     hutch, origin = Delivering(tmp_path), bare(tmp_path)
 
+    left = asyncio.Event()
+
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
+        await writer.wait_closed()
+        left.set()
 
     async with hutch.workspace(str(origin)) as workspace:
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         async with server, asyncio.timeout(DEADLINE_S):
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/origin.git"
             assert await must_be_deliverable(hutch.loaded, workspace, address=url) == ""
+            await left.wait()

@@ -20,6 +20,7 @@ from hutch.jail.probe import Check
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
 from tests.forge.repositories import commit, git, make_repository
+from tests.node import node, node_home, node_path
 from tests.ordinary import packages
 
 pytestmark = pytest.mark.anyio
@@ -86,8 +87,9 @@ async def test_pytest_that_is_not_in_the_jail_is_told_as_run_tests_does(place: P
 
 
 async def test_node_works_by_its_version(place: Path) -> None:
-    check = await checked(place, {"package.json": '{"scripts": {"test": "node --test"}}'})
-    version = on_the_host(place, "/usr/bin/node", "--version").strip().removeprefix("v")
+    shown = replace(AGENT, readonly=(str(node_home()),), environment=(("PATH", node_path()),))
+    check = await checked(place, {"package.json": '{"scripts": {"test": "node --test"}}'}, policy=shown)
+    version = on_the_host(place, node(), "--version").strip().removeprefix("v")
     assert check == Check("tests", "ok", f"node --test works in the jail ({version})")
 
 

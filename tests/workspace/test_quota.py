@@ -1,5 +1,6 @@
 """A workspace takes what it may and no more, whoever writes."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -76,8 +77,10 @@ async def test_a_jail_that_writes_too_much_is_stopped_and_told(
         with pytest.raises(LimitReached, match=told):
             raise error
         assert error.limit == limit
-        cleaned = await jail.run(["sh", "-c", "rm -rf big many; echo ok"])  # it can go on, with less
-        assert cleaned.stdout == b"ok\n"
+        # It can go on, with less. What cleans up may be stopped as well, as long as there is too much.
+        async with asyncio.timeout(60):
+            while (await jail.run(["sh", "-c", "rm -rf big many; echo ok"])).stdout != b"ok\n":
+                pass
     quota.check_room(more_bytes=1000)
     opened.close()
 

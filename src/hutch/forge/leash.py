@@ -42,7 +42,12 @@ async def put_down(process: asyncio.subprocess.Process) -> None:
     for fd in range(3):  # not `transport.close()`, which would take the exit status away from the event loop
         if (pipe := transport.get_pipe_transport(fd)) is not None:
             pipe.close()
-    await asyncio.shield(asyncio.ensure_future(process.wait()))
+
+    async def end() -> None:
+        await process.wait()
+        transport.close()  # by itself it would only after another turn of the loop, which may be over by then
+
+    await asyncio.shield(asyncio.ensure_future(end()))
 
 
 def _at_most(limit: int, wanted: int) -> int:
