@@ -35,6 +35,9 @@ async def with_lines() -> AsyncIterator[tuple[Pilot[None], TranscriptView, RichL
         view, log = app.query_one(TranscriptView), app.query_one(RichLog)
         view.put([Line(f"line {number}") for number in range(100)])
         await until(pilot, lambda: log.scroll_y == log.max_scroll_y == 88)
+        for _ in range(20):  # each line that was written scrolls once more to the end, some time later
+            await pilot.pause(0.01)
+            await pilot.pause()
         yield pilot, view, log
 
 
