@@ -123,10 +123,7 @@ class Watch:
             if moved_ns == 0 and not self.look.growth.owed:
                 continue
             async with _turn() if is_calm else contextlib.nullcontext():
-                try:
-                    is_over, memory_bytes = await self._aside(self.look.look)
-                finally:
-                    self._is_stale = False
+                is_over, memory_bytes = await self._aside(self.look.look)
             most = self._most_bytes
             if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
                 pause_s = CLOSE_LOOK_S
@@ -144,7 +141,11 @@ class Watch:
     async def _aside(self, work: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(_threads, work)
         self._in_thread = future
+        future.add_done_callback(self._looked)  # of every kind: after the last one nobody may look for long
         return await asyncio.shield(future)
+
+    def _looked(self, _: "asyncio.Future[T]") -> None:
+        self._is_stale = False
 
     async def _pause(self, pause_s: float) -> None:
         """Until the next look; a long one is cut short when a command is about to run."""
