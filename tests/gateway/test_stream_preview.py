@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import re
 import socket as sockets
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -164,6 +165,76 @@ async def test_nothing_else_of_ours_is_under_that_name(tmp_path: Path) -> None:
             assert answer.text == "<h1>Hello from the jail</h1>", path
         for strange in ("x-3000.localhost", f"{name}.evil.example", "localhost.evil.example", f"a.{name}"):
             assert (await mine.get(strange, "/", kept)).status_code == 421
+
+
+async def test_a_preview_keeps_to_the_rate_of_its_caller(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"requests_per_minute": 40}) as api:
+        session_id = await served(api)
+        mine = await browser(api)
+        _, name, kept = await mine.enter(session_id)
+        seen = [await mine.get(name, "/", kept) for _ in range(45)]
+        assert {each.status_code for each in seen} == {200, 429}
+        assert seen[-1].json()["limit"] == "server.requests_per_minute"
+        # The page of a jail uses up nothing of what its user may ask this server.
+        assert (await api.get(f"{V1}/me")).status_code == 200
+        strangers = [(await mine.get(name, "/", "hutch_preview=a.b")).status_code for _ in range(45)]
+        assert set(strangers) == {401, 429}
+
+
+async def test_a_preview_takes_no_larger_body_than_the_server(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"body_bytes": 64 * 1024}) as api:
+        session_id = await served(api)
+        mine = await browser(api)
+        _, name, kept = await mine.enter(session_id)
+        headers = {"Host": f"{name}:{mine.port}", "Cookie": kept}
+
+        async def pieces(count: int) -> AsyncIterator[bytes]:
+            for _ in range(count):
+                yield bytes(1024)
+
+        async with httpx.AsyncClient(base_url=api.url, headers=headers, timeout=DEADLINE_S) as http:
+            assert (await http.post("/", content=bytes(60 * 1024))).status_code == 200
+            assert (await http.post("/", content=pieces(60))).status_code == 200
+            for large in (bytes(65 * 1024), pieces(65)):
+                refused = await http.post("/", content=large)
+                assert (refused.status_code, refused.json()["limit"]) == (413, "server.body_bytes")
+
+
+async def test_a_body_that_does_not_arrive_at_a_preview_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"body_timeout_s": 1}) as api:
+        session_id = await served(api)
+        mine = await browser(api)
+        _, name, kept = await mine.enter(session_id)
+        reader, writer = await asyncio.open_connection("127.0.0.1", mine.port)
+        head = (
+            f"POST / HTTP/1.1\r\nHost: {name}:{mine.port}\r\nCookie: {kept}\r\nContent-Length: 9\r\n\r\nhalf"
+        )
+        writer.write(head.encode())
+        assert (await reader.readline()).split()[1] == b"408"
+        writer.close()
+
+
+async def test_open_previews_count_as_streams_of_their_user(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"streams_per_user": 2}) as api:
+        session_id = await served(api)
+        mine = await browser(api)
+        _, name, kept = await mine.enter(session_id)
+
+        def opened() -> connect:
+            return connect(
+                f"ws://{name}:{mine.port}/socket",
+                host="127.0.0.1",
+                additional_headers={"Cookie": kept, "Origin": f"http://{name}:{mine.port}"},
+                compression=None,
+                proxy=None,
+            )
+
+        async with opened(), opened():
+            with pytest.raises(InvalidStatus) as caught:
+                async with opened():
+                    pass
+            assert caught.value.response.status_code == 429
+        assert (await mine.get(name, "/", kept)).status_code == 200
 
 
 async def test_who_may_not_see_the_session_sees_no_port_of_it(tmp_path: Path) -> None:

@@ -121,14 +121,20 @@ def make_app(server: Server) -> FastAPI:
     app.state.metrics = measured
     add_routes(app)
     app.router.routes.append(Route(mcp_mount.PATH, mcp, methods=["POST"]))
-    previews = Previews(server, guard, app.state.streams)
+    previews = Previews(server, guard, app.state.streams, app.state.tickets)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)
     handle_problems(app, server.redactor)
+    app.add_middleware(PreviewNames, previews=previews)
     app.add_middleware(Ticketed)
     app.add_middleware(metrics.Routed)
-    app.add_middleware(Doors, server=serving, buckets=guard.buckets, refused=guard.refused)
-    app.add_middleware(PreviewNames, previews=previews)
+    app.add_middleware(
+        Doors,
+        server=serving,
+        buckets=guard.buckets,
+        refused=guard.refused,
+        is_preview=lambda scope: previews.named(scope) is not None,
+    )
     if spans is not None:
         app.add_middleware(tracing.Spanned, spans=spans)
     app.add_middleware(Traced)

@@ -197,6 +197,8 @@ class Routed:
 
 def _route_path(scope: Scope) -> str:
     """The path of the route as it was written, with names for its parts; empty if there is none."""
+    if scope["hutch.preview"]:
+        return "preview"  # a page of a jail has paths of its own
     if (route := scope.get("route")) is None and (endpoint := scope.get("endpoint")) is not None:
         # A plain route (streams, GraphQL, MCP) does not note itself.
         routes = scope["app"].router.routes

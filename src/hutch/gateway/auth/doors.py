@@ -83,6 +83,8 @@ def check_host(doors: "Doors", scope: Scope) -> Refusal | None:
 
 def check_origin(doors: "Doors", scope: Scope) -> Refusal | None:
     """What a page of another origin sends is refused, whoever it says it is from."""
+    if scope["hutch.preview"]:  # a page of a jail, with an origin of its own: the preview checks it
+        return None
     if scope["type"] == "http" and scope["method"] in SAFE_METHODS:
         return None
     if is_own_origin(doors.names, scope) is not False:
@@ -118,8 +120,10 @@ class Doors:
         buckets: Buckets,
         checks: tuple[Check, ...] = ALL,
         refused: Callable[[Scope, str], None] = lambda scope, why: None,
+        is_preview: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         self._app = app
+        self._is_preview = is_preview  # whether the Host is that of a page in a jail
         self.names = Names.of(server)
         self.buckets = buckets
         self._checks = checks
@@ -131,10 +135,12 @@ class Doors:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        host = self.names.host_of(scope)
+        preview = self._is_preview(scope)
+        host = values(scope["headers"], b"host")[0].lower() if preview else self.names.host_of(scope)
         scheme = self.names.scheme_of(scope, host or "")
         scope = {
             **scope,
+            "hutch.preview": preview,
             "hutch.host": host,
             "hutch.origin": f"{scheme}://{host}" if host else None,
             "client": (self.names.client_of(scope), (scope.get("client") or ("", 0))[1]),
@@ -238,7 +244,9 @@ class _Exchange:
         await self._send(message)
 
     def _with_ours(self, headers: Any) -> list[tuple[bytes, bytes]]:
-        """What every answer says, unless it says otherwise itself."""
+        """What every answer says, unless it says otherwise itself; a page of a jail says what it likes."""
+        if self._scope["hutch.preview"]:
+            return list(headers)
         ours = list(ALWAYS)
         if self._scope["scheme"] == "https":
             ours.append(HSTS)

@@ -70,16 +70,20 @@ class Guard:
     async def recognise(self, scope: Any) -> Who:
         """Who asks; refused when nobody is known, when it was not they who asked, or too often."""
         known = await self._shown(scope)
+        self.count(scope, known.who.credential_id)
+        self._touch(known)
+        return known.who
+
+    def count(self, scope: Any, caller: str) -> None:
+        """Count a request by who was recognised, and no longer by the address it came from."""
         self.buckets.put_back(address_key(client_of(scope)))
-        wait_s = self.buckets.take(known.who.credential_id)
+        wait_s = self.buckets.take(caller)
         if wait_s:
             raise TooManyRequests(
                 f"Too many requests. Try again in {wait_s} s.",
                 limit="server.requests_per_minute",
                 retry_after_s=wait_s,
             )
-        self._touch(known)
-        return known.who
 
     async def still(self, scope: Any) -> Who:
         """The same, for a connection that stays: asked again and again, it counts as no request."""

@@ -30,6 +30,7 @@ from hutch.gateway.stream.permit import permit
 from hutch.gateway.stream.preview_answer import Target, answer, serve
 from hutch.gateway.stream.proxy_headers import COOKIE, cookie_of
 from hutch.gateway.stream.streams import Streams
+from hutch.gateway.stream.tickets import Tickets
 from hutch.store.sessions import now_ms
 
 ENTER = "/.hutch/enter"
@@ -60,6 +61,7 @@ class Previews:
     server: Server
     guard: Guard
     streams: Streams
+    tickets: Tickets
     passes: Passes = field(default_factory=Passes)
     _known: OrderedDict[tuple[str, str], tuple[Who, float]] = field(default_factory=OrderedDict)
 
@@ -120,8 +122,8 @@ class Previews:
         return f"ses_{found[1]}", int(found[2])
 
     async def by_name(self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int) -> None:
-        host = values(scope["headers"], b"host")[0].lower()
-        origin = f"{self.guard.names.scheme_of(scope, host)}://{host}"
+        """Answer a request to a port's own name. The doors have counted it and watch its body."""
+        origin = str(scope["hutch.origin"])
         try:
             if scope["path"] == ENTER:
                 await self._enter(scope, receive, send, session_id, port, origin)
@@ -129,15 +131,18 @@ class Previews:
             held = self.passes.read(cookie_of(scope["headers"]) or "", "stay", session_id, port)
             if held is None:
                 raise Unauthenticated("This page is shown to who opens it from its session in Hutch.")
-            session = await self.check(held)
+            who = await self._who(held)
+            self.guard.count(scope, f"preview {who.credential_id}")
+            session = await allowed(self.server.site, who, session_id)
             _check_origin(scope, origin)
             if not _only_looks(scope):
-                await allowed(self.server.site, await self._who(held), held.session_id, "input")
+                await allowed(self.server.site, who, session_id, "input")
+            self.tickets.take(scope, who)
         except HutchError as error:
             await answer(scope, receive, send, tell(error, self.server.redactor))
             return
         path = _with_query(scope["raw_path"].decode("latin-1"), scope)
-        target = Target(session, port, path, origin, self.guard.names.client_of(scope))
+        target = Target(session, port, path, origin, client_of(scope))
         leave = PassPermit(self, scope, held, session, self.server)
         async with self.streams.open(leave, send) as stream:
             await serve(self.server, stream, scope, receive, target)
@@ -201,7 +206,7 @@ class PreviewPath:
 
 
 class PreviewNames:
-    """Middleware before the doors: what has a name of a port's own never reaches anything else of ours."""
+    """Middleware behind the doors: what has a name of a port's own never reaches anything else of ours."""
 
     def __init__(self, app: ASGIApp, *, previews: Previews) -> None:
         self._app, self._previews = app, previews

@@ -85,7 +85,7 @@ async def _exchange(
     await stream.run(work(), body.gone())
     if bad is not None and not exchange.started:
         await answer(scope, receive, stream.put, bad_gateway(bad))
-    elif not exchange.whole:
+    elif not exchange.whole and (exchange.started or not body.left):
         stream.cut()  # half an answer must not look like a whole one
 
 
@@ -122,19 +122,19 @@ class _Body:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._whole = asyncio.Event()
-        self._left = False
+        self.left = False
 
     async def receive(self) -> Any:
         message = await self._receive()
         if message["type"] != "http.request" or not message.get("more_body", False):
-            self._left = message["type"] == "http.disconnect"
+            self.left = message["type"] == "http.disconnect"
             self._whole.set()
         return message
 
     async def gone(self) -> Ending:
         await self._whole.wait()
-        while not self._left:
-            self._left = (await self._receive())["type"] == "http.disconnect"
+        while not self.left:
+            self.left = (await self._receive())["type"] == "http.disconnect"
         return LEFT
 
 
