@@ -1,6 +1,7 @@
 """Sessions over HTTP: opened, listed, looked at, forked and removed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,32 @@ async def test_sessions_are_found_by_state_and_by_words(api: Api) -> None:
     for path in ("sessions", "search"):
         many = await api.get(f"{V1}/{path}", params={"q": "a " * 11})
         assert (many.status_code, many.json()["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"persona": "pair\nreviewer"},
+        {"revision": "main\x1b]0;x\x07"},
+        {"delivery": {"title": "Two\r\nlines"}},
+        {"delivery": {"title": "from \u202eright to left"}},
+        {"delivery": {"branch": "main\u2028x"}},
+        {"delivery": {"labels": ["good", "bad\x00"]}},
+        {"delivery": {"reviewers": ["a\tb"]}},
+        {"delivery": {"issue": "https://example.com/1\x85"}},
+    ],
+)
+async def test_names_and_titles_are_one_line(api: Api, asked: dict[str, Any]) -> None:
+    refused = await api.post(f"{V1}/sessions", json={"prompt": "Say something", **asked})
+    assert (refused.status_code, refused.json()["code"]) == (400, "bad_request")
+    assert "is one line of text" in refused.json()["detail"]
+    assert refused.json()["detail"].isprintable()
+
+
+async def test_a_title_may_be_in_any_language(api: Api) -> None:
+    title = "Prüfe 日本語 👩\u200d💻\u00a0x"
+    made = await api.post(f"{V1}/sessions", json={"delivery": {"title": title}})
+    assert (made.status_code, made.json()["delivery"]["title"]) == (201, title)
 
 
 async def test_a_session_of_another_is_as_if_it_were_not_there(api: Api) -> None:

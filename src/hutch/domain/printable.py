@@ -1,6 +1,22 @@
-"""Text from a repository, a path or a server, for a message of one line."""
+"""Text from a repository, a path, a caller or a server, for a message of one line."""
+
+import re
+
+from hutch.domain.errors import BadRequest
+
+# Control characters, line separators, halves of surrogate pairs, and what reverses the text after it.
+_NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
     """The text, with everything escaped that would break the line or drive a terminal."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def check_line(what: str, text: str) -> None:
+    """Refuse a name or title that would break a line, drive a terminal or hide what follows it."""
+    if found := _NOT_IN_A_LINE.search(text):
+        raise BadRequest(
+            f"{what} is one line of text, and {printable(text[:80])!r} has the character "
+            f"U+{ord(found[0]):04X} in it. Leave that out."
+        )

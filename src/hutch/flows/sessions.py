@@ -34,6 +34,7 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
+from hutch.domain.printable import check_line
 from hutch.domain.session import (
     AS_USUAL,
     UNBOUND,
@@ -119,6 +120,7 @@ async def create(
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
     check_may_open(who)
+    _check_lines(new)
     if not forked_from:
         wish = Wish(new.repository, new.persona, new.model, new.network, new.plain_directory)
         new = replace(new, repository=await check_wish(site, who, wish))
@@ -171,6 +173,22 @@ async def create(
     await site.log.append(session.id, [opened, *queued], also=add)
     await site.host.input(session.id)
     return session
+
+
+def _check_lines(new: NewSession) -> None:
+    """Names and titles are shown in lists, handed to git and sent to a forge: one line each."""
+    delivery = new.delivery
+    for what, texts in {
+        "A persona's name": [new.persona],
+        "A revision": [new.revision],
+        "A title": [delivery.title],
+        "A branch": [delivery.branch],
+        "A label": delivery.labels,
+        "A reviewer's name": delivery.reviewers,
+        "An issue's address": [delivery.issue],
+    }.items():
+        for text in texts:
+            check_line(what, text)
 
 
 async def show(site: Site, who: Who, session_id: str) -> Shown:
