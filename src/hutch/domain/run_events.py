@@ -192,7 +192,7 @@ class StepReached(Event):
     """Preparing a workspace or delivering a change has come to its next step."""
 
     type: Literal["step.reached"] = "step.reached"
-    step: Literal["cloning", "branching", "committing", "pushing", "opening"]
+    step: Literal["cloning", "looking", "branching", "committing", "pushing", "opening"]
     message: str
     run_id: str = ""
 

@@ -29,10 +29,12 @@ from hutch.domain.events import (
     RunEnded,
     RunStarted,
     SnapshotTaken,
+    StepReached,
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
 from hutch.flows.past import BEFORE, first_line, past
+from hutch.flows.structure import describe_structure
 from hutch.flows.terms import Terms
 from hutch.llm.price import Prices
 from hutch.llm.seam import Model
@@ -112,6 +114,7 @@ async def begin(
     if notes is None:
         notes = bench.redactor.clean(await repository_notes(bench.context.workspace))
     first = await bench.context.workspace.snapshot(BEFORE)
+    looked = await _looked(bench, run_id, first) if not conversation.messages else []
     started = RunStarted(
         run_id=run_id,
         prompt=bench.redactor.clean(prompt),
@@ -127,7 +130,7 @@ async def begin(
     note = MessageSent(author="hutch", text=REOPENED)
     told = [note] if reopened and conversation.messages else []
     # What an earlier run left open is closed with the same stroke: no result can come after the prompt.
-    events = [*conversation.left_open(), taken, started, *told]
+    events = [*conversation.left_open(), taken, *looked, started, *told]
     last_seq = await bench.append(events)
     for seq, event in enumerate(events, start=last_seq - len(events) + 1):
         conversation.apply(event, seq)
@@ -145,6 +148,14 @@ async def go_on(bench: Bench, run_id: str, entries: Sequence[Entry]) -> Worked:
         return Worked(before.ended, *before.said, first, snapshots.get(before.last))
     spent = spent_before(entries)
     return await _work(bench, before.started, before.conversation, spent, first, resumed=True)
+
+
+async def _looked(bench: Bench, run_id: str, first: Snapshot) -> list[Event]:
+    """What the repository consists of, for whoever follows the first run in it."""
+    if not first.files:
+        return []
+    message = bench.redactor.clean(await describe_structure(bench.context, first))
+    return [StepReached(step="looking", message=message, run_id=run_id)]
 
 
 def _notes(entries: Sequence[Entry]) -> str | None:
