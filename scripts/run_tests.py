@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -145,6 +145,11 @@ def summary(done: list[Stage]) -> int:
     print("\n--- all together")
     slowest = sorted(tests.items(), key=lambda each: -each[1]["s"])[:SLOWEST]
     print("slowest:", *(f"  {test['s']:6.1f} s  {name}" for name, test in slowest), sep="\n")
+    modules: dict[str, float] = defaultdict(float)
+    for name, test in tests.items():
+        modules[name.partition("::")[0]] += test["s"]
+    slowest_modules = sorted(modules.items(), key=lambda each: -each[1])[:SLOWEST]
+    print("slowest modules:", *(f"  {taken_s:6.1f} s  {name}" for name, taken_s in slowest_modules), sep="\n")
     skipped = Counter(
         (name.partition("[")[0], test["why"]) for name, test in tests.items() if test["outcome"] == "skipped"
     )
