@@ -21,6 +21,23 @@ FORKED = (
     "for _ in range(7):\n    if os.fork() == 0: break\ntime.sleep(1.5)\nprint('whole', flush=True)"
 )
 
+COMING_AND_GOING = """
+import os, time
+x = b"x" * (60 << 20)
+while True:
+    waiting, holding = os.pipe()
+    for _ in range(7):
+        if os.fork() == 0:
+            os.close(holding)
+            os.read(waiting, 1)
+            os._exit(0)
+    time.sleep(0.02)
+    os.close(holding)
+    os.close(waiting)
+    for _ in range(7):
+        os.wait()
+"""
+
 
 def python(script: str) -> list[str]:
     return ["python3", "-c", script]
@@ -30,6 +47,19 @@ async def test_memory_that_forks_share_counts_once(workspace: Path) -> None:
     async with open_jail(workspace, Policy(limits=SMALL)) as jail:
         ran = await jail.run(python(FORKED), timeout_s=300)
         assert (ran.stdout.split(), ran.limit_hit) == ([b"whole"] * ran.stdout.count(b"whole"), None)
+
+
+async def test_memory_that_ending_forks_shared_counts_once(workspace: Path) -> None:
+    async with open_jail(workspace, Policy(limits=replace(SMALL, memory_bytes=2000 * MIB))) as jail:
+        process = await jail.spawn(python(COMING_AND_GOING))
+        pid, most = jail.warden_pid, SMALL.memory_bytes
+        for _ in range(300):
+            now = members(pid)
+            held = usage(pid, now, most_bytes=most, most_descriptors=10**6, most_mappings=10**6)
+            assert held.memory_bytes <= most
+        assert len(now) > 1
+        await process.kill()
+        process.close()
 
 
 async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -> None:

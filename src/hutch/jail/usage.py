@@ -108,6 +108,7 @@ def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
     and what is known by then is not too much already. What is not known in the end is left as it is."""
     twice: dict[int, int] = {}
     own = {held.member.pid: held.own_bytes for held in every}
+    members = {held.member.pid: held.member for held in every}
     done = threading.Event()
     began = time.monotonic()
 
@@ -115,21 +116,31 @@ def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
         for pid in sorted(own, key=own.__getitem__, reverse=True):
             rollup = read(f"/proc/{pid}/smaps_rollup")
             told = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
-            twice[pid] = min(own[pid], max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0)))
+            if told:
+                twice[pid] = min(own[pid], max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0)))
+            else:  # it has hidden its pages, or has ended since: then what it shared is with the others
+                twice[pid] = max(0, own[pid] - _held(members[pid]).own_bytes)
             if time.monotonic() - began > LONGEST_S:
                 return
         done.set()
 
-    threading.Thread(target=look, daemon=True).start()
-    before: dict[int, int] = {}
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    before = 0
     while not done.wait(CLOSER_S) and time.monotonic() - began < LONGEST_S:
         known = dict(twice)
-        if len(known) == len(before) or sum(own[pid] - shared for pid, shared in known.items()) > most_bytes:
+        waits = len(known) == before and not _is_runnable(looking)
+        if waits or sum(own[pid] - shared for pid, shared in known.items()) > most_bytes:
             break
-        before = known
+        before = len(known)
     known = dict(twice)
     for held in every:
         held.own_bytes -= known.get(held.member.pid, 0)
+
+
+def _is_runnable(thread: threading.Thread) -> bool:
+    """Whether a thread of ours runs or waits for a processor, and not for another process."""
+    return b") R " in read(f"/proc/self/task/{thread.native_id}/stat")
 
 
 def _descriptors(member: Member, *, shared: bool = False) -> int:
