@@ -24,7 +24,8 @@ OUTSIDE = Path(__file__).with_name("outside.txt")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what cannot pass in a nested root; its name and the reason are in tests/outside.txt."""
+    """Long tests come first. What cannot pass in a nested root is skipped: tests/outside.txt says why."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if Path("/proc/self/ns/pid").stat().st_ino == FIRST_PID_NAMESPACE:
         return
     names = {line.partition("  # ")[0] for line in OUTSIDE.read_text().splitlines()}

@@ -39,7 +39,7 @@ async def test_a_failing_test_is_mended(tmp_path: Path) -> None:
     assert [e.path for e in log if isinstance(e, events.FileChanged)] == ["adding.py"]
     types = [event.type for event in log if event.type != "snapshot.taken"]
     assert types == [
-        *("session.opened", "run.started", "model.replied"),
+        *("session.opened", "step.reached", "run.started", "model.replied"),
         *("tool.called", "tests.run", "tool.returned", "tool.called", "tool.returned", "model.replied"),
         *("tool.called", "file.changed", "tool.returned", "model.replied"),
         *("tool.called", "tests.run", "tool.returned", "model.replied", "tool.called", "tool.returned"),

@@ -414,7 +414,7 @@ async def test_what_was_done_is_delivered_step_by_step(tmp_path: Path) -> None:
         session = await sessions.create(server.site, who, new)
         events = await until(server, session.id, "delivery.ended")
         steps = [event.step for event in events if isinstance(event, StepReached)]
-        assert steps == ["cloning", "branching", "committing", "pushing", "opening"]
+        assert steps == ["cloning", "looking", "branching", "committing", "pushing", "opening"]
         ended = events[-1]
         assert isinstance(ended, DeliveryEnded) and ended.outcome == "proposed"
         shown = await asyncio.to_thread(

@@ -76,7 +76,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         assert told.hub.count("PullRequestCreate") == 1
         counted = Counter(await steps(told, SessionId(change.session_id), prompts))
         wanted = dict.fromkeys(("branching", "committing", "pushing", "opening"), prompts)
-        assert counted == {"cloning": 2 if "upload" in pattern else 1, **wanted}
+        assert counted == {"cloning": 2 if "upload" in pattern else 1, "looking": 1, **wanted}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ SUITES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
 @pytest.mark.parametrize("suites", SUITES, ids=lambda suites: suites[0])
 def test_as_an_ordinary_user(suites: tuple[str, ...]) -> None:
