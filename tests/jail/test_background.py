@@ -12,6 +12,7 @@ from hutch.jail.background import BEFORE_BYTES
 from hutch.jail.seam import PIPE
 from hutch.jail.shell import Shell
 from hutch.jail.shell_result import CommandYielded, Result, ShellEvent
+from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ async def test_a_slow_command_goes_on_and_the_shell_is_free(shell: Shell) -> Non
     command = shell.background.get("bg_1")
     assert command.read().data == b""  # the result has told it
     await shell.run("touch go")
-    ended = await command.wait(5)
+    ended = await command.wait(DEADLINE_S)
     assert (ended.exit_code, ended.stdout, ended.running, ended.id) == (3, "a\n1\n", False, "bg_1")
     assert (command.read().data, command.read().data, command.read(offset=0).data) == (
         b"1\n",
@@ -50,7 +51,7 @@ async def test_a_fast_command_does_not(shell: Shell) -> None:
 async def test_its_timeout_still_kills_it(shell: Shell) -> None:
     ran = await shell.run("setsid sleep 81 & sleep 81", yield_s=0.1, timeout_s=0.4)
     assert ran.id is not None
-    ended = await shell.background.get(ran.id).wait(5)
+    ended = await shell.background.get(ran.id).wait(DEADLINE_S)
     assert (ended.timed_out, ended.running, ended.exit_code) == (True, False, None)
     assert (await shell.run("pgrep -fx 'sleep 81'")).stdout == ""
 
@@ -59,15 +60,17 @@ async def test_it_can_be_written_to_signalled_and_killed(shell: Shell) -> None:
     ran = await shell.run("cat; echo end", yield_s=0.05, stdin=PIPE)
     command = shell.background.get(ran.id or "")
     await command.write(b"line\n")
-    await asyncio.sleep(0.1)
-    assert command.read().data == b"line\n"
+    async with asyncio.timeout(DEADLINE_S):
+        while not (printed := command.read().data):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert printed == b"line\n"
     command.close_stdin()
-    assert (await command.wait(5)).stdout == "line\nend\n"
+    assert (await command.wait(DEADLINE_S)).stdout == "line\nend\n"
 
     ran = await shell.run("sleep 82; echo no", yield_s=0.05)
     command = shell.background.get(ran.id or "")
     await command.signal(2)
-    assert (await command.wait(5)).exit_code == 130
+    assert (await command.wait(DEADLINE_S)).exit_code == 130
     with pytest.raises(BadRequest, match="stdin=PIPE"):
         await command.write(b"x")
 
@@ -120,7 +123,7 @@ async def test_an_unknown_id_is_told_what_is_known(shell: Shell) -> None:
 async def test_only_the_end_of_a_long_tape_is_kept(shell: Shell) -> None:
     ran = await shell.run("sleep 0.1; head -c 3000000 /dev/zero; echo end", yield_s=0.05)
     command = shell.background.get(ran.id or "")
-    await command.wait(5)
+    await command.wait(DEADLINE_S)
     tape = command.read(offset=0)
     assert (tape.start, tape.end, tape.data[-4:]) == (3_000_004 - len(tape.data), 3_000_004, b"end\n")
     assert len(tape.data) == shell.jail.policy.limits.output_bytes

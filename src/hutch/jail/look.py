@@ -82,8 +82,9 @@ class Look:
 
     def used_up(self) -> list[LimitHit]:
         """The limits that leave no room at this moment, told by a look of its own. Blocks for a little."""
-        # With the warden, and the command that has just ended.
-        processes = sum(max(1, len(each.threads)) for each in members(self._warden)) + 2
+        # With the warden, the command that has just ended, and one of its own that may have ended before it:
+        # that one had the last place when a fork was refused.
+        processes = sum(max(1, len(each.threads)) for each in members(self._warden)) + 3
         used_up = [hit for hit, full in self._full() if full]
         if self._group is None and processes >= self._limits.processes:  # a cgroup tells itself
             used_up.append(LimitHit("processes", f"{self._limits.processes}"))
