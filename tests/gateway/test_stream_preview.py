@@ -172,13 +172,20 @@ async def test_a_preview_keeps_to_the_rate_of_its_caller(tmp_path: Path) -> None
         session_id = await served(api)
         mine = await browser(api)
         _, name, kept = await mine.enter(session_id)
-        seen = [await mine.get(name, "/", kept) for _ in range(45)]
-        assert {each.status_code for each in seen} == {200, 429}
-        assert seen[-1].json()["limit"] == "server.requests_per_minute"
+
+        async def until_refused(cookie: str, answer: int) -> httpx.Response:
+            for _ in range(500):  # a slow machine gives some of them back meanwhile
+                seen = await mine.get(name, "/", cookie)
+                if seen.status_code == 429:
+                    return seen
+                assert seen.status_code == answer
+            raise AssertionError("nothing was refused")
+
+        refused = await until_refused(kept, 200)
+        assert refused.json()["limit"] == "server.requests_per_minute"
         # The page of a jail uses up nothing of what its user may ask this server.
         assert (await api.get(f"{V1}/me")).status_code == 200
-        strangers = [(await mine.get(name, "/", "hutch_preview=a.b")).status_code for _ in range(45)]
-        assert set(strangers) == {401, 429}
+        await until_refused("hutch_preview=a.b", 401)
 
 
 async def test_a_preview_takes_no_larger_body_than_the_server(tmp_path: Path) -> None:
