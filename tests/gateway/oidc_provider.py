@@ -10,7 +10,7 @@ import json
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +42,7 @@ class IdentityProvider:
     claims: dict[str, Any] = field(default_factory=dict)  # instead of right ones; None leaves one out
     sign: Callable[["IdentityProvider", dict[str, Any]], str] | None = None
     keys: Callable[["IdentityProvider"], Any] | None = None
+    more: dict[str, Callable[[Request], Awaitable[Response]]] = field(default_factory=dict)  # by path
     asks: bool = False  # whether a person must press a button
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
@@ -58,8 +59,13 @@ class IdentityProvider:
                 Route("/token", self._token, methods=["POST"]),
                 Route("/keys", self._keys),
                 Route("/userinfo", self._userinfo),
+                Route("/{path}", self._more, methods=["GET", "POST"]),
             ]
         )
+
+    async def _more(self, request: Request) -> Response:
+        found = self.more.get(request.url.path)
+        return await found(request) if found else Response("no", 404)
 
     async def _discover(self, request: Request) -> Response:
         self.calls.append("discover")

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import secrets
+import string
 import time
 from collections import OrderedDict
 from dataclasses import asdict, dataclass
@@ -35,6 +36,7 @@ MOST_SPENT = 10_000
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _PLACE = re.compile(r"/(?![/\\])[!-\[\]-~]{0,500}")
 _EMAIL = re.compile(r"[^@\s]{1,200}@[^@\s]{1,253}")
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ class OidcLogin:
             raise Denied("The provider has sent no code.")
         tokens = await self.provider.exchange(code, flow.redirect_uri, flow.verifier)
         claims = await self._claims(tokens.id_token, flow.nonce)
-        if "email" not in claims:
-            claims = {**await self._more_claims(tokens.access_token, claims["sub"]), **claims}
+        if "email" not in claims:  # then what the token says of its verification is of no address
+            claims = {**claims, **await self._more_claims(tokens.access_token, claims["sub"])}
         return self._identity(claims), flow.next
 
     def _opened(self, sealed: str | None) -> Flow:
@@ -143,7 +145,7 @@ class OidcLogin:
             keys = await self.provider.keys(_kid(id_token))
             token = jwt.decode(id_token, keys, algorithms=list(ALGORITHMS))
             registry.validate(token.claims)
-        except (JoseError, ValueError, TypeError) as error:
+        except (JoseError, ValueError, TypeError, RecursionError) as error:
             raise Denied(f"The provider's token is not valid: {str(error)[:200]}.") from None
         claims = token.claims
         audience, party = claims["aud"], claims.get("azp")
@@ -151,7 +153,7 @@ class OidcLogin:
             raise Denied("The provider's token is not valid: it is for several, and does not say for whom.")
         if party is not None and party != self._client_id:
             raise Denied("The provider's token is not valid: it was given to somebody else.")
-        if not claims["sub"] or len(claims["sub"]) > 255:
+        if not 0 < len(claims["sub"]) <= 255 or not _is_text(claims["sub"]):
             raise Denied("The provider's token is not valid: it names nobody.")
         return claims
 
@@ -160,15 +162,17 @@ class OidcLogin:
         told = await self.provider.userinfo(access_token)
         if told.get("sub") != subject:
             raise Denied("The provider speaks of two users at once.")
-        return {name: told[name] for name in ("email", "email_verified") if name in told}
+        return {name: told.get(name) for name in ("email", "email_verified")}
 
     def _identity(self, claims: dict[str, Any]) -> Identity:
         email = claims.get("email")
-        if not isinstance(email, str) or not _EMAIL.fullmatch(email):
+        if not isinstance(email, str) or not _EMAIL.fullmatch(email) or not _is_text(email):
             raise Denied("The provider has told no e-mail address.")
         if claims.get("email_verified") is not True:
             raise Denied(f"The provider has not verified the address {email[:100]!r}.")
-        if name_key(email) != email.lower():  # users are found by that key: it would be another's address
+        # Users are found by that key: it would be another's address. Not by str.lower(), which makes an
+        # ASCII letter of the Kelvin sign.
+        if name_key(email) != email.translate(_ASCII_LOWER):
             raise Denied(f"The address {email[:100]!r} can be mistaken for another one. Use a plain one.")
         if not self._is_allowed(email):
             raise Denied(f"{email[:100]!r} may not log in here. oidc.allowed_emails lists who may.")
@@ -186,6 +190,11 @@ class OidcLogin:
 
 def _random() -> str:
     return secrets.token_urlsafe(32)
+
+
+def _is_text(value: str) -> bool:
+    """False for half of a surrogate pair and for NUL, which JSON can carry and a database cannot."""
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value)
 
 
 def _kid(token: str) -> str | None:

@@ -8,9 +8,11 @@ import asyncio
 import ipaddress
 import json
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import httpx2
 from joserfc.errors import JoseError
@@ -52,6 +54,7 @@ class Provider:
         self._client_id = client_id
         self._secret = secret
         self._http = httpx2.AsyncClient(timeout=PATIENCE_S)
+        self.patience_s = PATIENCE_S
         self.new_keys_s = NEW_KEYS_S
         self._lock = asyncio.Lock()
         self._metadata: Metadata | None = None
@@ -63,7 +66,7 @@ class Provider:
         await self._http.aclose()
 
     async def metadata(self) -> Metadata:
-        async with self._lock:
+        async with self._in_time(self._issuer), self._lock:
             if self._metadata is None or time.monotonic() > self._metadata_until:
                 self._metadata = await self._discover()
                 self._metadata_until = time.monotonic() + METADATA_S
@@ -72,7 +75,7 @@ class Provider:
     async def keys(self, kid: str | None) -> KeySet:
         """The provider's keys; asked for anew when a token names one that is not among them."""
         metadata = await self.metadata()
-        async with self._lock:
+        async with self._in_time(metadata.jwks_uri), self._lock:
             age_s = time.monotonic() - self._keys_at
             known = self._keys is not None and (kid is None or any(key.kid == kid for key in self._keys))
             if self._keys is None or age_s > KEYS_S or (not known and age_s > self.new_keys_s):
@@ -110,7 +113,7 @@ class Provider:
         return await self._get(metadata.userinfo_endpoint, {"Authorization": f"Bearer {access_token}"})
 
     async def _discover(self) -> Metadata:
-        self._must_be_private(self._issuer)
+        self._check_encrypted(self._issuer)
         told = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
         if told.get("issuer") != self._issuer:
             raise Unavailable(
@@ -131,14 +134,29 @@ class Provider:
         url = told.get(name)
         if not isinstance(url, str) or len(url) > 2048:
             raise Unavailable(f"The provider at {self._issuer} does not say its {name}.")
-        self._must_be_private(url)
+        self._check_encrypted(url)
         return url
 
-    def _must_be_private(self, url: str) -> None:
-        """By TLS, or without leaving this machine."""
-        place = urlsplit(url)
-        if place.scheme != "https" and not (place.scheme == "http" and _is_loopback(place.hostname)):
+    def _check_encrypted(self, url: str) -> None:
+        """Accept https; and http on this machine, but only if the owner has put the provider there."""
+        place, issuer = _split(url), _split(self._issuer)
+        is_here = issuer.scheme == "http" and _is_loopback(issuer.hostname) and _is_loopback(place.hostname)
+        if place.scheme != "https" and not (place.scheme == "http" and is_here):
             raise Unavailable(f"{url[:200]} is not encrypted. A provider is spoken with by https.")
+
+    @asynccontextmanager
+    async def _in_time(self, url: str) -> AsyncIterator[None]:
+        """Limit the whole of an exchange: the client's own timeout begins anew with every byte.
+
+        Waiting for the lock counts too, else logins behind a slow answer would time out one by one.
+        """
+        try:
+            async with asyncio.timeout(self.patience_s):
+                yield
+        except TimeoutError:
+            raise Unavailable(
+                f"The provider at {_split(url).netloc} has not answered in {self.patience_s:g} s. Try again."
+            ) from None
 
     async def _get(self, url: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
         asked = {"Accept": "application/json", **(headers or {})}
@@ -150,23 +168,25 @@ class Provider:
     ) -> dict[str, Any]:
         """A JSON object, whatever else may come."""
         place = f"{request.url.scheme}://{request.url.netloc.decode()}"
+        request.headers["Accept-Encoding"] = "identity"  # few bytes could unfold to many
         try:
-            answer = await self._http.send(request, stream=True, auth=auth, follow_redirects=False)
-            try:
-                body = b""
-                async for piece in answer.aiter_bytes():
-                    body += piece
-                    if len(body) > MOST_BYTES:
-                        raise Unavailable(f"The provider at {place} says too much.")
-            finally:
-                await answer.aclose()
+            async with self._in_time(place):
+                answer = await self._http.send(request, stream=True, auth=auth, follow_redirects=False)
+                try:
+                    body = b""
+                    async for piece in answer.aiter_raw():
+                        body += piece
+                        if len(body) > MOST_BYTES:
+                            raise Unavailable(f"The provider at {place} says too much.")
+                finally:
+                    await answer.aclose()
         except httpx2.HTTPError as error:
             raise Unavailable(f"The provider at {place} does not answer: {type(error).__name__}.") from None
         if refused and answer.status_code in (400, 401, 403):
             raise Denied(refused)
         try:
             told = json.loads(body) if answer.status_code == 200 else None
-        except ValueError:
+        except (ValueError, RecursionError):
             told = None
         if not isinstance(told, dict):
             raise Unavailable(
@@ -184,6 +204,15 @@ def _key_set(told: dict[str, Any]) -> KeySet:
         return KeySet.import_key_set({"keys": keys})
     except (JoseError, ValueError, KeyError, TypeError):
         raise Unavailable("The provider publishes no key that could be used.") from None
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise Unavailable(
+            f"{url[:200]!r} is not a URL. A provider is at one that begins with https."
+        ) from None
 
 
 def _is_loopback(host: str | None) -> bool:
