@@ -2,7 +2,8 @@
 
 A prefix, then 48 bits of milliseconds and 80 random bits in Crockford's base 32.
 Ids made by one process rise strictly, also within a millisecond and when the
-clock goes back.
+clock goes back; and above those that its database holds, when it was restarted
+after the clock went back.
 """
 
 import os
@@ -57,6 +58,18 @@ def _next() -> int:
     with _lock:
         _last = max(fresh, _last + 1)
         return _last
+
+
+def rise_above(id: str) -> None:
+    """Make every id from now on greater than this one, which an earlier process has stored."""
+    global _last
+    if not _SHAPE.fullmatch(id):
+        return
+    number = 0
+    for character in id.partition("_")[2]:
+        number = number * 32 + _ALPHABET.index(character)
+    with _lock:
+        _last = max(_last, number)
 
 
 def _new(prefix: str) -> str:

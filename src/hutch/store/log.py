@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
-from hutch.domain.ids import SessionId
+from hutch.domain.ids import SessionId, rise_above
+from hutch.store import schema
 from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
 from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
@@ -53,6 +54,7 @@ async def open_log(
     engine = await asyncio.to_thread(open_database, path, busy_timeout_s=busy_timeout_s)
     try:
         with plain_errors(path):
+            await asyncio.to_thread(_keep_ids_in_order, engine)
             log = SqlLog(engine, path, Blobs(blobs), Signer.open(signing_key), log_bytes)
         try:
             yield log
@@ -60,6 +62,15 @@ async def open_log(
             await log.close()
     finally:
         engine.dispose()
+
+
+def _keep_ids_in_order(engine: Engine) -> None:
+    """Runs are queued, and the newest of many is found, by id: a clock that was set back must not matter."""
+    tables = (schema.sessions, schema.runs, schema.changes, schema.comments, schema.reviews)
+    accounts = (schema.users, schema.tokens, schema.browser_sessions, schema.links)
+    with engine.connect() as connection:
+        for column in (schema.logs.c.session_id, *(table.c.id for table in (*tables, *accounts))):
+            rise_above(connection.scalar(select(func.max(column))) or "")
 
 
 class SqlLog:
