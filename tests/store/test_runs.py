@@ -70,14 +70,15 @@ async def test_runs_of_one_session_follow_each_other(log: SqlLog) -> None:
 async def test_a_lease_that_ran_out_lets_another_take_over(log: SqlLog) -> None:
     runs = Runs(log)
     run = await queue(log)
-    await runs.claim("gone", lease_ms=-1, room=ROOM)
-    assert [each.id for each in await runs.reclaim()] == [run.id]
+    await runs.claim("gone", lease_ms=1000, room=ROOM)
+    lost = list((await runs.leases(but="new")).items())
+    assert [each.id for each in await runs.reclaim(lost)] == [run.id]
     claimed = await runs.claim("new", lease_ms=60_000, room=ROOM)
     assert claimed is not None and claimed.worker == "new"
-    assert await runs.reclaim() == []
+    assert await runs.reclaim(lost) == []
     assert await runs.renew("gone", [run.id], lease_ms=1000) == []
     assert await runs.renew("new", [run.id], lease_ms=1000) == [run.id]
-    assert [each.id for each in await runs.reclaim(everything=True)] == [run.id]
+    assert [each.id for each in await runs.reclaim_all()] == [run.id]
 
 
 async def test_what_a_pause_stops_is_not_claimed_until_it_goes_on(log: SqlLog) -> None:
@@ -161,9 +162,9 @@ async def test_what_somebody_held_who_was_killed_waits_again_unless_its_session_
     for run in (held, paused):
         await runs.hold_all(run.session_id)
     await Sessions(log).set(paused.session_id, state="paused")
-    await runs.reclaim()
+    await runs.reclaim(list((await runs.leases(but="")).items()))
     assert {(await runs.get(run.id)).state for run in (held, paused)} == {"held"}
-    await runs.reclaim(everything=True)
+    await runs.reclaim_all()
     assert [(await runs.get(run.id)).state for run in (held, paused)] == ["queued", "held"]
 
 

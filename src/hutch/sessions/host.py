@@ -68,8 +68,8 @@ class LocalHost:
     async def start(self, *, alone: bool = True) -> None:
         """Take up what a crash or a shutdown left; `alone` when no other host is on this database."""
         rows = self._grounds.rows
-        left = await Runs(rows).reclaim(everything=alone)
         if alone:
+            left = await Runs(rows).reclaim_all()
             await self._recover({run.session_id for run in left})
         for session_id in await Inputs(rows).waiting():
             self._take_soon(self._live(session_id))

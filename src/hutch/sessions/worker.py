@@ -18,6 +18,7 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace import traced
 from hutch.sessions.giving_up import CANCELLED, first_end, tell_undelivered
+from hutch.sessions.leases import LeaseWatch
 from hutch.sessions.live import Done, Live
 from hutch.store.runs import Room, Runs
 
@@ -48,6 +49,7 @@ class Worker:
         self._freed = freed  # a session has nothing to do any more
         self._room = room
         self._lease_ms = lease_ms
+        self._leases = LeaseWatch(lease_ms)
         self._bell = asyncio.Event()
         self._working: dict[str, Live] = {}
         self._claiming: asyncio.Task[None] | None = None
@@ -103,7 +105,7 @@ class Worker:
             held = dict(self._working)
             try:
                 kept = await self.runs.renew(self.name, list(held), lease_ms=self._lease_ms)
-                await self.runs.reclaim()
+                await self.runs.reclaim(self._leases.lost(await self.runs.leases(but=self.name)))
             except HutchError as error:
                 logger.warning("worker.cannot_renew", error=str(error))
                 continue

@@ -1,7 +1,7 @@
 """The queue of runs: who waits, who works on what under which lease, and what came of it.
 
 A run is claimed by one worker at a time. The lease is renewed while it works; when
-the worker is gone, the lease runs out and the run is taken up again by another.
+the worker is gone, the lease is not renewed and the run is taken up again by another.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.session import Delivered, QueuedRun, RunState
@@ -124,19 +124,35 @@ class Runs:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
         return {row["session_id"]: read_run(row) for row in found}
 
-    async def reclaim(self, *, everything: bool = False) -> list[QueuedRun]:
-        """Runs whose worker is gone wait again. With `everything`, no worker is left from before."""
-        lost = runs.c.state == "running"
-        if not everything:
-            lost &= runs.c.lease_until_ms < now_ms()
+    async def leases(self, *, but: str) -> dict[str, int]:
+        """The leases of the runs that other workers than this one are at."""
+        wanted = select(runs.c.id, runs.c.lease_until_ms).where(
+            runs.c.state == "running", runs.c.worker != but
+        )
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        return {row[0]: row[1] for row in found}
+
+    async def reclaim(self, lost: Collection[tuple[str, int]]) -> list[QueuedRun]:
+        """Runs wait again whose worker is gone, unless their lease was renewed since it was read."""
 
         def reclaim(connection: Connection) -> list[QueuedRun]:
-            found = [read_run(row) for row in connection.execute(select(runs).where(lost)).mappings()]
-            connection.execute(update(runs).where(lost).values(state="queued", worker=""))
-            if everything:  # who held them for a moment was killed
-                paused = select(sessions.c.id).where(sessions.c.state.in_(NOT_TO_BE_BEGUN))
-                held = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
-                connection.execute(held.values(state="queued"))
+            found: list[QueuedRun] = []
+            for run_id, lease_until_ms in lost:
+                here = (runs.c.id == run_id, runs.c.lease_until_ms == lease_until_ms)
+                found += _reclaim(connection, *here)
+            return found
+
+        return await self._rows.change(reclaim)
+
+    async def reclaim_all(self) -> list[QueuedRun]:
+        """All runs that are worked on wait again: no worker is left from before."""
+
+        def reclaim(connection: Connection) -> list[QueuedRun]:
+            found = _reclaim(connection)
+            # A worker that held others for a moment was killed.
+            paused = select(sessions.c.id).where(sessions.c.state.in_(NOT_TO_BE_BEGUN))
+            held = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
+            connection.execute(held.values(state="queued"))
             return found
 
         return await self._rows.change(reclaim)
@@ -202,6 +218,13 @@ class Runs:
     async def _move(self, run_id: str, states: Collection[RunState], **values: Any) -> None:
         wanted = update(runs).where(runs.c.id == run_id, runs.c.state.in_(states)).values(**values)
         await self._rows.change(lambda connection: connection.execute(wanted))
+
+
+def _reclaim(connection: Connection, *which: ColumnElement[bool]) -> list[QueuedRun]:
+    lost = (runs.c.state == "running", *which)
+    found = [read_run(row) for row in connection.execute(select(runs).where(*lost)).mappings()]
+    connection.execute(update(runs).where(*lost).values(state="queued", worker=""))
+    return found
 
 
 def _values(run: QueuedRun) -> dict[str, Any]:
