@@ -98,7 +98,6 @@ class Live:
         self.runs = Runs(grounds.rows)
         self.inputs = Inputs(grounds.rows)
         self.inbox: list[Heard] = []
-        self.born_ms = now_ms()
         self.recovered = False  # what an earlier life left is known
         self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
         self.handed: dict[int, GivenInput] = {}  # messages that the run has yet to hear

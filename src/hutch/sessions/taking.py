@@ -15,7 +15,6 @@ from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
     DeliveryEnded,
-    Entry,
     Event,
     InputTaken,
     MessageSent,
@@ -38,6 +37,8 @@ from hutch.store import schema
 from hutch.store.runs import add_run
 from hutch.store.sessions import now_ms
 from hutch.workspace.edit.text import printable
+
+_IN_TURN = frozenset({"prompt", "cancel", "pause", "resume", "undo", "end", "unknown"})  # kinds of inputs
 
 
 async def take_all(live: Live) -> None:
@@ -73,24 +74,36 @@ def _is(given: GivenInput, *kinds: str) -> bool:
 
 
 async def _recover(live: Live) -> None:
-    """Inputs of before, whose effect is in the log already, are done with."""
-    waiting = {given.seq: given for given in await _untaken(live) if given.at_ms < live.born_ms}
+    """Inputs whose effect is in the log already, from before a crash, are done with.
+
+    Some effects do not name their input. Since such inputs are taken in turn, and each is noted before the
+    next has an effect, at most one effect follows the last note: that of the first input that asks for it.
+    Times are not compared: the clock may have been set back since.
+    """
+    waiting = {given.seq: given for given in await _untaken(live)}
     if not waiting:
         return
     done: set[int] = set()
+    unnoted: list[Event] = []
     for entry in await live.entries():
-        if isinstance(entry.event, InputTaken | MessageSent):
-            done.add(entry.event.input)
-        done |= {seq for seq, given in waiting.items() if _came_of(given, entry)}
+        event = entry.event
+        if isinstance(event, InputTaken | MessageSent):
+            done.add(event.input)
+        if isinstance(event, InputTaken) and event.kind in _IN_TURN:
+            unnoted.clear()
+        elif isinstance(event, Event):
+            unnoted.append(event)
     for seq in done & set(waiting):
         await live.inputs.take(live.id, seq)
+    for seq in sorted(set(waiting) - done):
+        if any(_came_of(waiting[seq], event) for event in unnoted):
+            await live.taken(waiting[seq])
+            return
 
 
-def _came_of(given: GivenInput, entry: Entry) -> bool:
+def _came_of(given: GivenInput, event: Event) -> bool:
     """Whether this is what somebody wanted who is not named in it: nothing else would have done it."""
-    if entry.at_ms < given.at_ms:
-        return False
-    match entry.event:
+    match event:
         case RunEnded(outcome="cancelled") | DeliveryEnded(cancelled=True):
             return '"type":"cancel"' in given.body
         case SessionPaused(by=given.by):
