@@ -521,6 +521,16 @@ def test_where_a_program_sends_somebody(given: bytes, told: bytes) -> None:
     assert dict(sent)[b"location"] == told
 
 
+def test_a_pass_ends_by_a_clock_that_nobody_sets() -> None:
+    now = [100.0]
+    passes = Passes(lambda: now[0])
+    made = passes.enter("ses_a", 5, "usr_a", "cookie", "brw_a")
+    entered = passes.read(made, "enter", "ses_a", 5)
+    assert entered is not None and passes.spend(entered) and not passes.spend(entered)
+    now[0] += 61
+    assert passes.read(made, "enter", "ses_a", 5) is None
+
+
 def test_passes_of_another_process_are_nothing() -> None:
     ours, others = Passes(), Passes()
     made = ours.enter("ses_a", 5, "usr_a", "cookie", "brw_a")

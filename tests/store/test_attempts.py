@@ -52,6 +52,21 @@ async def test_after_a_day_it_is_forgotten_and_the_rows_are_gone(log: SqlLog) ->
     assert count == 1
 
 
+@pytest.mark.parametrize("by_s", [3600, 24 * 3600])
+async def test_a_clock_that_was_set_back_locks_nobody_out_and_forgives_nothing(
+    log: SqlLog, by_s: int
+) -> None:
+    attempts = Attempts(log)
+    for _ in range(4):
+        await attempts.begin([METER])
+    ahead = f"UPDATE login_attempts SET last_ms = last_ms + {by_s}000, until_ms = until_ms + {by_s}000"
+    await log.change(lambda db: db.exec_driver_sql(ahead).rowcount)
+    assert 0 < await attempts.begin([METER]) <= 1000
+    await log.change(lambda db: db.exec_driver_sql("UPDATE login_attempts SET until_ms = 0").rowcount)
+    assert await attempts.begin([METER]) == 0
+    assert 1000 < await attempts.begin([METER]) <= 2000  # the failures of before still count
+
+
 async def test_what_was_typed_is_not_kept(log: SqlLog) -> None:
     await Attempts(log).begin([Meter("login\0my secret password", free=1, longest_s=1)])
     (key,) = await log.fetch(lambda db: db.exec_driver_sql("SELECT key FROM login_attempts").one())

@@ -5,6 +5,7 @@ import asyncio
 import structlog
 
 from hutch.app import workspaces
+from hutch.domain.clock import STEADY
 from hutch.domain.errors import EventsMissing, HutchError
 from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
@@ -13,7 +14,7 @@ from hutch.flows.keeping import DAY_MS, Gone, Keep
 from hutch.jail.orphans import end_orphans
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
-from hutch.store.sessions import Sessions, now_ms
+from hutch.store.sessions import Sessions
 
 __all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
 
@@ -60,7 +61,9 @@ async def tidy(loaded: Loaded, log: SqlLog, *, at_ms: int | None = None, dry_run
     gone = await keeping.sweep(log, log, remove, keep, at_ms=at_ms, dry_run=dry_run)
     gone += await _of_no_session(loaded, log, dry_run)
     if keep.days:
-        gone += await _of_the_command_line(loaded, log, keep, now_ms() if at_ms is None else at_ms, dry_run)
+        gone += await _of_the_command_line(
+            loaded, log, keep, STEADY.now_ms() if at_ms is None else at_ms, dry_run
+        )
     if not dry_run:
         await workspaces.collect_bases(loaded)
     return gone

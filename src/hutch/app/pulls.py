@@ -5,7 +5,6 @@ it, merged it or closed it without our knowing. Nothing is noted here before it 
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from hutch.app.changes import changes_of, settling
 from hutch.app.models import redactor
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
+from hutch.domain.clock import remaining_s, wall_ms
 from hutch.domain.errors import BadRequest, Conflict, HutchError, Unavailable
 from hutch.domain.patch import FilePatch, parse_patch
 from hutch.domain.review import Comment, Review
@@ -189,7 +189,7 @@ class Pull:
         """Post what was not posted before, when it was asked for the first time and not noted."""
         if self.asked.mark:
             if self.asked.tried_ms:
-                await asyncio.sleep(max(0.0, self.asked.tried_ms / 1000 + SETTLE_S - time.time()))
+                await asyncio.sleep(remaining_s(self.asked.tried_ms, SETTLE_S, wall_ms()))
             if found := await self.forge.find(self.number, marker, among=among):
                 return found
         try:

@@ -1,7 +1,6 @@
 """How a session of a server reviews: equipped for that alone, and what it finds is kept once."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 import structlog
@@ -9,6 +8,7 @@ import structlog
 from hutch.agent.limits import RunLimits
 from hutch.app import reviews
 from hutch.app.personas import find_persona
+from hutch.domain.clock import remaining_s, wall_ms
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
 from hutch.domain.session import QueuedRun, Session
@@ -93,7 +93,7 @@ async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
         if isinstance(each.event, StepReached) and (each.event.step, each.event.run_id) == ("opening", run.id)
     ]
     if noted:
-        await asyncio.sleep(max(0.0, noted[-1] / 1000 + SETTLE_S - time.time()))
+        await asyncio.sleep(remaining_s(noted[-1], SETTLE_S, wall_ms()))
     else:
         await live.append([StepReached(step="opening", message="Posting the review...", run_id=run.id)])
 

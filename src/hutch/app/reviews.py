@@ -13,6 +13,7 @@ from hutch.app.changes import changes_of, jail_for, one_at_a_time
 from hutch.app.pulls import NEVER_BEFORE, Asked, as_it_is_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
+from hutch.domain.clock import remaining_s, wall_ms
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
 from hutch.domain.patch import Patch
@@ -182,7 +183,7 @@ async def _given_before(
     for tried in await reviews.pending(subject.pull_url, subject.commit):
         if tried.run_id == but:
             continue
-        await asyncio.sleep(max(0.0, tried.created_ms / 1000 + forge.SETTLE_S - time.time()))
+        await asyncio.sleep(remaining_s(tried.created_ms, forge.SETTLE_S, wall_ms()))
         there = forges.need_forge(loaded, repository, user=user)
         if posted := await there.find(number, _marker(tried), among="reviews"):
             found = await reviews.posted(tried, posted.url)

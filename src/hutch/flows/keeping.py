@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from hutch.domain.clock import STEADY
 from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
@@ -18,7 +19,6 @@ from hutch.domain.session import Session
 from hutch.store.expiry import forget_workspace, let_go, untouched
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
-from hutch.store.sessions import now_ms
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -57,7 +57,7 @@ async def sweep(
     dry_run: bool = False,
 ) -> list[Gone]:
     """Remove the workspaces of sessions that are past their time. `at_ms` is when that is asked: now."""
-    at_ms = now_ms() if at_ms is None else at_ms
+    at_ms = STEADY.now_ms() if at_ms is None else at_ms
     gone: list[Gone] = []
     terms = [(keep.code_hours * HOUR_MS, True, _count(keep.code_hours, "hour"))]
     terms += [(keep.days * DAY_MS, False, _count(keep.days, "day"))]

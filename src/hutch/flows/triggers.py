@@ -18,6 +18,7 @@ import structlog
 from sqlalchemy import Connection
 
 from hutch.domain.change import Change
+from hutch.domain.clock import remaining_s
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
@@ -33,14 +34,14 @@ from hutch.flows.site import Site
 from hutch.flows.wish_text import Progress, marker, prompt
 from hutch.forge.seam import SETTLE_S, Forge, Posted
 from hutch.store.changes import find_pull
-from hutch.store.deliveries import Deliveries, note
+from hutch.store.deliveries import LONGEST_WAIT_MS, Deliveries, note
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions, now_ms
 from hutch.store.users import Users
 
 MAY = frozenset({"write", "maintain", "admin"})
 TRIES = 12
-FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, 1800.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, LONGEST_WAIT_MS / 1000
 AT_ONCE = 16
 logger = structlog.get_logger()
 
@@ -304,8 +305,9 @@ class Triggers:
         """
         notes = Deliveries(self.site.rows)
         noted = await notes.get(told.id)
-        if noted is not None and noted.next_ms > now_ms():
-            await asyncio.sleep((noted.next_ms - now_ms()) / 1000)
+        if noted is not None:
+            settle_s = self.manners.settle_s
+            await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, now_ms()))
         if found := await find():
             return found, False
         await notes.note(told.id, next_ms=now_ms() + int(self.manners.settle_s * 1000))

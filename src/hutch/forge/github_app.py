@@ -39,13 +39,14 @@ class GitHubApp:
         """A token for a repository that the App is installed on."""
         async with self._asking:
             token, until = self._tokens.get(full_name, ("", 0.0))
-            if until - BEFORE_S > time.time():
+            if until - BEFORE_S > time.monotonic():
                 return token
             found = await self._ask("GET", f"/repos/{full_name}/installation", full_name)
             try:
                 way = f"/app/installations/{int(found['id'])}/access_tokens"
                 made = await self._ask("POST", way, full_name)
-                token, until = str(made["token"]), datetime.fromisoformat(made["expires_at"]).timestamp()
+                left_s = datetime.fromisoformat(made["expires_at"]).timestamp() - time.time()
+                token, until = str(made["token"]), time.monotonic() + left_s
             except (KeyError, TypeError, ValueError):
                 raise Unavailable(
                     f"{self.host} does not answer the App as it should. Try again later."

@@ -23,6 +23,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
+from hutch.domain.clock import STEADY
 from hutch.domain.errors import Conflict, HutchError, NotRecorded
 from hutch.domain.user import Who
 from hutch.flows import changes, sessions
@@ -163,7 +164,7 @@ class Answered:
             self.swept = time.monotonic()
 
         def take(connection: Connection) -> Mapping[str, Any] | None:
-            old = table.c.at_ms < _now_ms() - KEPT_MS
+            old = table.c.at_ms < STEADY.now_ms() - KEPT_MS
             connection.execute(delete(table).where(old if sweep else old & and_(*once.mine())))
             row = connection.execute(select(table).where(*once.mine())).mappings().first()
             found = None if row is None else {str(name): value for name, value in row.items()}

@@ -66,6 +66,10 @@ class Attempts:
 
 def _begin(db: Connection, meters: Sequence[Meter], now_ms: int) -> int:
     db.execute(delete(login_attempts).where(login_attempts.c.last_ms < now_ms - FORGOTTEN_MS))
+    # The clock was set back: the waits begin anew, instead of lasting until it has caught up.
+    left_ms = login_attempts.c.until_ms - login_attempts.c.last_ms
+    ahead = update(login_attempts).where(login_attempts.c.last_ms > now_ms)
+    db.execute(ahead.values(last_ms=now_ms, until_ms=now_ms + left_ms))
     found = {
         meter.key: db.execute(
             select(login_attempts.c.failures, login_attempts.c.until_ms).where(

@@ -11,6 +11,7 @@ from hutch.store.schema import deliveries
 from hutch.store.sessions import now_ms
 
 KEPT_MS = 400 * 24 * 3600 * 1000
+LONGEST_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
 
 
 class Deliveries:
@@ -34,7 +35,10 @@ class Deliveries:
 
     async def open(self, *, limit: int = 100) -> list[Told]:
         """Those that are to be begun or are worked on, the oldest first."""
-        due = (deliveries.c.state == "queued") & (deliveries.c.next_ms <= now_ms())
+        now = now_ms()
+        # One that waits for longer than any was told to was put off before the clock was set back.
+        put_off = deliveries.c.next_ms.between(now + 1, now + LONGEST_WAIT_MS)
+        due = (deliveries.c.state == "queued") & ~put_off
         wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
         wanted = wanted.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())

@@ -21,6 +21,7 @@ from hutch.store.sessions import now_ms
 
 logger = structlog.get_logger("hutch.graphql")
 LOOK_S = 0.5
+LOOK_BACK_MS = 5000
 MOST_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
 
 
@@ -66,8 +67,10 @@ class Watch:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
+                # Not only from the newest on: after the clock was set back, changes have earlier times.
+                from_ms = min(since_ms, now_ms() - LOOK_BACK_MS)
                 found = await self._server.rows.fetch(
-                    partial(changed_sessions, since_ms=since_ms, most=MOST_PENDING)
+                    partial(changed_sessions, since_ms=from_ms, most=MOST_PENDING)
                 )
             except HutchError as error:  # the next look may find what this one could not
                 logger.warning("graphql.cannot_watch", error=str(error))
@@ -75,7 +78,7 @@ class Watch:
             news = [each for each in found if told.get(each.id) != each]
             if found:  # those of the same millisecond may not all have been there yet
                 since_ms = found[-1].updated_ms
-                told = {each.id: each for each in found if each.updated_ms >= since_ms}
+                told = {each.id: each for each in found}
             for watcher in self._watchers if news else ():
                 watcher.put(news)
 

@@ -11,6 +11,7 @@ import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -32,16 +33,18 @@ class Pass:
     by: Literal["token", "cookie"]
     credential_id: str
     kind: Literal["enter", "stay"]
-    until: int  # in seconds since 1970
+    until: float  # by the clock of `Passes`
     nonce: str
 
 
 class Passes:
     """Makes passes, and knows its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        # Not the wall clock: set back, it would make passes good again that were forgotten as spent.
+        self._clock = clock
         self._key = secrets.token_bytes(32)
-        self._spent: OrderedDict[str, int] = OrderedDict()
+        self._spent: OrderedDict[str, float] = OrderedDict()
 
     def enter(self, session_id: str, port: int, user_id: str, by: str, credential_id: str) -> str:
         """To be shown once, at the door of the port's own name."""
@@ -52,14 +55,14 @@ class Passes:
             cast(Literal["token", "cookie"], by),
             credential_id,
             "enter",
-            int(time.time()) + ENTER_S,
+            self._clock() + ENTER_S,
             secrets.token_urlsafe(12),
         )
         return self._signed(made)
 
     def stay(self, entered: Pass) -> str:
         """What a browser keeps."""
-        until, nonce = int(time.time()) + STAY_S, secrets.token_urlsafe(12)
+        until, nonce = self._clock() + STAY_S, secrets.token_urlsafe(12)
         return self._signed(
             Pass(
                 entered.session_id,
@@ -80,11 +83,11 @@ class Passes:
             return None
         found = Pass(*orjson.loads(urlsafe_b64decode(body)))
         fits = (found.kind, found.session_id, found.port) == (kind, session_id, port)
-        return found if fits and time.time() < found.until else None
+        return found if fits and self._clock() < found.until else None
 
     def spend(self, entered: Pass) -> bool:
         """Whether it is shown for the first time."""
-        now = int(time.time())
+        now = self._clock()
         while self._spent and (next(iter(self._spent.values())) < now or len(self._spent) > MOST_SPENT):
             self._spent.popitem(last=False)
         if entered.nonce in self._spent:
