@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -29,6 +30,9 @@ def test_its_limits() -> None:
     limits = {line[:26].strip(): line[26:].split() for line in ran.stdout.decode().splitlines()}
     assert int(limits["Max address space"][1]) <= MEMORY_BYTES
     assert int(limits["Max file size"][1]) <= FILE_BYTES
+    # Not 0, which the kernel disregards when a program handles core dumps; unless we may have no more.
+    core = "1" if resource.getrlimit(resource.RLIMIT_CORE)[1] else "0"
+    assert limits["Max core file size"][:2] == [core, core]
 
 
 def test_where_we_have_less_ourselves() -> None:

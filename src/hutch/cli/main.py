@@ -32,8 +32,13 @@ def main() -> int:
 
 
 def _leave_no_core() -> None:
-    """A core file would hold tokens and keys."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    """A core file would hold tokens and keys.
+
+    One byte, and not none: a limit of none does not keep the kernel from handing the memory to a program
+    that kernel.core_pattern names after a `|`, such as those of systemd and Ubuntu. One byte does.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
 
 
 def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:

@@ -26,7 +26,10 @@ def leashed(*words: str | Path, bounded: bool = True, file_bytes: int = FILE_BYT
     if bounded and os.access(PRLIMIT, os.X_OK):
         memory = _at_most(resource.RLIMIT_AS, MEMORY_BYTES)
         file = _at_most(resource.RLIMIT_FSIZE, file_bytes)
-        command = [PRLIMIT, f"--as={memory}", f"--fsize={file}", "--core=0", "--", *command]
+        core = (
+            1 if resource.getrlimit(resource.RLIMIT_CORE)[1] else 0
+        )  # with 0 a handler of core dumps is still started
+        command = [PRLIMIT, f"--as={memory}", f"--fsize={file}", f"--core={core}", "--", *command]
     return command
 
 

@@ -34,7 +34,7 @@ NSENTER = "/usr/bin/nsenter"
 # What commands would inherit from us otherwise: real-time and raised priority, and what the kernel holds
 # for a user rather than a process.
 INHERITED = {
-    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_CORE: 1,  # with 0 the kernel still starts the host's handler of core dumps
     resource.RLIMIT_RTPRIO: 0,
     resource.RLIMIT_NICE: 0,
     resource.RLIMIT_MEMLOCK: 8 * MIB,

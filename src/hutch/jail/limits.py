@@ -53,7 +53,7 @@ class Meter:
     def rlimits(self, limits: Limits, *, unsafe: bool = False) -> str:
         """The limits of one command's processes, as the warden reads them."""
         values = {
-            resource.RLIMIT_CORE: (0, 0),
+            resource.RLIMIT_CORE: (1, 1),  # with 0 the kernel still starts the host's handler of core dumps
             resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
             resource.RLIMIT_FSIZE: (limits.file_bytes, limits.file_bytes),
         }

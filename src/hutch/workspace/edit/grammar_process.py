@@ -34,7 +34,8 @@ def main(module: str, function: str, program: str) -> None:
     """Answer for one text after the other, until there are none for a while."""
     parser = Parser(Language(getattr(import_module(module), function)()))
     answer(parser, b"x", True)  # whatever is loaded late is loaded now
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if resource.getrlimit(resource.RLIMIT_CORE)[1]:  # with 0 a handler of core dumps is still started
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     _lock_down(bytes.fromhex(program))
     while True:
