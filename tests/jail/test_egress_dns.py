@@ -1,0 +1,36 @@
+"""Names that lead inside, as a real name server and the host's own resolver tell them to the proxy."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.deadline import DEADLINE_S
+
+
+def _told(directory: Path, exempt: str) -> dict[str, Any]:
+    ran = subprocess.run(
+        ["unshare", "-rnm", sys.executable, "-m", "tests.jail.dns_answers", directory, exempt],
+        capture_output=True,
+        timeout=DEADLINE_S,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    return dict(json.loads(ran.stdout))
+
+
+def test_no_answer_of_a_name_server_leads_inside(tmp_path: Path) -> None:
+    told = _told(tmp_path, "127.0.0.2/32")
+    statuses = told.pop("statuses")
+    assert {name: seen for name, seen in statuses.items() if seen != [403, 403]} == {
+        "public.example": [200, 200],
+        "mixed.example": [200, 200],
+        "rebinding.example": [200, 403],  # it is asked for anew, and never between check and connection
+    }
+    assert told == {"inside": 0, "public": 5, "addresses": ["127.0.0.2"], "rebinding_asked": 2}
+
+
+def test_without_the_check_of_addresses_they_lead_inside(tmp_path: Path) -> None:
+    told = _told(tmp_path, "127.0.0.0/8")
+    assert told["inside"] > 5
+    assert told["statuses"]["mapped.example"] == told["statuses"]["chain.example"] == [200, 200]
