@@ -93,6 +93,31 @@ async def test_the_list_of_sessions_is_followed_by_who_may_see_it(api: Api) -> N
         assert await hear(others) == {"type": "pong"}
 
 
+async def test_the_list_is_followed_also_after_the_clock_was_set_back(api: Api) -> None:
+    member = await api.as_user("timely")
+    first = await member.ready_session(purpose="of the future")
+    query = "subscription { sessions { id state } }"
+
+    async def heard(session_id: str, opened: Any) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while (await hear(opened))["payload"]["data"]["sessions"]["id"] != session_id:
+                pass
+
+    async def step(by_ms: int) -> None:
+        """As if the clock had been ahead by so much when the first session was changed."""
+        change = f"UPDATE sessions SET updated_ms = updated_ms + {by_ms} WHERE id = '{first}'"
+        await api.server.rows.change(lambda rows: rows.exec_driver_sql(change).rowcount)
+
+    async with socket(member) as opened:
+        await subscribe_to_list(api, query, opened)
+        await step(3_600_000)
+        try:
+            await heard(first, opened)
+            await heard(await member.ready_session(purpose="of now"), opened)
+        finally:
+            await step(-3_600_000)
+
+
 async def test_who_follows_the_list_is_told_of_what_was_removed(api: Api) -> None:
     ada, bob, eve = [await api.as_user(name) for name in ("remover", "guest", "stranger")]
     session_id = await ada.ready_session(purpose="to be removed")

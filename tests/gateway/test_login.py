@@ -287,6 +287,21 @@ async def test_on_the_first_start_there_is_an_owner_and_a_link(tmp_path: Path) -
             assert (await logs_in(other)).status_code == 200
 
 
+@pytest.mark.parametrize(("by_ms", "expected"), [(0, 204), (HOUR_MS, 403), (-HOUR_MS, 403)])
+async def test_the_moment_after_a_link_is_no_longer_because_the_clock_was_set(
+    served: Answering, browser: httpx.AsyncClient, by_ms: int, expected: int
+) -> None:
+    made = await served.accounts.new_link(await served.accounts.users.find("ada"))
+    came = await browser.post("/api/v1/login/link", json={"link": made.secret})
+    browser.headers["X-CSRF-Token"] = came.json()["csrf"]
+    # As if the clock had been ahead, or behind, by so much when the link was used.
+    change = f"UPDATE browser_sessions SET created_ms = created_ms + {by_ms}"
+    await served.log.change(lambda db: db.exec_driver_sql(change).rowcount)
+    served.guard.forget(user_id=came.json()["user"]["id"])
+    answer = await browser.put("/api/v1/me/password", json={"password": "another horse battery"})
+    assert answer.status_code == expected, answer.text
+
+
 async def test_a_new_password_needs_the_old_and_logs_out_everywhere(
     served: Answering, browser: httpx.AsyncClient
 ) -> None:
