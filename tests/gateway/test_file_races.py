@@ -133,6 +133,20 @@ async def test_exchanged_directories_lead_no_request_out_of_the_workspace(api: A
     assert answers.get(200, 0) > ROUNDS and sum(answers.values()) - answers[200] > ROUNDS, answers
 
 
+async def test_hashes_of_a_file_that_is_all_holes_do_not_hold_up_other_requests(api: Api) -> None:
+    """It takes no room on disk, and who may only read it can ask for its hash again and again."""
+    url = f"{V1}/sessions/{await api.ready_session(purpose='holes')}"
+    await api.post(f"{url}/commands", json={"command": "truncate -s 600M holes"})
+    threads = min(32, (os.cpu_count() or 1) + 4)  # of all work that blocks
+    heads = [asyncio.create_task(api.head(f"{url}/files/holes")) for _ in range(threads + 6)]
+    await asyncio.sleep(0.5)
+    assert (await api.get(f"{url}/files")).status_code == 200
+    answered = sum(head.done() for head in heads)
+    for head in heads:
+        assert (await head).headers["content-length"] == str(600 << 20)
+    assert answered < threads  # with a thread for each, the first of them come before everything else
+
+
 async def test_files_that_are_no_plain_content_neither_hold_nor_fill_the_server(api: Api) -> None:
     """A sparse file, one that grows while it is read, a fifo that nobody writes to, and a socket."""
     url = f"{V1}/sessions/{await api.ready_session(purpose='odd files')}"

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -46,6 +46,7 @@ from hutch.store.seam import EventLog
 from hutch.store.sessions import Sessions, now_ms
 from hutch.workspace.prepare.thread import over
 
+HASHED_AT_ONCE = 2  # files, of all sessions
 logger = structlog.get_logger()
 
 
@@ -85,6 +86,7 @@ class Grounds:
     redactor: Redactor
     channels: Channels
     ways: Ways
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HASHED_AT_ONCE))
 
 
 class Live:
@@ -339,7 +341,8 @@ class _Open:
         self._clean = redactor.clean
         self.printing = Printing(lambda events: live.append([], printed=events), redactor)
         self.terminals = Terminals(desk.jail, live, self.printing)
-        self.serving = Serving(desk, live, self.printing, self.terminals, redactor)
+        hashing = live.grounds.hashing
+        self.serving = Serving(desk, live, self.printing, self.terminals, redactor, hashing)
         self._loop = asyncio.get_running_loop()
         self._pidfd = desk.jail.warden_pidfd
         self._loop.add_reader(self._pidfd, self._lose)

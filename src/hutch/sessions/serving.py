@@ -26,6 +26,7 @@ from hutch.sessions.terminals import Terminals
 from hutch.store.gaps import is_storage_failure
 from hutch.workspace.comparing import differences
 from hutch.workspace.edit.text import printable
+from hutch.workspace.files.files import Status
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
 
@@ -37,8 +38,16 @@ class Serving:
     """Requests at one desk."""
 
     def __init__(
-        self, desk: Desk, log: SessionLog, printing: Printing, terminals: Terminals, redactor: Redactor
+        self,
+        desk: Desk,
+        log: SessionLog,
+        printing: Printing,
+        terminals: Terminals,
+        redactor: Redactor,
+        hashing: asyncio.Semaphore,
     ) -> None:
+        self._hashing = hashing  # of all sessions
+        self._hashing_here = asyncio.Lock()
         self._desk = desk
         self._log = log
         self._printing = printing
@@ -49,6 +58,15 @@ class Serving:
         found = await self._answer(request, by=by)
         return await asyncio.to_thread(redacted, found, self._redactor) if is_text(found) else found
 
+    async def _stat(self, path: str) -> Status:
+        """A file and its hash, one at a time in a session and a few in all.
+
+        A file that takes no room on disk can be gigabytes long: a few requests for its hash would take all
+        threads, and with them every other session's.
+        """
+        async with self._hashing_here, self._hashing:
+            return await self._desk.workspace.stat(path, hashed=True)
+
     async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
         workspace, jail = self._desk.workspace, self._desk.jail
         match request:
@@ -57,7 +75,7 @@ class Serving:
                     path, recursive=recursive, ignores=ignores, cursor=cursor, limit=limit
                 )
             case requests.StatFile(path, hashed):
-                return await workspace.stat(path, hashed=hashed)
+                return await self._stat(path) if hashed else await workspace.stat(path)
             case requests.ReadFile(path, start, length):
                 return await workspace.read_range(path, start, length)
             case requests.WriteFile(path, data, if_hash, create):
