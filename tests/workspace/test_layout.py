@@ -1,5 +1,6 @@
 """How a directory is laid out in git's objects."""
 
+import json
 import os
 import stat
 import subprocess
@@ -17,6 +18,7 @@ from hutch.workspace.snapshots.layout import (
     PRIVATE,
     Absent,
     Branch,
+    Item,
     Leaf,
     build,
     items_of,
@@ -154,3 +156,32 @@ def test_what_a_directory_holds_is_counted(tmp_path: Path) -> None:
     branch = build(items, writer, permissions=0o755, link=None, known=frozenset())
     writer.abandon()
     assert (branch.file_count, branch.size, branch.ignored_size, branch.left_out) == (4, 40, 12, 2)
+
+
+def test_the_notes_of_a_very_large_directory_are_as_those_of_a_small_one(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    writer = PackWriter(tmp_path)
+    # More than one piece of each kind, more text than is parsed by one call, names out of order.
+    modes = {f'f{number * 7919 % 20_011}ü"': 0o600 for number in range(20_011)}
+    items: dict[str, Item] = {name: Leaf(0o100600, b"\1" * 20, FILES, -1) for name in modes}
+    items |= {f"p{number * 7919 % 9_001}": Absent("fifo", 0) for number in range(9_001)}
+    branch = build(items, writer, permissions=0o755, link=None, known=frozenset())
+    writer.finish()
+    objects = Objects(tmp_path)
+    [(_, _, blob)] = objects.tree(branch.notes)
+    notes = {
+        "modes": {os.fsencode(name).decode("latin-1"): mode for name, mode in modes.items()},
+        "absent": {name: ["fifo", 0] for name in items if name not in modes},
+    }
+    text = json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
+    assert objects.read(blob, "blob") == text
+    assert items_of(objects, branch) == items
+
+
+def test_the_notes_of_an_empty_directory(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    writer = PackWriter(tmp_path)
+    branch = build({}, writer, permissions=0o755, link=None, known=frozenset())
+    writer.finish()
+    [(_, _, blob)] = Objects(tmp_path).tree(branch.notes)
+    assert Objects(tmp_path).read(blob, "blob") == b"{}"

@@ -91,3 +91,14 @@ def test_a_full_disk_leaves_nothing(repository: Path, size: int) -> None:
         other.add("blob", os.urandom(5000))
         other.abandon()
     assert files(repository) == []
+
+
+def test_git_reads_the_index_of_a_pack_with_many_objects(repository: Path) -> None:
+    """The index is written in parts, by the first byte of a name."""
+    writer = PackWriter(repository / "objects")
+    names = [writer.add("blob", b"%d\n" % number) for number in range(20_000)]
+    writer.finish()
+    [index] = (repository / "objects/pack").glob("*.idx")
+    listed = git("verify-pack", "-v", str(index), cwd=repository).splitlines()
+    assert {line.split()[0] for line in listed if " blob " in line} == {name.hex() for name in names}
+    assert Objects(repository / "objects").read(names[-1], "blob") == b"19999\n"

@@ -17,6 +17,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.git import Git
+from hutch.workspace.pieces import sort_in_pieces
 from hutch.workspace.snapshots.layout import Absent, Branch, Item, Leaf, items_of
 from hutch.workspace.snapshots.objects import Objects
 from hutch.workspace.snapshots.storage import Snapshot, Storage
@@ -75,9 +76,12 @@ def differences(objects: Objects, old: Item | None, new: Item | None, path: str 
             continue
         old_items = items_of(objects, before) if isinstance(before, Branch) else {}
         new_items = items_of(objects, after) if isinstance(after, Branch) else {}
+        names = dict.fromkeys(old_items)
+        names.update(dict.fromkeys(new_items))
+        names.pop("", None)
         waiting += [
             (f"{here}/{name}" if here else name, old_items.get(name), new_items.get(name), False)
-            for name in sorted({*old_items, *new_items} - {""}, reverse=True)
+            for name in reversed(sort_in_pieces(names))
         ]
 
 

@@ -13,8 +13,9 @@ import re
 import stat
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from hutch.workspace.pieces import pieces, sort_in_pieces
 from hutch.workspace.snapshots.objects import EMPTY_TREE, GITLINK, LINK, TREE, Objects, format_tree
 from hutch.workspace.snapshots.pack import PackWriter
 
@@ -25,6 +26,7 @@ FILES, PRIVATE, IGNORED = (
 )  # where a file is laid: with git's, beside for good, beside while there is room
 PERMISSIONS = 0o1777  # a set-user-id bit is not content
 USUAL_FILE, USUAL_PROGRAM, USUAL_DIRECTORY = 0o644, 0o755, 0o755
+_LONG_NOTES = 1 << 18  # bytes
 NOTES = b"="  # in `manifest`, beside the directories below, which are `+name`
 
 # What git refuses to track, as its own checks see names, also for other people's file systems.
@@ -137,8 +139,7 @@ def build(
             notes.setdefault("absent", {})[_shown(name)] = [item.why, item.size]
             left_out += 1
     if notes or not (files or beside or below):
-        text = json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
-        below.append((0o100644, NOTES, writer.add("blob", text)))
+        below.append((0o100644, NOTES, writer.add("blob", _format_notes(notes))))
     return Branch(
         permissions=permissions,
         files=_tree(files, writer, known),
@@ -161,10 +162,10 @@ def items_of(objects: Objects, branch: Branch) -> dict[str, Item]:
         if mode == TREE:
             trees.setdefault(os.fsdecode(raw[1:]), {})["notes"] = tree
         else:
-            notes = json.loads(objects.read(tree, "blob"))
-            modes = {_meant(name): mode for name, mode in notes.get("modes", {}).items()}
-            for name, (why, size) in notes.get("absent", {}).items():
-                items[_meant(name)] = Absent(why, size)
+            notes = _parse_notes(objects.read(tree, "blob"))
+            modes = {_meant(shown): mode for shown, mode in notes.get("modes", {}).items()}
+            for shown, (why, size) in notes.get("absent", {}).items():
+                items[_meant(shown)] = Absent(why, size)
     for place, entries in ((FILES, objects.tree(branch.files)), (PRIVATE, objects.tree(branch.beside))):
         for mode, raw, name in entries:
             text = os.fsdecode(raw if place == FILES else raw[1:])
@@ -225,6 +226,31 @@ def opened_whole(objects: Objects, tree: bytes) -> Branch:
     """The top directory of a snapshot, from its commit's tree."""
     found = {name: None if tree == EMPTY_TREE else tree for _, name, tree in objects.tree(tree)}
     return NOTHING._replace(files=found[b"files"], beside=found[b"beside"], notes=found[b"manifest"])
+
+
+def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
+    """As JSON, compact, keys in order; not by one call, which would keep the interpreter for too long."""
+    kinds = []
+    for kind in sorted(notes):
+        names = sort_in_pieces(notes[kind])
+        parts = (
+            json.dumps({name: notes[kind][name] for name in piece}, separators=(",", ":"))[1:-1]
+            for piece in pieces(names)
+        )
+        kinds.append(f'"{kind}":{{{",".join(parts)}}}')
+    return f"{{{','.join(kinds)}}}".encode()
+
+
+def _parse_notes(text: bytes) -> dict[str, dict[str, Any]]:
+    """The same back; long texts by the decoder that is written in Python, which lets others take turns."""
+    if len(text) <= _LONG_NOTES:
+        notes: dict[str, dict[str, Any]] = json.loads(text)
+        return notes
+    decoder = json.JSONDecoder()
+    decoder.parse_object = json.decoder.JSONObject  # type: ignore[attr-defined]
+    decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
+    notes = decoder.decode(text.decode())
+    return notes
 
 
 def _shown(name: str) -> str:

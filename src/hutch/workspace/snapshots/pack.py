@@ -11,12 +11,14 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
+from hutch.workspace.pieces import clear_in_pieces, pieces, sort_in_pieces
 from hutch.workspace.snapshots.objects import CHUNK, KINDS, object_name
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
@@ -102,6 +104,7 @@ class PackWriter:
             _publish(self._path, final, self._entries, hasher.digest())
         finally:
             self._path.unlink(missing_ok=True)  # unless it has its name by now
+            clear_in_pieces(self._entries)
         sync_directory(self.directory)  # of large ones, too
 
     def abandon(self) -> None:
@@ -114,6 +117,7 @@ class PackWriter:
                 file.close()
         finally:
             self._path.unlink(missing_ok=True)
+            clear_in_pieces(self._entries)
 
 
 def _hashed(read: Callable[[int], bytes], size: int) -> bytes:
@@ -158,41 +162,46 @@ def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[b
 
 def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], checksum: bytes) -> None:
     """Give a written pack its index and its name; the index comes last, since it is what is looked for."""
-    names = sorted(entries)
-    fanout = [0] * 256
-    for name in names:
-        fanout[name[0]] += 1
-    total = 0
-    for first, count in enumerate(fanout):
-        total += count
-        fanout[first] = total
-    offsets, far = [], []
-    for name in names:
-        offset = entries[name][0]
-        if offset >= 1 << 31:
-            far.append(offset)
-            offset = (1 << 31) + len(far) - 1
-        offsets.append(offset)
-    table = b"".join(
-        (
-            b"\xfftOc\0\0\0\2",
-            struct.pack(">256I", *fanout),
-            *names,
-            struct.pack(f">{len(names)}I", *(entries[name][1] for name in names)),
-            struct.pack(f">{len(names)}I", *offsets),
-            struct.pack(f">{len(far)}Q", *far),
-            checksum,
-        )
-    )
     index = path.with_name(path.name + "_idx")
     try:
-        with index.open("wb") as file:
-            file.write(table + hashlib.sha1(table, usedforsecurity=False).digest())
+        with index.open("wb", buffering=CHUNK) as file:
+            hasher = hashlib.sha1(usedforsecurity=False)
+            for part in _index(entries, checksum):
+                hasher.update(part)
+                file.write(part)
+            file.write(hasher.digest())
             _sync(file)
         path.rename(final.with_suffix(".pack"))
         index.rename(final.with_suffix(".idx"))
     finally:
         index.unlink(missing_ok=True)
+
+
+def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[bytes]:
+    """The index of a pack in parts, one for each first byte of a name: a pack may hold a million objects, and
+    sorting all names in one call would keep the interpreter for too long."""
+    groups: list[list[bytes]] = [[] for _ in range(256)]
+    for name in entries:
+        groups[name[0]].append(name)
+    groups = [sort_in_pieces(group) for group in groups]
+    yield b"\xfftOc\0\0\0\2" + struct.pack(">256I", *accumulate(len(group) for group in groups))
+    for group in groups:
+        yield b"".join(group)
+    for group in groups:
+        yield struct.pack(f">{len(group)}I", *(entries[name][1] for name in group))
+    far: list[int] = []
+    for group in groups:
+        near = []
+        for name in group:
+            offset = entries[name][0]
+            if offset >= 1 << 31:
+                far.append(offset)
+                offset = (1 << 31) + len(far) - 1
+            near.append(offset)
+        yield struct.pack(f">{len(near)}I", *near)
+    for piece in pieces(far):
+        yield struct.pack(f">{len(piece)}Q", *piece)
+    yield checksum
 
 
 def _head(number: int, size: int) -> bytes:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from hutch.domain.errors import LimitReached
 from hutch.workspace.directory import Directory
 from hutch.workspace.files.ignore import GITIGNORE, MOST_BYTES
+from hutch.workspace.snapshots.items import Items
 from hutch.workspace.snapshots.layout import (
     FILES,
     IGNORED,
@@ -50,7 +51,7 @@ class _Seen:
     on_disk: bool = True  # False: only in the base, and looked at because the rules have changed
     same: bool = False  # its own entries are as they were
     children: dict[str, int] = field(default_factory=dict)  # directories, and their permissions
-    leaves: dict[str, Item] = field(default_factory=dict)
+    leaves: Items = field(default_factory=Items)
     keys: dict[str, Key] = field(default_factory=dict)
     whiteouts: frozenset[str] = frozenset()
     opaque: bool = False
@@ -121,7 +122,9 @@ class Scan:
                     if seen is start:
                         raise
                     seen.same, seen.children, seen.keys, seen.whiteouts = False, {}, {}, frozenset()
-                    seen.leaves = {"": Absent(error.strerror or "unreadable", 0)}  # the directory itself
+                    seen.leaves = Items(
+                        {"": Absent(error.strerror or "unreadable", 0)}
+                    )  # the directory itself
                 order.append(seen)
         branches: dict[str, Branch] = {}
         changed: dict[str, Listing | None] = {}
@@ -219,7 +222,8 @@ class Scan:
             else:
                 place = seen.context.place(seen.below(name), item.mode, self.base)
                 seen.leaves[name] = item._replace(place=place)
-        for name, found in fresh.items():
+        for name in [*fresh]:
+            found = fresh.pop(name)  # freed one by one: all at the end would be one long step
             leaf = self._adopted(seen.path, name, found) if self.adopting else None
             item, key = (leaf, key_of(found)) if leaf else self._entry(seen, fd, name, found)
             if item is not None:
@@ -300,11 +304,12 @@ class Scan:
                 and all(before.items[name] == branch for name, branch in below.items())
             ):
                 return _allowed(before.branch, seen.permissions)
-            seen.leaves = {name: before.items[name] for name in before.keys.keys() - before.whiteouts}
+            kept = (name for name in before.keys if name not in before.whiteouts)
+            seen.leaves = Items(packed={name: before.items.packed[name] for name in kept})
             seen.keys, seen.whiteouts = before.keys, before.whiteouts
         items = self._inherited(seen)
-        items.update(seen.leaves)
-        items.update(below)
+        items.add(seen.leaves)
+        items.add(below)
         if before and before.items == items and before.branch.link == seen.link:
             branch = _allowed(before.branch, seen.permissions)
         else:
@@ -328,11 +333,12 @@ class Scan:
             changed[seen.path] = listing
         return branch
 
-    def _inherited(self, seen: _Seen) -> dict[str, Item]:
+    def _inherited(self, seen: _Seen) -> Items:
         """What shows through from the base."""
         if seen.base is None:
-            return {}
-        items = {name: item for name, item in seen.base.items.items() if name not in seen.whiteouts}
+            return Items()
+        shown = (each for each in seen.base.items.packed.items() if each[0] not in seen.whiteouts)
+        items = Items(packed=dict(shown))
         if seen.base.context != seen.context.digest:
             for name, item in items.items():
                 if isinstance(item, Leaf) and item.place == IGNORED:

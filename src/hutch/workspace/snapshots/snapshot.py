@@ -176,6 +176,7 @@ class Snapshots:
             writer = PackWriter(objects)
             try:
                 found = self._scan(content, writer, adopting=False).run()
+                self.cache.release(found.changed)
                 writer.finish()
             except OSError as error:
                 raise as_house_error(error, SHOWN) from error

@@ -19,12 +19,14 @@ from typing import Any
 
 import structlog
 
-from hutch.workspace.snapshots.layout import Absent, Branch, Item, Leaf
+from hutch.workspace.pieces import PIECE, clear_in_pieces, equal_in_pieces, pieces
+from hutch.workspace.snapshots.items import Items, Packed, packed
+from hutch.workspace.snapshots.layout import Absent, Branch, Leaf
 from hutch.workspace.snapshots.walk import Key
 
 logger = structlog.get_logger()
 
-MAGIC = b"hutch listings 1\n"
+MAGIC = b"hutch listings 2\n"
 MARSHAL = 4  # a version of the format that every Python since 3.4 reads
 FRAME = struct.Struct(">II")
 Anchor = tuple[int, str]  # a snapshot: its number and commit
@@ -34,12 +36,12 @@ GROWN = 4  # times what is in use, and at least this many bytes, before the file
 GROWN_BYTES = 1 << 20
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Listing:
     """One directory as it was found."""
 
     keys: dict[str, Key]  # of files whose next change is sure to show
-    items: dict[str, Item]
+    items: Items
     branch: Branch
     context: bytes  # which rules were in force
     children: frozenset[str]  # directories that have listings of their own
@@ -47,6 +49,20 @@ class Listing:
     whiteouts: frozenset[str] = frozenset()  # what hides a name of the directory below an overlay
     opaque: bool = False
     below: Branch | None = None  # that directory
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Listing)
+            and self._rest() == other._rest()
+            and equal_in_pieces(self.keys, other.keys)
+            and self.items == other.items
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _rest(self) -> tuple[object, ...]:
+        rules = (self.branch, self.context, self.opaque, self.below)
+        return (*rules, self.children, self.whiteouts, self.unsettled)
 
 
 class StatCache:
@@ -84,12 +100,25 @@ class StatCache:
             logger.warning("what a snapshot found could not be noted", error=error.strerror)
             self.listings, self.anchor, self._identity = {}, None, None
 
+    def release(self, changed: Mapping[str, Listing | None]) -> None:
+        """Free what a look found that is not noted. What is large is freed entry by entry."""
+        for path, listing in changed.items():
+            if listing is None:
+                continue
+            before = self.listings.get(path)
+            if before is None or before.keys is not listing.keys:
+                clear_in_pieces(listing.keys)
+            clear_in_pieces(listing.items.packed)
+
     def _write(self, changed: Mapping[str, Listing | None], *, anew: bool) -> None:
         assert self.anchor is not None
         if anew:
             temporary = self.path.with_name(self.path.name + ".new")
             try:
-                temporary.write_bytes(b"".join((MAGIC, *frames(self.listings.items()), frame(self.anchor))))
+                with temporary.open("wb") as file:
+                    file.write(MAGIC)
+                    file.writelines(frames(self.listings.items()))
+                    file.write(frame(self.anchor))
                 temporary.rename(self.path)
             finally:
                 temporary.unlink(missing_ok=True)
@@ -97,7 +126,8 @@ class StatCache:
             self._live_bytes = self._identity[1] if self._identity else 0
         else:
             with self.path.open("ab") as file:
-                file.write(b"".join((*frames(changed.items()), frame(self.anchor))))
+                file.writelines(frames(changed.items()))
+                file.write(frame(self.anchor))
             self._identity = _identity(self.path)
 
 
@@ -120,13 +150,13 @@ def unframed(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
 def unflat(flat: Flat) -> Listing:
     keys, items, branch, context, children, unsettled, whiteouts, opaque, below = flat
     return Listing(
-        keys=keys,
-        items={name: SHAPES[kind](*rest) for name, (kind, *rest) in items.items()},
+        keys=_whole(keys),
+        items=Items(packed={name: _read(value) for name, value in _whole(items).items()}),
         branch=Branch(*branch),
         context=context,
-        children=children,
+        children=frozenset(_whole(children)),
         unsettled=unsettled,
-        whiteouts=whiteouts,
+        whiteouts=frozenset(_whole(whiteouts)),
         opaque=opaque,
         below=None if below is None else Branch(*below),
     )
@@ -134,16 +164,43 @@ def unflat(flat: Flat) -> Listing:
 
 def flat(listing: Listing) -> Flat:
     return (
-        listing.keys,
-        {name: (SHAPES.index(type(item)), *item) for name, item in listing.items.items()},
+        _cut(listing.keys),
+        _cut({name: _written(value) for name, value in listing.items.packed.items()}),
         tuple(listing.branch),
         listing.context,
-        listing.children,
+        _cut(dict.fromkeys(listing.children)),
         listing.unsettled,
-        listing.whiteouts,
+        _cut(dict.fromkeys(listing.whiteouts)),
         listing.opaque,
         None if listing.below is None else tuple(listing.below),
     )
+
+
+def _written(value: Packed) -> Any:
+    return value if isinstance(value, bytes) else (SHAPES.index(type(value)), *value)
+
+
+def _read(value: Any) -> Packed:
+    if isinstance(value, bytes):
+        return value
+    kind, *rest = value
+    return packed(SHAPES[kind](*rest))  # files that an earlier version wrote are tuples, too
+
+
+def _cut(entries: dict[str, Any]) -> Any:
+    """Entries as they are written: of a very large directory in pieces, each marshalled by itself."""
+    if len(entries) <= PIECE:
+        return entries
+    return tuple(marshal.dumps(dict(piece), MARSHAL) for piece in pieces(entries.items()))
+
+
+def _whole(written: Any) -> Any:
+    if not isinstance(written, tuple):
+        return written
+    entries: dict[str, Any] = {}
+    for piece in written:
+        entries.update(marshal.loads(piece))
+    return entries
 
 
 def frame(value: Any) -> bytes:
