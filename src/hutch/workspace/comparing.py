@@ -2,15 +2,21 @@
 
 Whoever only looks leaves nothing behind. To compare with the files as they are now,
 what is new of them is written into a git directory of its own, which borrows
-everything else from the snapshots and is removed afterwards.
+everything else from the snapshots and is removed afterwards. The listing of the last
+comparison is kept for its next pages, so that they need not look at every file again.
 """
 
+import hashlib
+import json
+import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
 
 from hutch.domain.errors import BadRequest
 from hutch.workspace.prepare.thread import finish
@@ -19,6 +25,9 @@ from hutch.workspace.workspace import COMPARING, Workspace, content
 
 PATCH_BYTES = 4 << 20
 MAX_FILES = 1000  # of one page
+LISTING, LISTING_BYTES = "listing-", 6
+CURSOR = re.compile(r"([0-9]{1,7})(?:\.([0-9a-f]{12}))?")
+logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +59,73 @@ async def differences(
     cursor: str = "",
     limit: int = MAX_FILES,
 ) -> Difference:
-    """Between two snapshots; without them, from the first to the files as they are now."""
-    if not cursor.isdecimal() and cursor:
-        raise BadRequest(f"'{cursor[:80]}' is no cursor. Give the one that came with the last page.")
-    start = int(cursor[:12] or 0)
+    """Between two snapshots; without them, from the first to the files as they are now.
+
+    All pages that are asked for with the cursors of one comparison are of the same moment. Only the listing
+    of the last comparison is kept: the cursor of an older one compares again.
+    """
+    start, listing = _parse_cursor(cursor)
     if old is None:
         old = min((each.id for each in await workspace.list_snapshots()), default=None)
     if old is None:
         return Difference(None, new, [], 0, None, b"", cut=False)
-    async with _trees(workspace, old, new) as trees:
-        git = workspace.git
-        printed = await compare.listing(git, trees.git_dir, trees.old, trees.new, path=path)
-        files, total = await workspace.work(compare.page, printed, start, limit)
-        patch, cut = b"", False
-        if start == 0:
-            patch, cut = await compare.patch_of(
-                git, trees.git_dir, trees.old, trees.new, path=path, most_bytes=PATCH_BYTES
-            )
-    more = str(start + limit) if start + limit < total else None
+    kept = workspace.directory / COMPARING / _kept_name(old, new, path)
+    printed = await workspace.work(_read_listing, kept, listing) if listing else None
+    patch, cut = b"", False
+    if printed is None:
+        listing = ""
+        async with _trees(workspace, old, new) as trees:
+            compared = (workspace.git, trees.git_dir, trees.old, trees.new)
+            printed = await compare.listing(*compared, path=path)
+            if start == 0:
+                patch, cut = await compare.patch_of(*compared, path=path, most_bytes=PATCH_BYTES)
+    files, total = await workspace.work(compare.page, printed, start, limit)
+    more = None
+    if start + limit < total:
+        listing = listing or await workspace.work(_keep_listing, kept, printed)
+        more = f"{start + limit}.{listing}"
     return Difference(old, new, files, total, more, patch, cut)
+
+
+def _parse_cursor(cursor: str) -> tuple[int, str]:
+    """The number of the first file, and which listing it is in."""
+    found = CURSOR.fullmatch(cursor or "0")
+    if found is None:
+        raise BadRequest(f"'{cursor[:80]}' is no cursor. Give the one that came with the last page.")
+    return int(found[1]), found[2] or ""
+
+
+def _kept_name(old: int, new: int | None, path: str) -> str:
+    """Of the file that keeps a listing; the same only for the same comparison."""
+    compared = json.dumps([old, new, path]).encode()
+    return f"{LISTING}{hashlib.sha256(compared).hexdigest()[:32]}"
+
+
+def _keep_listing(kept: Path, printed: bytes) -> str:
+    """Keep a listing for the next pages, and none from before."""
+    kept.parent.mkdir(mode=0o700, exist_ok=True)
+    for earlier in kept.parent.glob(f"{LISTING}*"):
+        earlier.unlink(missing_ok=True)
+    listing = secrets.token_hex(LISTING_BYTES)
+    written = kept.with_name(f"{LISTING}{listing}.new")
+    try:
+        with written.open("wb") as file:
+            file.write(listing.encode())
+            file.write(printed)
+        written.replace(kept)
+    except OSError as error:
+        written.unlink(missing_ok=True)
+        logger.warning("the listing of a comparison could not be kept", error=error.strerror)
+    return listing
+
+
+def _read_listing(kept: Path, listing: str) -> bytes | None:
+    """The listing by that name, None when it is not there any more."""
+    try:
+        with kept.open("rb") as file:
+            return file.read() if file.read(2 * LISTING_BYTES) == listing.encode() else None
+    except FileNotFoundError:
+        return None
 
 
 @asynccontextmanager
