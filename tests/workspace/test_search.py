@@ -5,12 +5,13 @@ import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import BadRequest, LimitReached, NotFound
+from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
 from hutch.jail.seam import Jail
@@ -158,6 +159,57 @@ async def test_patterns_of_the_settings_hide_files(jail: Jail, tree: Path) -> No
     found = await glob(jail, "*.md", modified_ns=modified_ns(tree), ignore=["README.md", "!src"])
     assert found.paths == []
     assert (await grep(jail, Grep(pattern="# main"), ignore=["*.md"])).total == 0
+
+
+OUTSIDE = """
+mkdir /tmp/outside; echo "main SECRET" > /tmp/outside/main.py
+ln -s /tmp/outside swapped; ln -s /tmp/outside/main.py swapped.py
+"""
+SWAP = """
+import os
+os.mkdir("moving")
+open("moving/main.py", "w").write("main\\n")
+while True:
+    os.rename("moving", "put-by"), os.rename("swapped", "moving")
+    os.rename("moving", "swapped"), os.rename("put-by", "moving")
+"""
+
+
+@pytest.mark.parametrize("path", ["swapped", "swapped.py", "swapped/main.py"])
+async def test_a_link_that_was_swapped_in_after_the_check_leads_nowhere(jail: Jail, path: str) -> None:
+    made = await jail.run(["sh", "-c", OUTSIDE])
+    assert made.exit_code == 0, made.stderr
+    with pytest.raises(Denied, match="leads out of the workspace"):
+        await grep(jail, Grep(pattern="SECRET", path=path))
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/proc/self/environ", "/tmp", "/usr/share", "/"])
+async def test_no_link_leads_out_of_the_workspace(jail: Jail, path: str) -> None:
+    await jail.run(["ln", "-s", path, "swapped"])
+    with pytest.raises(Denied, match="leads out of the workspace"):
+        await grep(jail, Grep(pattern=".", path="swapped"))
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/usr/share", "/"])
+async def test_no_link_leads_a_glob_out_of_the_workspace(jail: Jail, path: str) -> None:
+    await jail.run(["ln", "-s", path, "swapped"])
+    with pytest.raises(Denied, match="leads out of the workspace"):
+        await glob(jail, "**", path="swapped", modified_ns=lambda name: 0)
+
+
+async def test_links_that_are_swapped_while_it_searches_lead_nowhere(jail: Jail, tree: Path) -> None:
+    """Without Landlock every fifth search of `moving` reads the file outside, and a few of all."""
+    await jail.run(["sh", "-c", OUTSIDE])
+    for number in range(200):  # some work for the walk, so that there is time between a look and a use
+        (tree / f"d{number}").mkdir()
+    swapping = await jail.spawn(["python3", "-c", SWAP])
+    texts = []
+    for _ in range(20):
+        texts += [line.text for line in (await grep(jail, Grep(pattern="main"))).lines]
+        with suppress(NotFound, Denied):  # for a moment there is nothing, or the link
+            texts += [line.text for line in (await grep(jail, Grep(pattern="main", path="moving"))).lines]
+    await swapping.kill()
+    assert "main" in texts and not [text for text in texts if "SECRET" in text]
 
 
 @pytest.mark.parametrize("output", ["content", "files", "count", "glob"])

@@ -2,24 +2,29 @@
 
 The pattern comes from a model and the files from anywhere, so the search runs
 where commands run: what it reads, and how long it thinks about a pattern, is
-bounded by the same walls. We keep the first megabytes of what it prints and
+bounded by the same walls, and it can open nothing but the workspace (`confine.py`):
+a link that is swapped in while it runs leads nowhere. We keep the first megabytes of what it prints and
 count the rest, so that a cut answer still tells how much there is.
 """
 
 import asyncio
+import functools
 import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from typing import Literal
 
-from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.seam import Finished, Jail, StreamName
+from hutch.jail.system import this_system
 from hutch.workspace.globs import glob_pattern
 
 GrepOutput = Literal["content", "files", "count"]
 Hidden = Callable[[str], bool]  # whether a file is not to be told of
 
+NOT_CONFINED, NOT_FOUND = 126, 127  # how `confine.py` ends when it cannot start ripgrep
 KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
 LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
 LINE_LETTERS = 5000  # whoever shows less of a line can look for secrets before
@@ -204,12 +209,16 @@ async def _search(
     printed = _Printed(unit, kept_bytes)
     # Its output is taken as it comes, so nothing of it needs to be kept or put into a file.
     limits = replace(jail.policy.limits, output_bytes=65536, output_file_bytes=0)
-    try:
-        ran = await jail.run([*argv, "--", inside(jail, path) or "."], limits=limits, on_output=printed.add)
-    except NotFound:
-        raise Unavailable("ripgrep is not installed. Install it: sudo apt-get install -y ripgrep") from None
+    confined = [this_system().python, "-I", "-S", "-c", _confine_text(), jail.workspace]
+    words = [*confined, *argv, "--", inside(jail, path) or "."]
+    ran = await jail.run(words, limits=limits, on_output=printed.add)
     _check(ran, path)
     return printed
+
+
+@functools.cache
+def _confine_text() -> str:
+    return resources.files("hutch.workspace").joinpath("confine.py").read_text()
 
 
 def _check(ran: Finished, path: str) -> None:
@@ -221,10 +230,19 @@ def _check(ran: Finished, path: str) -> None:
         )
     if ran.limit_hit:
         raise ran.limit_hit.error()
-    said = ran.stderr.decode(errors="replace").strip()
-    if f"{path.rstrip('/')}: No such file or directory" in said:
+    if ran.exit_code == NOT_FOUND:
+        raise Unavailable("ripgrep is not installed. Install it: sudo apt-get install -y ripgrep")
+    if ran.exit_code == NOT_CONFINED:
+        raise Unavailable("The search could not be confined to the workspace, so it was not made. Try again.")
+    lines = ran.stderr.decode(errors="replace").strip().splitlines()
+    about = [
+        line for each in lines if (line := each.removeprefix("rg: ")).startswith(f"{path.rstrip('/')}: ")
+    ]
+    if path and any("No such file or directory" in line for line in about):
         raise NotFound(f"'{path}' does not exist. Use glob to see what does.")
-    faults = "\n".join(line for line in said.splitlines() if "(os error" not in line)  # a file not readable
+    if path and any("Permission denied" in line for line in about):
+        raise Denied(f"'{path}' leads out of the workspace, or its mode forbids to read it.")
+    faults = "\n".join(line for line in lines if "(os error" not in line)  # a file not readable
     if ran.exit_code not in (0, 1) and faults:
         raise BadRequest(
             f"ripgrep cannot use this pattern: {faults}\n"
