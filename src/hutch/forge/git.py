@@ -10,6 +10,7 @@ settings that run programs, and belongs into a jail.
 
 import asyncio
 import contextlib
+import io
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -271,7 +272,7 @@ async def _listen(process: asyncio.subprocess.Process, listener: Listener) -> No
 
 async def _read(process: asyncio.subprocess.Process, keep_bytes: int | None) -> bytes:
     assert process.stdout is not None
-    parts, total = [], 0
+    kept, total = io.BytesIO(), 0  # gives all of it without copying, which joining parts does on the loop
     while data := await process.stdout.read(1 << 20):
         if keep_bytes is not None:
             data = data[: max(0, keep_bytes - total)]
@@ -280,8 +281,8 @@ async def _read(process: asyncio.subprocess.Process, keep_bytes: int | None) -> 
             raise Unavailable(
                 f"git printed more than {MOST_OUTPUT_BYTES} bytes. This repository is too large."
             )
-        parts.append(data)
-    return b"".join(parts)
+        kept.write(data)
+    return kept.getvalue()
 
 
 def _without_secret(said: str, remote: RepoUrl | None) -> str:

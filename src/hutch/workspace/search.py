@@ -20,6 +20,7 @@ from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unav
 from hutch.jail.seam import Finished, Jail, StreamName
 from hutch.jail.system import this_system
 from hutch.workspace.globs import glob_pattern
+from hutch.workspace.pieces import sort_in_pieces
 
 GrepOutput = Literal["content", "files", "count"]
 Hidden = Callable[[str], bool]  # whether a file is not to be told of
@@ -255,18 +256,19 @@ def _none_hidden(path: str) -> bool:
 
 
 def _shown(kept: bytes, hidden: Hidden) -> list[str]:
-    names = (_relative(path) for path in kept.split(b"\0") if path)
-    return sorted(path for path in names if not hidden(path))
+    names = (_relative(path) for path in _names(kept) if path)
+    return sort_in_pieces([path for path in names if not hidden(path)])
 
 
 def _counts(kept: bytes, hidden: Hidden) -> list[tuple[str, int]]:
-    told = ((_relative(path), int(count)) for path, count in COUNT.findall(kept))
-    return sorted((path, count) for path, count in told if not hidden(path))
+    found = (each.groups() for each in COUNT.finditer(kept))
+    told = ((_relative(path), int(count)) for path, count in found)
+    return sort_in_pieces([(path, count) for path, count in told if not hidden(path)])
 
 
 def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
-    told = (line for line in _lines(printed.kept) if not hidden(line.path))
-    lines = sorted(told, key=lambda line: (line.path, line.number))
+    told = [line for line in _lines(printed.kept) if not hidden(line.path)]
+    lines = sort_in_pieces(told, key=lambda line: (line.path, line.number))
     total = sum(line.matched for line in lines) + printed.more
     shown: list[Line] = []
     matches = 0

@@ -19,6 +19,7 @@ from typing import Literal
 from hutch.domain.errors import BadRequest
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.files.ignore import GITIGNORE, MOST_BYTES, Ignores
+from hutch.workspace.pieces import sort_in_pieces
 from hutch.workspace.values import Entry
 
 MOST_ENTRIES = 10_000  # on one page
@@ -179,7 +180,7 @@ class Walk:
         names: list[str] = []
         rules, above = level.rules, f"{level.path}/" if level.path else ""
         if rules is None and self.room is None:
-            return sorted(name for name in os.listdir(fd) if name >= first)
+            return sort_in_pieces([name for name in os.listdir(fd) if name >= first])
         most = (self.room or 0) + 1 if self.room is not None else None
         with os.scandir(fd) as found:
             for entry in found:
@@ -192,8 +193,7 @@ class Walk:
                 if most is not None and len(names) > most + SLACK:
                     names.sort()
                     del names[most:]
-        names.sort()
-        return names if most is None else names[:most]
+        return sort_in_pieces(names)[:most]
 
     def _leave(self) -> None:
         """Go back up, to the very directory that we came from."""

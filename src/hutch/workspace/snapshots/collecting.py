@@ -8,7 +8,7 @@ way leaves both, and the next time clears up.
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ async def collect(git: Git, storage: Storage) -> Collected:
 async def _collect(git: Git, storage: Storage) -> Collected:
     before = await finish(_begin, storage)
     new: Path | None = None
-    needed: frozenset[str] = frozenset()
+    listed = b""
     if before.commits:
         revisions = "".join(f"{commit}\n" for commit in sorted(before.commits)).encode()
         prefix = storage.git_dir / "collecting/pack"
@@ -122,8 +122,7 @@ async def _collect(git: Git, storage: Storage) -> Collected:
             stdin=revisions,
             timeout_s=TIMEOUT_S,
         )
-        needed = frozenset(listed.decode().split())
-    return await finish(_end, storage, before, new, needed)
+    return await finish(_end, storage, before, new, listed)
 
 
 def _begin(storage: Storage) -> _Before:
@@ -143,7 +142,8 @@ def _begin(storage: Storage) -> _Before:
         return _Before(storage.anchors(), frozenset(packs.glob("*.idx")), _bytes(packs.iterdir()))
 
 
-def _end(storage: Storage, before: _Before, new: Path | None, needed: frozenset[str]) -> Collected:
+def _end(storage: Storage, before: _Before, new: Path | None, listed: bytes) -> Collected:
+    """Replace the packs from before. `listed` has a line for every object that is needed."""
     packs = storage.git_dir / "objects/pack"
     with storage.locked():
         kept: set[Path] = set()
@@ -152,15 +152,33 @@ def _end(storage: Storage, before: _Before, new: Path | None, needed: frozenset[
                 new.with_suffix(suffix).replace(packs / new.with_suffix(suffix).name)
             kept.add(packs / new.with_suffix(".idx").name)
             sync_directory(packs)
-        for index in before.packs - kept:
-            keep = index.with_suffix(".keep")
-            if keep.exists() and keep.read_text() in needed:
+        large = {index: _kept_object(index) for index in before.packs - kept}
+        wanted = {name for name in large.values() if name}
+        needed = {name for name in _lines(listed) if name in wanted} if wanted else set()
+        for index, name in large.items():
+            if name in needed:
                 continue
             for suffix in (".idx", ".rev", ".keep", ".pack"):  # never an index without its pack
                 index.with_suffix(suffix).unlink(missing_ok=True)
         shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
         left = list(packs.iterdir())
         return Collected(before.bytes, _bytes(left), sum(path.suffix == ".pack" for path in left))
+
+
+def _kept_object(index: Path) -> bytes:
+    """The one object of a pack that is kept as it is; b"" for other packs."""
+    try:
+        return index.with_suffix(".keep").read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _lines(text: bytes) -> Iterator[bytes]:
+    """Line by line: splitting millions of them in one call would keep the interpreter for too long."""
+    start = 0
+    while (end := text.find(b"\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
 
 
 def _bytes(paths: Iterable[Path]) -> int:
