@@ -1,0 +1,94 @@
+"""The longest time for which the event loop stands still beside work on a very large workspace.
+
+The work is done in threads. What holds the loop up is a single call into C that keeps
+the interpreter: a sort, a garbage collection, a dict that is freed. Settings of the
+interpreter are those of the server. Of a stall only the processor time counts that this
+process took meanwhile: on a busy machine the rest is the time of others.
+"""
+
+import asyncio
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from bench.claim_prepare import GIT
+from bench.row import Row
+
+from hutch.gateway.serve import GENERATIONS, SWITCH_S
+from hutch.workspace.comparing import differences
+from hutch.workspace.prepare.in_place import open_in_place
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.workspace import use
+
+FILES = 100_000
+TICK_S = 0.005
+
+
+async def longest_stall_ms(work: Awaitable[object]) -> float:
+    """How much later than asked for a sleeping task was woken, at most, while we computed for `work`."""
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            began, used = time.perf_counter(), time.process_time()
+            await asyncio.sleep(TICK_S)
+            late = time.perf_counter() - began - TICK_S
+            longest = max(longest, min(late, time.process_time() - used))
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        await asyncio.sleep(10 * TICK_S)
+        longest = 0.0
+        await work
+        await asyncio.sleep(2 * TICK_S)
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+    return longest * 1000
+
+
+def make_files(tree: Path) -> None:
+    """All in one directory: what is handled by directory is then one piece."""
+    directory = tree / "many"
+    directory.mkdir()
+    for number in range(FILES):
+        fd = os.open(f"{directory}/file-{number}.txt", os.O_WRONLY | os.O_CREAT, 0o644)
+        os.write(fd, b"%d\n" % (number % 1000))
+        os.close(fd)
+
+
+async def stalls(place: Path) -> dict[str, float]:
+    tree, home = place / "tree", Home(place / "data")
+    tree.mkdir()
+    opened, directory = await open_in_place(home, tree, quota_bytes=1 << 40, quota_files=FILES * 2)
+    found: dict[str, float] = {}
+    async with use(home, opened, directory, GIT) as workspace:
+        await workspace.snapshot("first")
+        await asyncio.to_thread(make_files, tree)
+        gc.collect()
+        gc.freeze()
+        found["diff"] = await longest_stall_ms(differences(workspace))
+        found["snapshot"] = await longest_stall_ms(workspace.snapshot("many"))
+    return found
+
+
+def measure() -> Iterator[Row]:
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*GENERATIONS)
+    try:
+        with tempfile.TemporaryDirectory(prefix="hutch-bench-", ignore_cleanup_errors=True) as name:
+            found = asyncio.run(stalls(Path(name)))
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+    for work, stall_ms in found.items():
+        yield Row(f"longest stall of the loop, {work} of {FILES:,} files", stall_ms, None, "ms", 50)
