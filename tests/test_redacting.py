@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hutch.app.redacting import LOOK_S, LearningRedactor
+from hutch.domain.clean_stream import CleanStream
 from hutch.domain.errors import Unavailable
-from hutch.domain.redaction import CleanStream
 from hutch.settings import Paths, load
 from hutch.store.vault import Vault
 

@@ -17,6 +17,7 @@ from hutch.app.deliverable import must_be_deliverable
 from hutch.app.delivering import Delivering
 from hutch.app.desks import Desk, open_desk
 from hutch.app.session_network import session_network
+from hutch.domain.clean_stream import CleanStream
 from hutch.domain.errors import HutchError
 from hutch.domain.events import (
     ApprovalAsked,
@@ -28,7 +29,7 @@ from hutch.domain.events import (
     SessionWoken,
 )
 from hutch.domain.ids import SessionId
-from hutch.domain.redaction import CleanStream, Redactor
+from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.flows import ai_review
 from hutch.flows.code_change import begin, go_on

@@ -18,7 +18,8 @@ from hutch.cli.delivery_lines import NOTHING, delivery_lines
 from hutch.cli.live import LAST_LINES, Live, Window
 from hutch.cli.spoken import MAX_REASON_CHARS, answer_to
 from hutch.cli.visible import visible
-from hutch.domain.redaction import CleanStream, Redactor
+from hutch.domain.clean_stream import CleanStream
+from hutch.domain.redaction import Redactor
 
 SHOWN_LETTERS = 160  # of one line
 TAB = "    "

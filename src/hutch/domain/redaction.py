@@ -4,72 +4,47 @@ A `Redactor` knows two things: the values that this installation keeps secret,
 and the shapes that well-known credentials have. Both become one regular
 expression that walks a text once. Every repeat in it is either possessive or
 bounded, so a hostile text costs no more than an honest one of the same length.
+Both are looked for in the text as it stands, and in views of it (`text_view`):
+without the escapes of a terminal, and for known values without line breaks and with
+the spellings of URLs, JSON and HTML read.
 """
 
 import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from urllib.parse import quote
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus
+
+from hutch.domain.credential_shapes import (
+    CREDENTIAL_BEGUN,
+    KEY_BEGIN,
+    KEY_END,
+    OPENING,
+    SIGNS,
+    WORD_LETTERS,
+    alternatives,
+)
+from hutch.domain.text_view import (
+    BREAKS,
+    CONTROL,
+    CONTROLS,
+    ESCAPES,
+    MARKED_BREAKS,
+    SPELLINGS,
+    View,
+    open_escape,
+    spelled_out,
+    spellings_of,
+    squeezed,
+)
 
 SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
 SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
 SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest takes to come
 
+AROUND = 1024  # letters more than a value has, in which it is looked for with line breaks and colours in it
 MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY")
-_WORD_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
-_OPENING = re.compile(
-    r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m))"
-    r"(?:sk-|AIza|gh[opsur]_|github_pat_|hutch(?:link|invite)?_|A[KS]IA|xox[abceoprs]-|xapp-|eyJ)"
-)
-_BEFORE_CREDENTIAL = re.compile(r"(?i:authorization)\\?[\"']?\s{0,4}[:=]?[^\n]{0,40}$")
-# With what stands before each line: a bar in an exception group, the line's number, the sign in a diff.
-_LINE_BREAK = r"(?:[\s|]|\\[nr]){1,64}(?:[0-9]{1,7}[\t:-][\t ]?|[+-])?"
-
-SHAPES: dict[str, str] = {
-    "anthropic_key": r"sk-ant-[A-Za-z0-9_-]{16,}+",
-    "openai_key": r"sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}+|(?:or-v1-)?[A-Za-z0-9]{20,}+)",
-    "google_key": r"AIza[A-Za-z0-9_-]{35}",
-    "github_token": r"g(?:h[opsur]_[A-Za-z0-9]{36,}+|ithub_pat_[A-Za-z0-9_]{22,}+)",
-    "hutch_token": r"hutch(?:link|invite)?_[A-Za-z0-9]{43}(?![A-Za-z0-9])",
-    "aws_key": r"A(?:KIA|SIA)[A-Z2-7]{16}(?![A-Za-z0-9])",
-    "slack_token": r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+",
-    # Not after "-" or "_" either: these belong to a part, and each would start a new scan of it.
-    "jwt": r"e(?<![_-]e)yJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+",
-    "private_key": (
-        r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----"
-        rf"(?:{_LINE_BREAK}[A-Za-z-]{{1,20}}: [^\n\\]{{1,120}}){{0,4}}+"
-        rf"{_LINE_BREAK}[A-Za-z0-9+/=]{{16,}}+(?:{_LINE_BREAK}[A-Za-z0-9+/=]{{4,}}+)*+"
-        rf"(?:{_LINE_BREAK}-----END [A-Z0-9 ]{{0,32}}PRIVATE KEY(?: BLOCK)?-----)?"
-    ),
-}
-# Each of these texts is in whatever has such a shape. Most texts have none, which is seen much sooner so.
-SIGNS = (
-    *("sk-", "AIza", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "AKIA", "ASIA"),
-    *("hutch_", "hutchlink_", "hutchinvite_", "xox", "xapp-", "eyJ", "-----BEGIN "),
-)
-_AUTHORIZATION = (
-    r"(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?i:bearer|basic|token)\s{1,4}"
-    r"[A-Za-z0-9._~+/=-]{8,}+"
-)
-_CREDENTIAL_BEGUN = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*$")
-
-
-def _alternatives() -> Iterator[str]:
-    """The shapes as the engine likes them.
-
-    Each begins with a plain letter, so that a search skips from one such letter to the
-    next (seven times as fast), and ends with an empty group that tells which one it was.
-    """
-    for name, shape in SHAPES.items():
-        first, rest = shape[0], shape[1:]
-        # A credential starts where a word does, or right after an escaped newline or a colour code.
-        start = rf"(?:(?<![A-Za-z0-9]{first})|(?<=\\[nrt]{first})|(?<=[0-9;\[]m{first}))"
-        yield f"{first}{start}{rest}(?P<{name}>)"
-    yield f"a{_AUTHORIZATION}(?P<authorization>)"
-    yield f"A{_AUTHORIZATION}(?P<Authorization>)"
 
 
 def _parts(value: str) -> Iterator[str]:
@@ -94,6 +69,7 @@ def _spellings(value: str) -> set[str]:
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
         quote(value, safe="", errors="surrogatepass"),
+        quote_plus(value, safe="", errors="surrogatepass"),
         *printed,
         *(text.replace("\\'", "'") for text in printed),
     }
@@ -102,6 +78,16 @@ def _spellings(value: str) -> set[str]:
 def _known(text: str) -> str:
     """A spelling as a pattern; its lines may have been indented, or begin with a bar."""
     return re.escape(text).replace("\\\n", r"\r?\n[ \t|]{0,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a secret stands in a text, and what is shown instead."""
+
+    start: int
+    end: int
+    name: str
+    instead: str
 
 
 class Redactor:
@@ -116,72 +102,134 @@ class Redactor:
         spellings = {text for value in long for part in _parts(value) for text in _spellings(part)}
         # Longest first: of two values that begin alike, the longer one must go as a whole.
         known = [_known(text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
-        self._pattern = re.compile("|".join([*known, *_alternatives()]))
+        self._pattern = re.compile("|".join([*known, *alternatives()]))
         self._spellings = tuple(spellings)
         # Of a value of several lines the longest one, since what is between them may differ.
         self._signs = (*SIGNS, *{max(text.split("\n"), key=len) for text in spellings})
         # Of values that a word's end does not end, so many letters are held back in a stream.
         self.spaced_letters = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
+        self._unbroken = {text for each in spellings if len(text := BREAKS.sub("", each)) >= SHORTEST_VALUE}
+        # Broken by a line's end, one of a value's ends is still whole.
+        ends = {
+            end for text in self._unbroken for end in (text[:SHORTEST_BEGINNING], text[-SHORTEST_BEGINNING:])
+        }
+        self._ends = tuple(squeezed(text) for text in ends)
+        self._values = {
+            text for value in long for text in (value, value.encode(errors="surrogatepass").decode("latin-1"))
+        }
+        openings = {spellings_of(text[:SHORTEST_BEGINNING]) for text in self._values}
+        self._opening = re.compile("|".join(openings)) if openings else None
+        self._window = 2 * max(map(len, spellings), default=0) + AROUND  # in which a value lies, as a rule
 
     def clean(self, text: str) -> str:
-        return self._pattern.sub(_replacement, text) if self._is_suspect(text) else text
+        return self._shown(text, self._find(text))
 
     def mask(self, data: bytes) -> bytes:
-        """The same bytes with a `*` for each byte of a secret, so that all others stay at their places."""
+        """The same bytes with a `*` for each byte of a secret, so that all others stay at their places.
+
+        What moves the cursor or ends a line in the middle of a secret stays.
+        """
         text = data.decode("utf-8", "surrogateescape")
-        if not self._is_suspect(text):
-            return data
-
-        def stars(found: re.Match[str]) -> str:
-            return "*" * len(found[0].encode("utf-8", "surrogateescape"))
-
-        return self._pattern.sub(stars, text).encode("utf-8", "surrogateescape")
+        shown, at = [], 0
+        for span in self._find(text):
+            shown.append(text[at : span.start].encode("utf-8", "surrogateescape"))
+            shown.append(_stars(text[span.start : span.end]))
+            at = span.end
+        return b"".join([*shown, text[at:].encode("utf-8", "surrogateescape")]) if shown else data
 
     def _is_suspect(self, text: str) -> bool:
         """Whether there may be a secret in it, at a quarter of what it takes to be sure."""
         return any(sign in text for sign in self._signs) or "uthorization" in text.lower()
 
-    def _find(self, text: str) -> Iterator[re.Match[str]]:
-        return self._pattern.finditer(text) if self._is_suspect(text) else iter(())
+    def _find(self, text: str) -> list[Span]:
+        """All secrets in a text, in order; none overlaps another."""
+        found = [_span(each) for each in self._pattern.finditer(text)] if self._is_suspect(text) else []
+        found += self._find_among_controls(text)
+        found += self._find_broken(text)
+        found += self._find_spelled(text)
+        if len(found) > 1:
+            found = _merged(sorted(found, key=lambda span: (span.start, -span.end)))
+        return found
+
+    def _find_among_controls(self, text: str) -> Iterator[Span]:
+        """Those with colours, carriage returns and the like in them."""
+        if not CONTROL.search(text) or not self._is_suspect(CONTROLS.sub("", text)):
+            return
+        view = View(text, CONTROLS)
+        for each in self._pattern.finditer(view.text):
+            span = _span(each)
+            start, end = view.span(span.start, span.end)
+            yield Span(start, end, span.name, span.instead + _escapes(text[start:end]))
+
+    def _find_broken(self, text: str) -> Iterator[Span]:
+        """Known values that go on in another line."""
+        if not self._ends or ("\n" not in text and "\r" not in text):
+            return
+        quick = squeezed(text)
+        if any(end in quick for end in self._ends):
+            for pattern in (BREAKS, MARKED_BREAKS):
+                unbroken = pattern.sub("", text)
+                if here := [value for value in self._unbroken if value in unbroken]:
+                    yield from _find_values(View(text, pattern), here, text)
+
+    def _find_spelled(self, text: str) -> Iterator[Span]:
+        """Known values as some other program spells them in a URL, in JSON or in HTML."""
+        if self._opening and SPELLINGS.search(text) and self._opening.search(text):
+            yield from _find_values(View(text, SPELLINGS, spelled_out), self._values, text)
+
+    def _shown(self, text: str, spans: list[Span], at: int = 0) -> str:
+        shown = []
+        for span in spans:
+            shown.append(text[at : max(at, span.start)])
+            # Of a secret that began before, not even what stands before its credential is shown again.
+            shown.append(span.instead if span.start >= at else f"[redacted:{span.name}]")
+            at = span.end
+        return "".join([*shown, text[at:]])
 
     def clean_after(self, text: str, place: int) -> str:
         """What follows a place, when all before it was shown: of a secret across it, not the rest either."""
-        shown, at = [], place
-        for found in self._find(text):
-            if found.end() > place:
-                shown.append(text[at : max(at, found.start())])
-                whole = found.start() >= place
-                shown.append(_replacement(found) if whole else f"[redacted:{_name(found)}]")
-                at = found.end()
-        return "".join([*shown, text[at:]])
+        return self._shown(text, [span for span in self._find(text) if span.end > place], place)
 
     def beginning(self, text: str) -> int:
         """Where the end of a text begins that looks like the first part of a secret; else its length."""
-        places = [len(text), *self._begun(text)]
-        word = len(text.rstrip(_WORD_LETTERS))
-        if found := _OPENING.search(text, word):
+        places = [self._begins(text), *self.begun(text, SHORTEST_BEGINNING)]
+        if CONTROL.search(text):
+            view = View(text, CONTROLS)
+            place = self._begins(view.text)
+            places.append(view.span(place, place + 1)[0] if place < len(view.text) else len(text))
+        return min(places)
+
+    def _begins(self, text: str) -> int:
+        """The same for the shapes of credentials."""
+        places = [len(text)]
+        word = len(text.rstrip(WORD_LETTERS))
+        if found := OPENING.search(text, word):
             places.append(found.start())
-        if found := _CREDENTIAL_BEGUN.search(text):
+        if found := CREDENTIAL_BEGUN.search(text):
             places.append(found.start())
-        found = _KEY_BEGIN.search(text, max(0, text.rfind("-----BEGIN ")))
-        if found and not _KEY_END.search(text, found.start()):
+        found = KEY_BEGIN.search(text, max(0, text.rfind("-----BEGIN ")))
+        if found and not KEY_END.search(text, found.start()):
             places.append(found.start())
         return min(places)
 
-    def _begun(self, text: str) -> Iterator[int]:
-        """Where known values begin of which the text has not all."""
-        for value in self._spellings:
-            first, place = value[:SHORTEST_BEGINNING], max(0, len(text) - len(value) + 1)
-            while (place := text.find(first, place)) >= 0:
-                if value.startswith(text[place:]):
-                    yield place
-                    break
-                place += 1
+    def begun(self, text: str, least: int) -> Iterator[int]:
+        """Where known values begin of which the text has not all, but `least` letters."""
+        before = max(0, len(text) - self._window)
+        tail = text[before:]
+        yield before + open_escape(tail)
+        yield from (before + place for place in _begun(tail, self._spellings, least))
+        views = [(View(tail, each), self._unbroken) for each in (BREAKS, MARKED_BREAKS) if each.search(tail)]
+        if SPELLINGS.search(tail):
+            views.append((View(tail, SPELLINGS, spelled_out), self._values))
+        for view, values in views:
+            for place in _begun(view.text, values, least):
+                yield before + view.span(place, place + 1)[0]
 
     def between(self, text: str, place: int) -> int:
         """A place to cut a text at: `place`, or the beginning of the secret that lies across it."""
-        across = (found.start() for found in self._find(text) if found.start() < place < found.end())
-        return min(across, default=place)
+        if not 0 < place < len(text):
+            return place
+        return min((span.start for span in self._find(text) if span.start < place < span.end), default=place)
 
     def held_from(self, data: bytes) -> int:
         """Where the end of bytes begins that is not shown before more has come; else their length."""
@@ -221,88 +269,55 @@ def _alike(one: str, other: str) -> int:
     return alike
 
 
-class CleanStream:
-    """The same for a text that comes in pieces, where a secret may lie across two of them.
-
-    What might still become part of a secret is held back: the last word, the rest of a line that
-    speaks of an authorization, a private key until it ends.
-    """
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._held = ""
-        self._seen = 0  # letters of what is held that were shown already
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is remembered that what comes could belong to."""
-        return not self._held
-
-    def add(self, text: str) -> str:
-        """The next letters that are safe to show; perhaps none."""
-        self._held += text
-        safe = self._safe()
-        return self._show(max(safe, self._seen), keep=safe) if safe else ""
-
-    def pause(self) -> str:
-        """What can be shown when nothing more comes for now.
-
-        It is remembered: when what comes later makes a secret of it, that is not shown. What looks like
-        a secret's beginning is still held back.
-        """
-        begun = self._redactor.between(self._held, self._redactor.beginning(self._held))
-        return self._show(max(begun, self._seen), keep=0)
-
-    def end(self) -> str:
-        """The rest."""
-        return self._show(len(self._held), keep=len(self._held))
-
-    def cut(self) -> tuple[str, str]:
-        """The rest, when what comes next is left out: what can be shown, and what may be half a secret."""
-        shown = self.pause()
-        hidden = self._held[self._seen :]
-        self._held, self._seen = "", 0
-        return shown, hidden
-
-    def go_on_after(self, text: str) -> None:
-        """Begin again behind a text that is not shown; of a secret that begins in it, nothing is."""
-        self._held, self._seen = text, len(text)
-
-    def _show(self, until: int, *, keep: int) -> str:
-        """What was not shown yet, up to a place; it is remembered from `keep` on."""
-        shown = self._redactor.clean_after(self._held[:until], self._seen)
-        self._held, self._seen = self._held[keep:], until - keep
-        return shown
-
-    def _safe(self) -> int:
-        text = self._held
-        if len(text) > MOST_HELD:  # no secret is as long: better a late word than a growing one
-            return len(text) - MOST_HELD // 2
-        safe = _words_end(text, max(0, len(text) - self._redactor.spaced_letters))
-        if (key := text.rfind("-----BEGIN ")) >= 0 and not _KEY_END.search(text, key):
-            safe = min(safe, key)
-        if found := _BEFORE_CREDENTIAL.search(text):
-            safe = min(safe, found.start())
-        return self._redactor.between(text, safe)
+def _begun(text: str, values: Iterable[str], least: int) -> Iterator[int]:
+    """Where the end of a text begins that a value begins with, for each value."""
+    for value in values:
+        first, place = value[:least], max(0, len(text) - len(value) + 1)
+        while (place := text.find(first, place)) >= 0:
+            if value.startswith(text[place:]):
+                yield place
+                break
+            place += 1
 
 
-def _words_end(text: str, most: int) -> int:
-    """Where the space behind the last whole word ends, at `most` or before it; 0 when there is none."""
-    head = text[:most]
-    if text[most : most + 1].isspace():
-        head = head.rstrip()  # that space goes on behind it
-    if not head or head[-1].isspace():
-        return len(head)
-    return len(head) - len(head.rsplit(maxsplit=1)[-1])
+def _find_values(view: View, values: Iterable[str], text: str) -> Iterator[Span]:
+    for value in values:
+        place = -1
+        while (place := view.text.find(value, place + 1)) >= 0:
+            start, end = view.span(place, place + len(value))
+            yield Span(start, end, "secret", "[redacted:secret]" + _escapes(text[start:end]))
+            place += len(value) - 1
 
 
-def _name(found: re.Match[str]) -> str:
-    return (found.lastgroup or "secret").lower()
+def _merged(spans: list[Span]) -> list[Span]:
+    """Those that overlap as one, under the name of the first."""
+    merged = spans[:1]
+    for span in spans[1:]:
+        last = merged[-1]
+        if span.start >= last.end:
+            merged.append(span)
+        elif span.end > last.end:
+            merged[-1] = Span(last.start, span.end, last.name, last.instead)
+    return merged
 
 
-def _replacement(found: re.Match[str]) -> str:
-    name, text = _name(found), found[0]
-    if name == "authorization":
-        # What comes before the credential stays: it says where the secret was.
-        return f"{text.removesuffix(text.split()[-1])}[redacted:authorization]"
-    return f"[redacted:{name}]"
+def _escapes(text: str) -> str:
+    """The escapes in a text: what follows must not be in another colour than it was."""
+    return "".join(ESCAPES.findall(text)) if "\x1b" in text else ""
+
+
+def _stars(text: str) -> bytes:
+    """A `*` for each byte of a secret, but for what stands in the middle of it."""
+    shown, at = [], 0
+    for found in BREAKS.finditer(text):
+        shown.append(b"*" * len(text[at : found.start()].encode("utf-8", "surrogateescape")))
+        shown.append(found[0].encode("utf-8", "surrogateescape"))
+        at = found.end()
+    return b"".join([*shown, b"*" * len(text[at:].encode("utf-8", "surrogateescape"))])
+
+
+def _span(found: re.Match[str]) -> Span:
+    name, text = (found.lastgroup or "secret").lower(), found[0]
+    # What comes before a credential stays: it says where the secret was.
+    before = text.removesuffix(text.split()[-1]) if name == "authorization" else ""
+    return Span(found.start(), found.end(), name, f"{before}[redacted:{name}]")

@@ -1,0 +1,109 @@
+"""A text as a person reads it, with the way back to where each character stood.
+
+A terminal shows a value whole although colours, a carriage return or the end of a row are in
+the middle of it; a URL, JSON and HTML spell some characters in another way. A `View` is the
+text without that. Every repeat is bounded, so a hostile text costs no more than its length.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from html import escape, unescape
+
+_ESCAPE = (
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]"  # CSI: colours, cursor
+    r"|[\]P^_X][^\x07\x1b\x9c]{0,256}(?:\x07|\x1b\\|\x9c)"  # OSC and others that carry a text
+    r"|[ -/]{1,4}[0-~]|[0-OQ-WYZ\\`-~])?"
+)
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
+_MARK = r"(?:[0-9]{1,7}[\t:-][\t ]?|[+-])"  # before a line: its number, or its sign in a patch
+# Readline writes a space and a carriage return where a line goes on in the next row.
+_ROW_END = r"(?: \r(?!\n)|\r{0,4}\n[ \t|]{0,64})"
+
+CONTROL = re.compile(_CONTROL)
+ESCAPES = re.compile(_ESCAPE)
+CONTROLS = re.compile(rf"{_ESCAPE}| \r(?!\n)|{_CONTROL}")
+BREAKS = re.compile(rf"{_ESCAPE}|{_ROW_END}|{_CONTROL}")
+MARKED_BREAKS = re.compile(rf"{_ESCAPE}| \r(?!\n)|\r{{0,4}}\n[ \t|]{{0,64}}{_MARK}?|{_CONTROL}")
+SPELLINGS = re.compile(
+    r"%[0-9A-Fa-f]{2}"
+    r"|\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[/\"'\\])"
+    r"|&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"
+)
+# A sequence that the text ends in the middle of.
+_OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]P^_X][^\x07\x1b\x9c]{0,256}\x1b?|[ -/]{0,4})$")
+_DROPPED = bytes([*range(33), 127, ord("|")])
+
+
+class View:
+    """A text without some of its parts, or with others in their place."""
+
+    def __init__(self, text: str, parts: re.Pattern[str], put: Callable[[str], str] | None = None) -> None:
+        # Of each run: where it begins in the view, where it stands in the text, whether it was put.
+        self._runs: list[tuple[int, int, int, bool]] = []
+        self._begins: list[int] = []
+        kept: list[str] = []
+        here = at = 0
+
+        def add(run: str, there: int, end: int, *, is_put: bool = False) -> None:
+            nonlocal here
+            if run:
+                self._runs.append((here, there, end, is_put))
+                self._begins.append(here)
+                kept.append(run)
+                here += len(run)
+
+        for found in parts.finditer(text):
+            start, end = found.span()
+            add(text[at:start], at, start)
+            if put:
+                add(put(found[0]), start, end, is_put=True)
+            at = end
+        add(text[at:], at, len(text))
+        self.text = "".join(kept)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the characters of a part of the view, which is not empty, stand in the text."""
+        here, first, _, is_put = self._runs[bisect_right(self._begins, start) - 1]
+        if not is_put:
+            first += start - here
+        here, there, last, is_put = self._runs[bisect_right(self._begins, end - 1) - 1]
+        return first, last if is_put else there + end - here
+
+
+def spelled_out(part: str) -> str:
+    """The character, or the byte as Latin-1, that a spelling of URLs, JSON or HTML stands for."""
+    if part[0] == "&":
+        return unescape(part)
+    if part[0] == "%":
+        return chr(int(part[1:], 16))
+    return part[1] if part[1] not in "ux" else chr(int(part[2:], 16))
+
+
+def spellings_of(text: str) -> str:
+    """A pattern for a text in whose characters any may be spelled so."""
+    return "".join(_spellings_of_one(ord(each)) for each in text)
+
+
+def _spellings_of_one(code: int) -> str:
+    ways = [re.escape(chr(code)), rf"\\u(?i:{code:04x})", rf"&#(?:0{{0,5}}{code}|[xX](?i:0{{0,5}}{code:x}));"]
+    if code < 256:
+        ways += [f"%(?i:{code:02x})", rf"\\x(?i:{code:02x})"]
+    if (named := escape(chr(code))) != chr(code):
+        ways.append(re.escape(named))
+    if chr(code) in "/\"'\\":
+        ways.append(re.escape("\\" + chr(code)))
+    return f"(?:{'|'.join(ways)})"
+
+
+def open_escape(text: str) -> int:
+    """Where an escape sequence begins that the text does not end; else its length."""
+    found = _OPEN_ESCAPE.search(text, max(0, text.rfind("\x1b") - 1))
+    return found.start() if found else len(text)
+
+
+def squeezed(text: str) -> bytes:
+    """A text without escapes, controls and spaces, to look for something in it quickly."""
+    if "\x1b" in text:
+        text = ESCAPES.sub("", text)
+    return text.encode(errors="surrogatepass").translate(None, _DROPPED)
