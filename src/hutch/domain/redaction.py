@@ -119,7 +119,7 @@ class Redactor:
         }
         openings = {spellings_of(text[:SHORTEST_BEGINNING]) for text in self._values}
         self._opening = re.compile("|".join(openings)) if openings else None
-        self._window = 2 * max(map(len, spellings), default=0) + AROUND  # in which a value lies, as a rule
+        self.window = 2 * max(map(len, spellings), default=0) + AROUND  # in which a value lies, as a rule
 
     def clean(self, text: str) -> str:
         return self._shown(text, self._find(text))
@@ -214,7 +214,7 @@ class Redactor:
 
     def begun(self, text: str, least: int) -> Iterator[int]:
         """Where known values begin of which the text has not all, but `least` letters."""
-        before = max(0, len(text) - self._window)
+        before = max(0, len(text) - self.window)
         tail = text[before:]
         yield before + open_escape(tail)
         yield from (before + place for place in _begun(tail, self._spellings, least))

@@ -110,10 +110,10 @@ class LocalHost:
 
     @asynccontextmanager
     async def terminal(
-        self, session_id: SessionId, terminal: str, *, resume: int | None = None
+        self, session_id: SessionId, terminal: str, *, resume: int | None = None, masked: bool = True
     ) -> AsyncIterator[Viewer]:
         live = await self._usable(session_id, changes=False)
-        async with live.terminal(terminal, resume) as viewer:
+        async with live.terminal(terminal, resume, masked=masked) as viewer:
             yield viewer
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:

@@ -271,10 +271,10 @@ class Live:
             return await self._open.serving.answer(request, by=by)
 
     @asynccontextmanager
-    async def terminal(self, id: str, resume: int | None) -> AsyncIterator[Any]:
+    async def terminal(self, id: str, resume: int | None, *, masked: bool) -> AsyncIterator[Any]:
         async with self.used():
             assert self._open is not None
-            async with self._open.terminals.watch(id, resume) as viewer:
+            async with self._open.terminals.watch(id, resume, masked=masked) as viewer:
                 yield viewer
 
     async def _prepare(self, session: Session) -> Session:
@@ -340,7 +340,7 @@ class _Open:
         redactor = live.grounds.redactor
         self._clean = redactor.clean
         self.printing = Printing(lambda events: live.append([], printed=events), redactor)
-        self.terminals = Terminals(desk.jail, live, self.printing)
+        self.terminals = Terminals(desk.jail, live, self.printing, redactor)
         hashing = live.grounds.hashing
         self.serving = Serving(desk, live, self.printing, self.terminals, redactor, hashing)
         self._loop = asyncio.get_running_loop()

@@ -40,6 +40,10 @@ class Viewer(Protocol):
 
     def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]: ...
 
+    def mask(self, masked: bool) -> None:
+        """From now on show a `*` for each byte of a secret, or show all bytes as they are."""
+        ...
+
     def acknowledge(self, count: int) -> None:
         """So many more bytes were shown; the program waits for those who are too far behind."""
         ...
@@ -95,9 +99,9 @@ class SessionHost(Protocol):
         ...
 
     def terminal(
-        self, session_id: SessionId, terminal: str, *, resume: int | None = None
+        self, session_id: SessionId, terminal: str, *, resume: int | None = None, masked: bool = True
     ) -> AbstractAsyncContextManager[Viewer]:
-        """Watch a terminal, from a byte on or from the oldest there is."""
+        """Watch a terminal, from a byte on or from the oldest there is; `masked`: see `Viewer.mask`."""
         ...
 
     async def connect(self, session_id: SessionId, port: int) -> Stream:

@@ -14,9 +14,11 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
+from hutch.domain.redaction import Redactor
 from hutch.jail.jailed import Jailed
 from hutch.jail.seam import Size
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
+from hutch.sessions.masking import MaskedReader, first_masked
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import TerminalState
 from hutch.sessions.session_log import SessionLog
@@ -54,10 +56,16 @@ class TerminalViewer:
     """One who watches; see `Viewer` in the seam."""
 
     def __init__(
-        self, held: Held, reader: TerminalReader, resized: Callable[[Held, Size], None], log: SessionLog
+        self,
+        held: Held,
+        reader: TerminalReader,
+        shown: MaskedReader,
+        resized: Callable[[Held, Size], None],
+        log: SessionLog,
     ) -> None:
         self._held = held
         self._reader = reader
+        self._shown = shown
         self._resized = resized
         self._log = log
         self.missed_bytes = reader.missed_bytes
@@ -67,7 +75,10 @@ class TerminalViewer:
         return self._reader.seq
 
     def __aiter__(self) -> AsyncIterator[tuple[int, bytes]]:
-        return self._reader
+        return self._shown
+
+    def mask(self, masked: bool) -> None:
+        self._shown.masked = masked
 
     def acknowledge(self, count: int) -> None:
         self._reader.acknowledge(count)
@@ -97,10 +108,11 @@ class TerminalViewer:
 class Terminals:
     """All terminals of one jail."""
 
-    def __init__(self, jail: Jailed, log: SessionLog, printing: Printing) -> None:
+    def __init__(self, jail: Jailed, log: SessionLog, printing: Printing, redactor: Redactor) -> None:
         self._jail = jail
         self._log = log
         self._printing = printing
+        self._redactor = redactor
         self._held: dict[str, Held] = {}
         self._count = 0
         self._telling: set[asyncio.Future[object]] = set()
@@ -131,12 +143,17 @@ class Terminals:
         return held.state()
 
     @asynccontextmanager
-    async def watch(self, id: str, resume: int | None) -> AsyncIterator[TerminalViewer]:
+    async def watch(
+        self, id: str, resume: int | None, *, masked: bool = True
+    ) -> AsyncIterator[TerminalViewer]:
         held = self._get(id)
-        reader = held.terminal.attach(resume)
+        reader = held.terminal.attach(first_masked(held.terminal, resume) if masked else resume)
+        shown = MaskedReader(held.terminal, reader, self._redactor)
+        shown.masked = masked
+        reader.missed_bytes = 0 if resume is None else reader.seq - resume
         held.viewers += 1
         try:
-            yield TerminalViewer(held, reader, self._resize, self._log)
+            yield TerminalViewer(held, reader, shown, self._resize, self._log)
         finally:
             held.viewers -= 1
             reader.detach()

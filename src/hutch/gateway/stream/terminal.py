@@ -48,7 +48,8 @@ class TerminalSocket:
                 mode = _mode(query.get("mode"))
                 host, session_id = allowed.server.host, allowed.session.id
                 resume = place(query.get("resume"), "resume")
-                viewer = await stack.enter_async_context(host.terminal(session_id, id, resume=resume))
+                watched = host.terminal(session_id, id, resume=resume, masked=not allowed.writes)
+                viewer = await stack.enter_async_context(watched)
                 listed = await host.call(session_id, ListTerminals(), by=allowed.who.user.id)
                 state = next((each for each in listed if each.id == id), None)
                 if state is None:
@@ -250,6 +251,7 @@ class _Watching:
         patience_s = float(permit.server.loaded.settings.server.slow_client_s)
         self._stream.patience_s = patience_s if permit.writes else min(WATCHER_S, patience_s)
         self._writers.allow(self._seat, permit.writes)
+        self._viewer.mask(not permit.writes)
 
 
 def _mode(given: str | None) -> Mode:
