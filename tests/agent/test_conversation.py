@@ -63,6 +63,40 @@ some_events = st.one_of(
 )
 
 
+RUN: tuple[Event, ...] = (
+    events.RunStarted(run_id="r", prompt="do it", persona="p", model="m"),
+    events.ModelReplied(
+        run_id="r",
+        turn=1,
+        text="I look.",
+        calls=tuple(events.CallMade(id=id, tool="bash", arguments="{}") for id in ("a", "b")),
+        finish="calls",
+    ),
+    events.ToolReturned(run_id="r", call_id="a", tool="bash", ok=True, text="one"),
+    events.ToolReturned(run_id="r", call_id="b", tool="bash", ok=True, text="two"),
+    events.ModelReplied(run_id="r", turn=2, text="Done.", calls=(), finish="stop"),
+)
+
+
+@pytest.mark.parametrize("erased", [{0}, {1}, {2}, {3}, {2, 3}, {4}, {0, 1}, {1, 4}])
+def test_what_is_left_of_an_erased_log_can_be_sent_to_a_model(erased: set[int]) -> None:
+    """Providers refuse a reply without a question, a call without a result, a result without its call."""
+    conversation = Conversation()
+    for place, event in enumerate(RUN):
+        gone = events.ErasedEvent(type=event.type, at_ms=0, reason="a leak")
+        conversation.apply(gone if place in erased else event, place + 1)
+    messages = [*conversation.messages, FromUser("go on")]
+    assert isinstance(messages[0], FromUser)
+    calls = []
+    for place, message in enumerate(messages):
+        if isinstance(message, FromModel):
+            calls += [call.id for call in message.calls]
+            answers = messages[place + 1 : place + 1 + len(message.calls)]
+            answered = [each.call_id for each in answers if isinstance(each, FromTool)]
+            assert sorted(answered) == [call.id for call in message.calls]
+    assert sorted(each.call_id for each in messages if isinstance(each, FromTool)) == calls
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(some_events, max_size=25))
 def test_what_is_read_back_makes_the_same_conversation(log: list[Event]) -> None:

@@ -18,6 +18,7 @@ INTERRUPTED = (
 )
 NOT_MADE = "The run was stopped before this, so it was not done."
 UNFINISHED = ("length", "refused")
+ERASED = "(erased)"  # what was said here was erased since; providers want something in its place
 
 
 @dataclass(slots=True)
@@ -85,6 +86,8 @@ class Conversation:
                 if event.allowed and event.scope == "session" and event.call_id in self._calls:
                     self.granted.append(self._calls[event.call_id])
             case events.ToolReturned():
+                if event.call_id not in self._calls:
+                    return  # the reply that made this call was erased
                 call = self.waiting.pop(event.call_id, None)
                 self.messages.append(FromTool(event.call_id, event.tool, event.text, event.ok))
                 if event.tool == "finish" and event.ok:
@@ -104,6 +107,10 @@ class Conversation:
 
     def _reply(self, event: events.ModelReplied) -> None:
         calls = tuple(Call(call.id, call.tool, call.arguments) for call in event.calls)
+        if not self.messages:
+            self.messages.append(FromUser(ERASED))
+        # There was a result, or the model would not have spoken again.
+        self.messages += [FromTool(call.id, call.tool, ERASED, True) for call in self.waiting.values()]
         self.messages.append(FromModel(event.text, calls, event.opaque))
         self._calls = {call.id: call for call in calls}
         self.waiting, self.begun = dict(self._calls), set()
