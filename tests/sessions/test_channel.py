@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.domain.events import Entry, MessageSent, SessionEnded, SessionOpened
+from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.sessions import channel as channel_module
 from hutch.sessions.channel import Channels
@@ -94,6 +94,26 @@ async def test_what_another_process_writes_comes_too(log: SqlLog, tmp_path: Path
     ) as other:
         await other.append(session_id, [said(1), SessionEnded(outcome="done")])
         assert await following == [1, 2, 3]
+
+
+async def test_what_was_erased_is_not_handed_to_who_comes_later(log: SqlLog) -> None:
+    session_id = await begun(log)
+    channels = Channels(log)
+    async with aclosing(channels.follow(session_id, after=1)) as first:
+        waiting = asyncio.ensure_future(anext(first))
+        await asyncio.sleep(0.05)  # it follows before anything is there
+        for number in range(3):
+            await log.append(session_id, [said(number)])
+        followed = [await waiting, await anext(first), await anext(first)]
+        assert [each.seq for each in followed if isinstance(each, Entry)] == [2, 3, 4]
+        await log.erase(session_id, {3}, reason="a leak")
+        async with aclosing(channels.follow(session_id, after=1)) as second:
+            seen = [await anext(second) for _ in range(3)]
+    assert [(each.seq, isinstance(each.event, ErasedEvent)) for each in seen if isinstance(each, Entry)] == [
+        (2, False),
+        (3, True),
+        (4, False),
+    ]
 
 
 async def test_a_place_that_does_not_exist_is_refused(log: SqlLog) -> None:

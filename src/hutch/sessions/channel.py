@@ -63,10 +63,11 @@ class Channel:
         if self._reading is None:
             self._before = self._read_seq = head.seq
             self._reading = asyncio.ensure_future(self._read(head.seq))
+        known = head.seq  # up to here it is read from the log: what the list has of that may be erased since
         place: int | None = None  # in the list; None while this one reads the log
         while True:
             if place is None:
-                if after >= self._before:
+                if after >= max(self._before, known):
                     place = self._place_after(after)
                     continue
                 for entry in await self._log.read(self._session_id, after=after, limit=PAGE_ENTRIES):
