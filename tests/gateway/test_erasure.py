@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.conversation import Conversation
+from hutch.app.unerased import unerased, workspaces_of
+from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +45,42 @@ async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: boo
         await api.server.log.erase(session, None if everything else holding, reason="a secret")
 
         assert WORD not in await answers(api, session)
+        entries = await api.server.log.read(session)
+        assert WORD not in str(Conversation.of(entries).messages)  # what the model would be sent next
         assert files_with(WORD, tmp_path / "home") == []
         again = [await api.post(f"{V1}/sessions", **asked)]
         again += [await api.post(f"{V1}/sessions/{session}/inputs", **said)]
         assert [(each.status_code, WORD in each.text) for each in again] == [(409, False)] * 2
+
+
+async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    make_repository(repository, {"a.txt": "a\n"})
+    command = {"command": f"echo {WORD} > file.txt"}
+    replies = (
+        {"text": "I do it.", "calls": [{"tool": "bash", "args": command}]},
+        {"text": "Done.", "times": 9},
+    )
+    async with serving(tmp_path, replies=replies) as api:
+        made = await api.new_session(repository=str(repository), prompt=f"Do {WORD}", deliver=True)
+        session, log, loaded = made["id"], api.server.log, api.server.loaded
+        await api.until(session, "idle", "parked")
+        fork = await api.post(f"{V1}/sessions/{session}/fork", json={})
+        assert fork.status_code == 201, fork.text
+        workspaces = await workspaces_of(log, session)
+        (change,) = (await api.get(f"{V1}/changes")).json()["items"]
+        backups = loaded.paths.data / "backups"
+        backups.mkdir()
+        (backups / "hutch-1.db").touch()
+        await log.erase(session, None, reason="a secret")
+        place = loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
+        assert await unerased(api.server.rows, loaded, session, workspaces) == [
+            f"The branch {change['branch']} of {repository}.",
+            f"The session {fork.json()['id']}, which began with its files.",
+            f"Files and snapshots in {place}. Remove them: hutch sessions rm {session}",
+            f"The backup {backups / 'hutch-1.db'}. Delete it when it is not needed.",
+        ]
+        holding = {
+            file.relative_to(loaded.paths.data).parts[0] for file in files_with(WORD, tmp_path / "home")
+        }
+        assert holding <= {"workspaces", "hutch.db", "hutch.db-wal"}  # there, as the name of the branch

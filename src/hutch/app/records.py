@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.ids import SessionId
@@ -13,13 +14,28 @@ from hutch.store.database import open_database
 from hutch.store.lock import hold
 from hutch.store.log import open_log
 from hutch.store.retention import Pruned, prune
+from hutch.store.rows import Rows
 from hutch.store.seam import ErasedMeanwhile, EventLog, Evidence, Head
 
-__all__ = ["EventLog", "Head", "Pruned", "begin_anew", "event_log", "export", "only_server", "prune"]
+__all__ = [
+    "EventLog",
+    "Head",
+    "OwnLog",
+    "Pruned",
+    "begin_anew",
+    "event_log",
+    "export",
+    "only_server",
+    "prune",
+]
+
+
+class OwnLog(EventLog, Rows, Protocol):
+    """The log with the tables beside it."""
 
 
 @asynccontextmanager
-async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> AsyncIterator[EventLog]:
+async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> AsyncIterator[OwnLog]:
     """The installation's event log; other processes may have it open too."""
     async with open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log:
         yield log

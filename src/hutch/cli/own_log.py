@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import typer
 
 from hutch import settings
-from hutch.app.records import EventLog, event_log
+from hutch.app.records import EventLog, OwnLog, event_log
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, one_of, parse_session_id
 
@@ -22,7 +22,7 @@ def is_new(loaded: settings.Loaded) -> bool:
 
 
 @asynccontextmanager
-async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[EventLog]:
+async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[OwnLog]:
     """The event log of an installation that has one; looking does not make one."""
     if is_new(loaded):
         raise NotFound(NONE_YET)

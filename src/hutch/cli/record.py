@@ -11,8 +11,10 @@ import typer
 
 from hutch import app, settings
 from hutch.app import records
+from hutch.app.unerased import unerased, workspaces_of
 from hutch.cli import exits
 from hutch.cli.own_log import find_session, open_sessions, warn_of_defects
+from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest, Conflict
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
@@ -115,11 +117,12 @@ def erase_command(
             asked = (await log.head(session_id)).seq if wanted is None else len(wanted)
             if not yes:
                 _confirm(f"Erase what {_count(asked, 'event')} of {session_id} said? This cannot be undone.")
+            workspaces = await workspaces_of(log, session_id)
             erased = await log.erase(session_id, wanted, reason=reason)
+            left = await unerased(log, loaded, session_id, workspaces) if erased else []
         before = f"; {asked - erased} had been erased before" if erased < asked else ""
         typer.echo(f"{_count(erased, 'payload')} erased{before}.", err=True)
-        if erased:
-            _mention_backups(loaded)
+        _mention(left)
 
     asyncio.run(run())
 
@@ -138,6 +141,8 @@ def prune_command(
     if limit is None:
         raise BadRequest("Nothing says how long to keep sessions. Set retention.days, or say --days N.")
 
+    left: list[str] = []
+
     async def run() -> list[records.Pruned]:
         async with open_sessions(loaded) as log:
             found = await records.prune(log, days=limit, dry_run=True)
@@ -146,7 +151,11 @@ def prune_command(
             if found and not yes:
                 what = f"{_count(len(found), 'session')} that ended over {_count(limit, 'day')} ago"
                 _confirm(f"Erase what {what} said? This cannot be undone.")
-            return await records.prune(log, days=limit)
+            workspaces = {one.session_id: await workspaces_of(log, one.session_id) for one in found}
+            pruned = await records.prune(log, days=limit)
+            for one in pruned:
+                left.extend(await unerased(log, loaded, one.session_id, workspaces.get(one.session_id, ())))
+            return pruned
 
     pruned = asyncio.run(run())
     for one in pruned:
@@ -154,8 +163,7 @@ def prune_command(
             typer.echo(json.dumps({"session": one.session_id, "payloads": one.payloads, "dry_run": dry_run}))
         else:
             typer.echo(f"{one.session_id}  {one.payloads} payloads")
-    if pruned and not dry_run:
-        _mention_backups(loaded)
+    _mention(list(dict.fromkeys(left)))
     verb = "would be erased" if dry_run else "erased"
     typer.echo(f"{_count(len(pruned), 'session')} {verb}.", err=True)
 
@@ -175,10 +183,12 @@ def _write_new(path: Path, text: str, *, force: bool) -> None:
         raise Conflict(f"{path} exists. Choose another name, or add --force to replace it.") from None
 
 
-def _mention_backups(loaded: settings.Loaded) -> None:
-    backups = sorted((loaded.paths.data / "backups").glob("*"))
-    if backups:
-        typer.echo(f"Backups may still hold it: {', '.join(map(str, backups))}", err=True)
+def _mention(left: list[str]) -> None:
+    """Say what an erasure did not reach."""
+    if left:
+        typer.echo("Not erased, and may still hold it:", err=True)
+    for line in left:
+        typer.echo(f"  {visible(line)}", err=True)
 
 
 def _count(number: int, noun: str) -> str:
