@@ -194,3 +194,41 @@ def test_the_owner_may_name_a_directory_by_a_link(place: Path) -> None:
     (place / "link").symlink_to(place / "project")
     [made] = told(place, "prepare", "link")
     assert made["source"] == str(place / "project")
+
+
+def test_secrets_are_left_out_of_names_and_patches_and_cat_is_exact(place: Path) -> None:
+    secret = "Zq7-KvRwtHnmxuE-93kxl"
+    told_vault = forked.run(
+        [HUTCH, "config", "set-secret", "forge_token"],
+        cwd=place,
+        env={"PATH": os.environ["PATH"], "HUTCH_HOME": str(place / "home")},
+        input=secret.encode(),
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert told_vault.returncode == 0
+    id = good(place, "prepare", "project").strip()
+    good(place, "snapshot", id)
+    content = f"a = {secret}\r\nb\n"
+    said = [
+        good(place, "write", id, f"{secret}.txt", stdin=content.encode()),
+        good(place, "write", id, f"{secret}.txt", "--json", stdin=content.encode()),
+        good(place, "ls", id),
+        good(place, "ls", id, "--json"),
+        good(place, "diff", id),
+        good(place, "diff", id, "--names"),
+        good(place, "diff", id, "--json"),
+        good(place, "grep", id, "a ="),
+        good(place, "edit", id, f"{secret}.txt", "--old", "b", "--new", "c"),
+        good(place, "edit", id, f"{secret}.txt", "--old", "c", "--new", "d", "--json"),
+        good(place, "restore", id, "1"),
+        good(place, "restore", id, "2", "--json"),
+    ]
+    assert [each for each in said if secret in each] == []
+    assert all("[redacted:secret]" in each for each in said if "paths restored" not in each)
+    good(place, "write", id, "plain.txt", stdin=content.encode())
+    for more in ([], ["--snapshot", "2"]):
+        name = f"{secret}.txt" if more else "plain.txt"
+        assert run(place, "cat", id, name, *more).stdout == content.encode()
+    assert secret in good(place, "cat", id, "plain.txt", "--lines", "1")

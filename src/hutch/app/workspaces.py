@@ -14,7 +14,7 @@ from hutch.domain.errors import NotFound
 from hutch.forge.git import Git
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
-from hutch.sessions.redacting import redacted
+from hutch.sessions.redacting import clean_bytes, redacted
 from hutch.settings import Loaded, user_environment
 from hutch.workspace.files.ranges import Binary
 from hutch.workspace.prepare.fill import Options
@@ -36,6 +36,7 @@ __all__ = [
     "Record",
     "Snapshot",
     "Workspace",
+    "clean_bytes",
     "collect_bases",
     "find",
     "fork_workspace",

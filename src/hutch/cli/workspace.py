@@ -7,7 +7,7 @@ agent does with files can be tried from a terminal.
 import asyncio
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +18,18 @@ from hutch.cli import workspace_files
 from hutch.cli.plain_directory import may_copy
 from hutch.cli.run import PlainDirectory
 from hutch.cli.wanted import expand_home
-from hutch.cli.workspace_app import Id, Json, Name, app, check_output, load, opened, print_json, visible
+from hutch.cli.workspace_app import (
+    Id,
+    Json,
+    Name,
+    app,
+    check_output,
+    cleaned,
+    load,
+    opened,
+    print_json,
+    visible,
+)
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too
 
@@ -87,6 +98,7 @@ def list_(
             cursor: str | None = None
             while True:
                 page = await workspace.entries(path, recursive=recursive, ignores=ignores, cursor=cursor)
+                page = cleaned(page, loaded)
                 for entry in page.entries:
                     if as_json:
                         print_json(asdict(entry))
@@ -140,16 +152,17 @@ def diff(
     check_output()
 
     async def work() -> None:
-        async with opened(id) as workspace:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
             last = new if new is not None else (await workspace.snapshot("for a diff")).id
             first = old if old is not None else (await workspace.list_snapshots())[0].id
             if not (stat or names or as_json):
                 text, cut = await workspace.patch(first, last, path=path)
-                sys.stdout.buffer.write(text)
+                sys.stdout.buffer.write(cleaned(text, loaded))
                 if cut:
                     typer.echo("hutch: the patch was cut; use --path or --stat", err=True)
                 return
-            for change in await workspace.changes(first, last, path=path):
+            for change in cleaned(await workspace.changes(first, last, path=path), loaded):
                 if as_json:
                     print_json(asdict(change))
                     continue
@@ -170,8 +183,12 @@ def restore(
     """Make everything, or a path, as it was in a snapshot. The present is kept first."""
 
     async def work() -> None:
-        async with opened(id) as workspace:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
             done = await workspace.restore(number, path)
+            done = replace(
+                done, changed=cleaned(done.changed, loaded), untouched=cleaned(done.untouched, loaded)
+            )
             if as_json:
                 print_json(
                     {

@@ -11,12 +11,13 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import workspaces
+from hutch.app import models, workspaces
 from hutch.app.workspaces import Workspace
 from hutch.domain.errors import BadRequest
 
 app = typer.Typer(
-    help="Prepare workspaces, look into them, change them, and go back.",
+    help="Prepare workspaces, look into them, change them, and go back.\n\nSecrets that Hutch knows are left "
+    "out of names, patches and lists; `cat` prints a file as it is.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -48,6 +49,19 @@ async def opened(id: str, loaded: settings.Loaded | None = None) -> AsyncIterato
     else:
         async with workspaces.open_workspace(loaded, id) as workspace:
             yield workspace
+
+
+def cleaned(found: Any, loaded: settings.Loaded) -> Any:
+    """What commands print of names, changes and patches, without secrets, as the server's answers are."""
+    redactor = models.redactor(loaded)
+    match found:
+        case bytes():
+            return workspaces.clean_bytes(found, redactor)
+        case str():
+            return redactor.clean(found)
+        case [str(), *_]:
+            return tuple(map(redactor.clean, found))
+    return workspaces.redacted(found, redactor)
 
 
 def check_output() -> None:

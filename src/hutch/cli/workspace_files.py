@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hutch.app import jails, models
-from hutch.app.workspaces import Binary, Grep, redacted
-from hutch.cli.workspace_app import Id, Json, app, check_output, load, opened, print_json, visible
+from hutch.app import jails
+from hutch.app.workspaces import Binary, Grep
+from hutch.cli.workspace_app import Id, Json, app, check_output, cleaned, load, opened, print_json, visible
 from hutch.domain.errors import BadRequest
 
 
@@ -55,8 +55,9 @@ def write(id: Id, path: Annotated[str, typer.Argument(metavar="PATH")], as_json:
     data = sys.stdin.buffer.read()
 
     async def work() -> None:
-        async with opened(id) as workspace:
-            change = await workspace.write(path, data)
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            (change,) = cleaned([await workspace.write(path, data)], loaded)
             print_json(asdict(change)) if as_json else typer.echo(f"{change.kind} {visible(change.path)}")
 
     asyncio.run(work())
@@ -85,12 +86,14 @@ def edit(
     text = None if patch is None else _patch_text(patch)
 
     async def work() -> None:
-        async with opened(id) as workspace:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
             if text is not None:
                 edited = await workspace.apply_patch(text)
             else:
                 assert path is not None
                 edited = await workspace.edit(path, edits)
+            edited = cleaned(edited, loaded)
             print_json(asdict(edited) | {"diff": edited.diff}) if as_json else typer.echo(edited.text)
 
     asyncio.run(work())
@@ -133,7 +136,7 @@ def grep(
             policy = await workspace.policy(jails.jail_policy(loaded.settings, profile_name="tool"))
             async with jails.open_jail(workspace.place, policy) as jail:
                 found = await workspace.grep(jail, wanted, ignore=loaded.settings.ignore)
-        found = redacted(found, models.redactor(loaded))
+        found = cleaned(found, loaded)
         if as_json:
             print_json(asdict(found))
         else:

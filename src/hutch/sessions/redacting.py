@@ -15,6 +15,7 @@ from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import Bytes
 from hutch.workspace.search import Found, Paths
+from hutch.workspace.snapshots.compare import Change
 from hutch.workspace.values import Entry, FileChange
 
 WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited)
@@ -42,17 +43,17 @@ def redacted(found: Any, redactor: Redactor) -> Any:
             named = {clean(path): count for path, count in counts.items()}
             return replace(found, lines=lines, counts=named, paths=[clean(each) for each in paths])
         case Difference(files=files, patch=patch):
-            changed = [
-                replace(each, path=clean(each.path), old_path=each.old_path and clean(each.old_path))
-                for each in files
-            ]
+            changed = [_difference(each, redactor) for each in files]
             return replace(found, files=changed, patch=clean_bytes(patch, redactor))
         case Edited(files, changes):
             return Edited(
                 tuple(_edited(each, redactor) for each in files),
                 tuple(_change(each, redactor) for each in changes),
             )
-    return [_change(each, redactor) for each in found]
+    return [
+        _change(each, redactor) if isinstance(each, FileChange) else _difference(each, redactor)
+        for each in found
+    ]
 
 
 def clean_bytes(data: bytes, redactor: Redactor) -> bytes:
@@ -76,6 +77,11 @@ def _entry(entry: Entry, redactor: Redactor) -> Entry:
 def _change(change: FileChange, redactor: Redactor) -> FileChange:
     moved_from = change.moved_from and redactor.clean(change.moved_from)
     return replace(change, path=redactor.clean(change.path), moved_from=moved_from)
+
+
+def _difference(change: Change, redactor: Redactor) -> Change:
+    old_path = change.old_path and redactor.clean(change.old_path)
+    return replace(change, path=redactor.clean(change.path), old_path=old_path)
 
 
 def _edited(file: EditedFile, redactor: Redactor) -> EditedFile:
