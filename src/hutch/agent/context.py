@@ -38,7 +38,8 @@ def system_prompt(
 
 def _where(workspace: Workspace, jail_path: str, network: tuple[str, ...]) -> str:
     reach = f"only {', '.join(network)}" if network else "none"
-    branch = f", branch {workspace.record.branch}" if workspace.record.branch else ""
+    named = workspace.record.branch or ""  # by the repository: a name may be a sentence, with no-break spaces
+    branch = f", branch {named}" if PLAIN_PATH.fullmatch(named) else ""
     commit = f", commit {workspace.record.commit[:12]}" if workspace.record.commit else ""
     return (
         f"The workspace is {jail_path}{branch}{commit}; paths are relative to it. Network: {reach}. "
