@@ -110,6 +110,7 @@ def test_a_mistake_in_a_persons_file_is_told(tmp_path: Path, text: str, words: s
         "policy: {rules: ['deny read_file [z-a]']}",
         "policy: {rules: ['deny * it''s']}",
         "policy: {rules: ['deny write_file " + "{a,b}" * 30 + "']}",
+        "tools: [" + "bash, " * 2000 + "bash]",
         "a0: &a0 {x: 1}\n" + "".join(f"a{n + 1}: &a{n + 1} {{<<: [*a{n}, *a{n}]}}\n" for n in range(40)),
     ],
     ids=lambda front: front[:40],

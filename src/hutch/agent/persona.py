@@ -23,6 +23,7 @@ from hutch.domain.errors import BadRequest, HutchError, NotFound
 
 REPOSITORY_FOLDER = ".hutch/personas"
 LARGEST_BYTES = 64 * 1024
+LARGEST_FRONT = 8 * 1024  # characters of front matter: 64 KiB of YAML take half a second to read
 DEFAULT = "engineer"
 ReadFile = Callable[[str], bytes | None]  # a file of the repository, by path
 
@@ -174,6 +175,11 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
     head, found, prompt = text[4:].partition("\n---\n")
     if not found:
         raise BadRequest(f"Persona '{name}' opens front matter with --- and does not close it.")
+    if len(head) > LARGEST_FRONT:
+        raise BadRequest(
+            f"The front matter of persona '{name}' has {len(head):,} characters, over {LARGEST_FRONT:,}. "
+            "Shorten it."
+        )
     import yaml  # a fiftieth of a second, for those who have a persona to read
 
     class Plain(yaml.SafeLoader):
