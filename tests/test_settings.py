@@ -300,6 +300,19 @@ def test_a_repository_sets_what_is_free(place: Place) -> None:
             "jail.processes = true",
             "jail.processes to True, ignored: it should be a number, not true or false.",
         ),
+        (
+            'tests.command = "echo a\\u001b[2J"',
+            "tests.command to 'echo a\\x1b[2J', ignored: it should be a command w",
+        ),
+        (
+            'tests.command = "a\\u0000b"',
+            "tests.command to 'a\\x00b', ignored: it should be a command without control",
+        ),
+        (
+            'tests.command = "a\\u202eb"',
+            "tests.command to 'a\\u202eb', ignored: it should be a command without control",
+        ),
+        ('tests.command = "  "', "tests.command to '  ', ignored: it should be a command."),
         ("jail = 1", "jail to 1, ignored: there is no such setting."),
         ('"\\u001b[2J\\n" = 1', "'\\x1b[2J\\n' to 1, ignored: there is no such setting."),
         ('api_key = "hunter22"', "api_key to a value that is not shown, ignored: there is no such setting."),

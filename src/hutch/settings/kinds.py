@@ -79,6 +79,14 @@ def _persona(value: str) -> str:
     return value
 
 
+def _command(value: str) -> str:
+    if not value.strip():
+        raise ValueError("It should be a command")
+    if not all(sign.isprintable() or sign in "\n\t" for sign in value):
+        raise ValueError("It should be a command without control characters")
+    return value
+
+
 def _author(value: str) -> str:
     if not re.fullmatch(r"[^<>\x00-\x1f]*[^<>\x00-\x20] *<[^<>\x00-\x20]+>", value):
         raise ValueError("It should be an author such as Ada Lovelace <ada@example.org>")
@@ -137,6 +145,7 @@ def _host_pattern(value: str) -> str:
 
 
 Author = Annotated[Text, AfterValidator(_author)]
+Command = Annotated[Text, AfterValidator(_command)]
 Persona = Annotated[str, AfterValidator(_persona)]
 Listener = Annotated[str, AfterValidator(_listener)]
 Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]

@@ -16,6 +16,7 @@ from hutch.settings.kinds import (
     MIB,
     Address,
     Author,
+    Command,
     Count,
     Hosts,
     Networks,
@@ -81,7 +82,7 @@ class Models(Section):
 class Tests(Section):
     """How a repository is tested."""
 
-    command: Annotated[Text | None, May.FREE] = Field(
+    command: Annotated[Command | None, May.FREE] = Field(
         None, description="The command that runs the tests, inside the jail. Found by looking when not set."
     )
     timeout_s: Annotated[Count, May.TIGHTEN] = Field(
