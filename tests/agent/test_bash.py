@@ -209,3 +209,22 @@ async def test_a_command_cannot_leave(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command=f"cat {secret}; cat /etc/shadow; echo x > /etc/x")
     assert "hidden" not in result.text and result.data["exit_code"] != 0
+
+
+@pytest.mark.parametrize(
+    ("rest", "shown"),
+    [("E93kxl two", "[redacted:secret] two"), ("less two", "Zq7-KvRwtless two"), ("", "Zq7-KvRwt")],
+)
+async def test_half_a_secret_is_held_back_while_its_command_runs(
+    tmp_path: Path, rest: str, shown: str
+) -> None:
+    redactor = Redactor(["Zq7-KvRwtE93kxl"])
+    command = f"printf 'one Zq7-KvRwt'; until test -e go; do sleep 0.05; done; printf '{rest}'"
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled)
+        begun = await desk.use("bash", command=command, yield_s=0.5)
+        seen = [begun.data["stdout"], (await desk.use("bash_output", id=begun.data["id"])).data["output"]]
+        await desk.use("write_file", path="go", content="")
+        seen.append((await desk.use("bash_output", id=begun.data["id"], wait_s=60)).data["output"])
+    assert "Zq7" not in "".join(seen[:2])
+    assert "".join(seen) == f"one {shown}"

@@ -335,7 +335,7 @@ def make_bench(
         log=log,
         model=model,
         persona=who,
-        toolbox=Toolbox(TOOLS, clean=redactor.clean).only(who.tools),
+        toolbox=Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled).only(who.tools),
         context=Context(
             desk.workspace,
             desk.jail,

@@ -58,10 +58,11 @@ async def open_tools(
             )
         )
         shells = jails.Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
-        clean = models.redactor(loaded).clean
+        redactor = models.redactor(loaded)
+        toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled)
         tools = Tools(
             session_id=new_session_id(),
-            toolbox=Toolbox(TOOLS, clean=clean).only(name for name in NAMES if name not in FOR_AGENTS_ONLY),
+            toolbox=toolbox.only(name for name in NAMES if name not in FOR_AGENTS_ONLY),
             context=Context(
                 workspace,
                 jail,
@@ -71,7 +72,7 @@ async def open_tools(
                 test_timeout_s=loaded.settings.tests.timeout_s,
             ),
             log=log,
-            clean=clean,
+            clean=redactor.clean,
             told=told,
         )
         shells.admit = told.write = tools.record

@@ -231,6 +231,10 @@ class Redactor:
             return place
         return min((span.start for span in self._find(text) if span.start < place < span.end), default=place)
 
+    def settled(self, text: str) -> str:
+        """A text that goes on later, without what may be the first part of a secret at its end."""
+        return text[: self.between(text, self.beginning(text))]
+
     def held_from(self, data: bytes) -> int:
         """Where the end of bytes begins that is not shown before more has come; else their length."""
         text = data[-MOST_HELD:].decode(errors="surrogateescape")
@@ -242,14 +246,23 @@ class Redactor:
         return len(data) - len(decoder.getstate()[0])  # not half a letter either
 
 
-def excerpt(data: bytes, start: int, end: int, told: Callable[[bytes], str], *, by_line: bool = False) -> str:
+def excerpt(
+    data: bytes,
+    start: int,
+    end: int,
+    told: Callable[[bytes], str],
+    *,
+    by_line: bool = False,
+    told_before: Callable[[bytes], str] | None = None,
+) -> str:
     """A part of bytes as they are told, with nothing of a secret that begins before it or goes on after it.
 
     What is around the part is told too, and then left away: so whatever is shown was in a text without
     secrets. Half a letter at an end belongs to the part that it ends in. `by_line`: where the end of
-    what stands before is told otherwise by now, all of its line is shown again.
+    what stands before is told otherwise by now, all of its line is shown again. `told_before`: how what
+    stands before was told then, when it was not known how it goes on.
     """
-    whole, before = told(data), told(data[:start])
+    whole, before = told(data), (told_before or told)(data[:start])
     first = _alike(before, whole)
     if by_line and first < len(before):
         first = whole.rfind("\n", 0, first) + 1

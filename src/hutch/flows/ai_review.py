@@ -115,7 +115,10 @@ async def equip(
     names = (set(persona.tools) | {"finish"}) - EDITING
     tools = [tool for tool in TOOLS if tool.name in names]
     bench.persona = persona
-    bench.toolbox = Toolbox([*tools, CommentTool(subject.patch, made_before)], clean=bench.redactor.clean)
+    redactor = bench.redactor
+    bench.toolbox = Toolbox(
+        [*tools, CommentTool(subject.patch, made_before)], clean=redactor.clean, settle=redactor.settled
+    )
     bench.approvals.policy = persona.policy.narrowed(RULES)
     bench.limits = persona.limits_for(asked)
     patch = subject.patch

@@ -226,7 +226,8 @@ class Serving:
     def _result(self, result: Result) -> requests.CommandResult:
 
         def clean(text: str) -> str:  # half of a secret is not recognised
-            return self._redactor.clean(without_halves(text) if result.truncated else text)
+            text = without_halves(text) if result.truncated else text
+            return self._redactor.clean(self._redactor.settled(text) if result.running else text)
 
         return requests.CommandResult(
             exit_code=result.exit_code,

@@ -49,6 +49,8 @@ class Bash:
         kept = await self._kept(printed.both, context)
         # What is cut must be clean before: half of a secret is not recognised.
         parts = map(without_halves, printed) if result.truncated else printed
+        if result.running:  # the rest of a secret may be about to come
+            parts = map(context.settle, parts)
         printed = Printed(*map(context.clean, parts))
         ok = not result.timed_out and result.signal is None
         return ToolResult(told(result, printed, kept), ok=ok, data=_data(result, printed))

@@ -31,8 +31,12 @@ class BashOutput:
         def told(part: bytes) -> str:
             return context.clean(plain(part.decode(errors="replace")))
 
+        def told_running(part: bytes) -> str:  # the rest of a secret may be about to come
+            return context.clean(context.settle(plain(part.decode(errors="replace"))))
+
         whole, start = tape.before + tape.data, len(tape.before)
-        printed = excerpt(whole, start, len(whole), told, by_line=True) if tape.data else ""
+        now = told_running if tape.running else told
+        printed = excerpt(whole, start, len(whole), now, by_line=True, told_before=told_running)
         text = shortened(printed.rstrip("\n"), SHOWN_LETTERS, head=0.2)
         if missed:
             text = f"[... {missed:,} bytes were printed before this and are not kept ...]\n{text}"

@@ -53,6 +53,7 @@ class Context:
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
     on_output: OnOutput | None = None  # what a shell prints while it does
     hides: Hides | None = None  # what rules keep from a tool that looks below a path
+    settle: Callable[[str], str] = str  # leaves away the beginning of a secret at the end of what goes on
     clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
 
 

@@ -27,9 +27,15 @@ SHOWN_LETTERS = 200  # of a wrong argument
 class Toolbox:
     """Tools by name."""
 
-    def __init__(self, tools: Iterable[Tool], *, clean: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        *,
+        clean: Callable[[str], str] = str,
+        settle: Callable[[str], str] = str,
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._clean = clean
+        self._clean, self._settle = clean, settle
         self.specs = tuple(
             ToolSpec(tool.name, tool.description, schema(tool.arguments)) for tool in self._tools.values()
         )
@@ -40,7 +46,8 @@ class Toolbox:
     def only(self, names: Iterable[str]) -> "Toolbox":
         """With those tools alone."""
         wanted = set(names)
-        return Toolbox((tool for name, tool in self._tools.items() if name in wanted), clean=self._clean)
+        chosen = (tool for name, tool in self._tools.items() if name in wanted)
+        return Toolbox(chosen, clean=self._clean, settle=self._settle)
 
     def parallel(self, name: str) -> bool:
         """Whether a call may run beside others."""
@@ -80,7 +87,7 @@ class Toolbox:
 
     async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
         """Do what was asked; a refusal is a result too. Nothing in it is a secret or no text."""
-        context.clean = self._clean
+        context.clean, context.settle = self._clean, self._settle
         try:
             result = await self._tools[name](given, context)
         except HutchError as error:
