@@ -133,6 +133,8 @@ RED, PLAIN = "\x1b[01;31m\x1b[K", "\x1b[m\x1b[K"
         "\x1b]0;a title\x07",
         "\x1b]8;;http://a.test\x1b\\",
         "\x1b(B",
+        "\\x1b[31m",
+        "\\u001b[0;31m",
         "\x1b7",
         "\0",
         "\b",

@@ -27,12 +27,12 @@ from hutch.domain.credential_shapes import (
 )
 from hutch.domain.text_view import (
     BREAKS,
-    CONTROL,
     CONTROLS,
     ESCAPES,
     MARKED_BREAKS,
     SPELLINGS,
     View,
+    has_controls,
     open_escape,
     spelled_out,
     spellings_of,
@@ -153,7 +153,7 @@ class Redactor:
 
     def _find_among_controls(self, text: str) -> Iterator[Span]:
         """Those with colours, carriage returns and the like in them."""
-        if not CONTROL.search(text) or not self._is_suspect(CONTROLS.sub("", text)):
+        if not has_controls(text) or not self._is_suspect(CONTROLS.sub("", text)):
             return
         view = View(text, CONTROLS)
         for each in self._pattern.finditer(view.text):
@@ -193,7 +193,7 @@ class Redactor:
     def beginning(self, text: str) -> int:
         """Where the end of a text begins that looks like the first part of a secret; else its length."""
         places = [self._begins(text), *self.begun(text, SHORTEST_BEGINNING)]
-        if CONTROL.search(text):
+        if has_controls(text):
             view = View(text, CONTROLS)
             place = self._begins(view.text)
             places.append(view.span(place, place + 1)[0] if place < len(view.text) else len(text))

@@ -15,16 +15,17 @@ _ESCAPE = (
     r"|[\]P^_X][^\x07\x1b\x9c]{0,256}(?:\x07|\x1b\\|\x9c)"  # OSC and others that carry a text
     r"|[ -/]{1,4}[0-~]|[0-OQ-WYZ\\`-~])?"
 )
+_SPELLED = r"\\(?:x1[bB]|u001[bB]|033|e)\[[0-9;]{0,32}[A-Za-z]"  # a colour, as JSON or `repr` spell it
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
 _MARK = r"(?:[0-9]{1,7}[\t:-][\t ]?|[+-])"  # before a line: its number, or its sign in a patch
 # Readline writes a space and a carriage return where a line goes on in the next row.
 _ROW_END = r"(?: \r(?!\n)|\r{0,4}\n[ \t|]{0,64})"
 
-CONTROL = re.compile(_CONTROL)
+_ANY_CONTROL, _ANY_SPELLED = re.compile(_CONTROL), re.compile(_SPELLED)
 ESCAPES = re.compile(_ESCAPE)
-CONTROLS = re.compile(rf"{_ESCAPE}| \r(?!\n)|{_CONTROL}")
-BREAKS = re.compile(rf"{_ESCAPE}|{_ROW_END}|{_CONTROL}")
-MARKED_BREAKS = re.compile(rf"{_ESCAPE}| \r(?!\n)|\r{{0,4}}\n[ \t|]{{0,64}}{_MARK}?|{_CONTROL}")
+CONTROLS = re.compile(rf"{_ESCAPE}|{_SPELLED}| \r(?!\n)|{_CONTROL}")
+BREAKS = re.compile(rf"{_ESCAPE}|{_SPELLED}|{_ROW_END}|{_CONTROL}")
+MARKED_BREAKS = re.compile(rf"{_ESCAPE}|{_SPELLED}| \r(?!\n)|\r{{0,4}}\n[ \t|]{{0,64}}{_MARK}?|{_CONTROL}")
 SPELLINGS = re.compile(
     r"%[0-9A-Fa-f]{2}"
     r"|\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[/\"'\\])"
@@ -94,6 +95,11 @@ def _spellings_of_one(code: int) -> str:
     if chr(code) in "/\"'\\":
         ways.append(re.escape("\\" + chr(code)))
     return f"(?:{'|'.join(ways)})"
+
+
+def has_controls(text: str) -> bool:
+    """Whether there is anything that `CONTROLS` finds; two searches are faster than one for either."""
+    return bool(_ANY_CONTROL.search(text) or _ANY_SPELLED.search(text))
 
 
 def open_escape(text: str) -> int:

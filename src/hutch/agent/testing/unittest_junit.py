@@ -4,6 +4,7 @@ Standard library only, any Python 3.8 or newer; fed to `python3 -c` as text.
 """
 
 import os
+import re
 import sys
 import traceback
 import unittest
@@ -14,6 +15,7 @@ CASES: List[str] = []  # noqa: UP006
 
 
 def clean(text: str) -> str:
+    text = re.sub("\x1b\\[[0-9;]*[A-Za-z]", "", text)  # whole: without its first character a colour is text
     return "".join(letter for letter in text if letter >= " " or letter in "\n\t")
 
 
