@@ -78,7 +78,9 @@ async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, s
     async with open_desk(tmp_path, {"a": b""}) as desk:
         desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
         result = await desk.use("bash", command=command)
-        begun = await desk.use("bash", command=command, yield_s=0)
+        waiting = f"until test -e go; do sleep 0.05; done; {command}"  # so that all of it is printed later
+        begun = await desk.use("bash", command=waiting, yield_s=0)
+        await desk.use("write_file", path="go", content="")
         later = await desk.use("bash_output", id=begun.data["id"], wait_s=60)
         file = await desk.use("bash", command="head -c 5100 /tmp/hutch-output-1.txt")
     for told in (result, later, file):
