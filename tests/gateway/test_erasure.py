@@ -1,13 +1,14 @@
 """An erasure reaches every copy of a text: in the tables, in kept answers, and in the files."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hutch.agent.conversation import Conversation
 from hutch.app.unerased import unerased, workspaces_of
 from tests.forge.repositories import make_repository
-from tests.gateway.api import V1, Api, serving
+from tests.gateway.api import V1, Api, eventually, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -64,11 +65,16 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
     async with serving(tmp_path, replies=replies) as api:
         made = await api.new_session(repository=str(repository), prompt=f"Do {WORD}", deliver=True)
         session, log, loaded = made["id"], api.server.log, api.server.loaded
+
+        async def look() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = (await api.get(f"{V1}/changes")).json()["items"]
+            return found
+
+        (change,) = await eventually(look)
         await api.until(session, "idle", "parked")
         fork = await api.post(f"{V1}/sessions/{session}/fork", json={})
         assert fork.status_code == 201, fork.text
         workspaces = await workspaces_of(log, session)
-        (change,) = (await api.get(f"{V1}/changes")).json()["items"]
         backups = loaded.paths.data / "backups"
         backups.mkdir()
         (backups / "hutch-1.db").touch()
