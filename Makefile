@@ -10,7 +10,7 @@ STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
 # On two cores: tests wait a third of their time.
-WORKERS := 3
+WORKERS := 4
 ROOMS :=
 BASE := main
 
