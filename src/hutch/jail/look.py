@@ -5,6 +5,7 @@ result can tell. A look blocks, and so is made in a thread.
 """
 
 import os
+import time
 from dataclasses import dataclass
 
 from hutch.jail.cgroup import Cgroup
@@ -21,6 +22,7 @@ from hutch.jail.standstill import standstill
 from hutch.jail.usage import Usage, shared_memory_device, tmpfs_use, usage
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
+RECOUNTS, RECOUNT_S = 3, 0.01
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")
 SLACK = 20  # after a hit there is a 20th more, so that there is room to clean up in
 PATIENCE, FAR = 3, 2  # who is hit so often, and is so many times over, has to be cleaned from outside
@@ -122,11 +124,7 @@ class Look:
     def _watch_processes(self) -> tuple[bool, int]:
         limits = self._limits
         in_files = sum(tmpfs_use(fd)[0] for fd in self._tmpfs.values())
-        held = self._held(self.members, in_files)
-        if self._is_too_much(
-            held, in_files
-        ):  # what was killed may take its time to die, after a fork bomb say
-            held = self._held([each for each in self.members if not is_dying(each)], in_files)
+        held = self._held_for_sure(in_files)
         total = held.memory_bytes + in_files
         if held.descriptors > limits.descriptors:
             self.hits.note([LimitHit("descriptors", f"{limits.descriptors}")])
@@ -147,6 +145,20 @@ class Look:
         if held.processes + 1 >= limits.processes:  # with the warden
             self.hits.note_once(LimitHit("processes", f"{limits.processes}"))
         return False, total
+
+    def _held_for_sure(self, in_files: int) -> Usage:
+        """What they hold. If it is too much and one of them is gone by now, or going, they are counted again:
+        what was killed takes its time to die, and what a family shared until it ended was counted for each.
+        Who always comes back as another is counted in full in the end."""
+        counted = self.members
+        held = self._held(counted, in_files)
+        for _ in range(RECOUNTS):
+            if not self._is_too_much(held, in_files) or not any(map(is_dying, counted)):
+                break
+            time.sleep(RECOUNT_S)
+            counted = [each for each in members(self._warden) if not is_dying(each)]
+            held = self._held(counted, in_files)
+        return held
 
     def _held(self, jail: list[Member], in_files: int) -> Usage:
         limits = self._limits

@@ -108,7 +108,6 @@ def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
     and what is known by then is not too much already. What is not known in the end is left as it is."""
     twice: dict[int, int] = {}
     own = {held.member.pid: held.own_bytes for held in every}
-    members = {held.member.pid: held.member for held in every}
     done = threading.Event()
     began = time.monotonic()
 
@@ -116,10 +115,7 @@ def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:
         for pid in sorted(own, key=own.__getitem__, reverse=True):
             rollup = read(f"/proc/{pid}/smaps_rollup")
             told = {key: 1024 * int(value) for key, value in ROLLUP.findall(rollup)}
-            if told:
-                twice[pid] = min(own[pid], max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0)))
-            else:  # it has hidden its pages, or has ended since: then what it shared is with the others
-                twice[pid] = max(0, own[pid] - _held(members[pid]).own_bytes)
+            twice[pid] = min(own[pid], max(0, told.get(b"Anonymous", 0) - told.get(b"Pss_Anon", 0)))
             if time.monotonic() - began > LONGEST_S:
                 return
         done.set()
