@@ -19,7 +19,7 @@ SETTINGS = """
 [tool.pytest.ini_options]
 testpaths = ["tests"]
 pythonpath = ["."]
-addopts = "-q --strict-markers --import-mode=importlib -m 'not soak and not control'"
+addopts = "-q -p xdist --strict-markers --import-mode=importlib -m 'not soak and not control'"
 markers = ["soak: x", "serial: x", "control: x"]
 """
 TESTS = """
@@ -60,7 +60,11 @@ def driver(
 ) -> "subprocess.Popen[str]":
     command = [*before, sys.executable, "-m", "scripts.run_tests", *(words or ("test",)), "--workers", "2"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | how
-    environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # other plugins take longer to load than all else here
+    }
     return subprocess.Popen(command, cwd=project, env=environment, text=True, **pipes)
 
 

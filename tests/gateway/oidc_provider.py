@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import unquote, urlencode
 
@@ -29,12 +30,18 @@ from tests.gateway.answering import serving
 CLIENT, SECRET = "hutch-client", "a client's secret: 100%"
 
 
+@cache
+def first_key() -> RSAKey:
+    """To make one takes longer than a whole login."""
+    return RSAKey.generate_key(2048, {"kid": "first"})
+
+
 @dataclass
 class IdentityProvider:
     """The provider, and what it will say next."""
 
     url: str
-    key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "first"}))
+    key: RSAKey = field(default_factory=lambda: first_key())
     user: dict[str, Any] = field(
         default_factory=lambda: {"sub": "248289761001", "email": "ada@example.org", "email_verified": True}
     )
