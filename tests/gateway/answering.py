@@ -24,6 +24,7 @@ from hutch.gateway.problem import handle_problems
 from hutch.settings.serving import Server
 from hutch.store.log import SqlLog, open_log
 from tests.deadline import DEADLINE_S
+from tests.gateway.api import NO_TLS
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)  # so that tests need not wait
 
@@ -49,7 +50,7 @@ class Answering:
     clients: list[httpx.AsyncClient] = field(default_factory=list)  # closed with the server
 
     def client(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.url, timeout=DEADLINE_S, **options)
+        return httpx.AsyncClient(base_url=self.url, timeout=DEADLINE_S, **{"verify": NO_TLS, **options})
 
     async def token(self, user: User, *scopes: Any, days: int | None = 90) -> str:
         _, secret = await self.accounts.new_token(

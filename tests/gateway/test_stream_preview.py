@@ -18,7 +18,7 @@ from hutch.gateway.stream.passes import Passes
 from hutch.gateway.stream.proxy_headers import coming_out, going_in
 from hutch.gateway.stream.wire import TURN_BYTES
 from tests.deadline import DEADLINE_S
-from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.api import NO_TLS, V1, Api, eventually, serving
 from tests.gateway.jail_pages import PROGRAM
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ class Browser:
     async def enter(self, session_id: str, path: str = "/") -> tuple[httpx.Response, str, str]:
         """Open a preview: the answer at the door, the name it has, and the pass that is kept."""
         headers = {"Cookie": self.cookie}
-        async with httpx.AsyncClient(base_url=self.api.url) as http:
+        async with httpx.AsyncClient(verify=NO_TLS, base_url=self.api.url) as http:
             sent = await http.get(f"/preview/{session_id}/{PORT}{path}", headers=headers)
             assert sent.status_code == 303, sent.text
             url = httpx.URL(sent.headers["location"])
@@ -62,7 +62,7 @@ class Browser:
         return entered, url.host, kept
 
     async def get(self, name: str, path: str, cookie: str = "", **headers: str) -> httpx.Response:
-        async with httpx.AsyncClient(base_url=self.api.url, timeout=DEADLINE_S) as http:
+        async with httpx.AsyncClient(verify=NO_TLS, base_url=self.api.url, timeout=DEADLINE_S) as http:
             given = {"Host": f"{name}:{self.port}", "Cookie": cookie, **headers}
             return await http.get(path, headers=given)
 
@@ -129,7 +129,7 @@ async def test_a_pass_opens_one_door_once(tmp_path: Path) -> None:
         session_id = await served(api)
         mine = await browser(api)
         _, name, kept = await mine.enter(session_id)
-        async with httpx.AsyncClient(base_url=api.url) as http:
+        async with httpx.AsyncClient(verify=NO_TLS, base_url=api.url) as http:
             sent = await http.get(f"/preview/{session_id}/{PORT}/", headers={"Cookie": mine.cookie})
         target = httpx.URL(sent.headers["location"]).raw_path.decode()
         other = f"{session_id.removeprefix('ses_')}-3001.localhost"
@@ -199,7 +199,9 @@ async def test_a_preview_takes_no_larger_body_than_the_server(tmp_path: Path) ->
             for _ in range(count):
                 yield bytes(1024)
 
-        async with httpx.AsyncClient(base_url=api.url, headers=headers, timeout=DEADLINE_S) as http:
+        async with httpx.AsyncClient(
+            verify=NO_TLS, base_url=api.url, headers=headers, timeout=DEADLINE_S
+        ) as http:
             assert (await http.post("/", content=bytes(60 * 1024))).status_code == 200
             assert (await http.post("/", content=pieces(60))).status_code == 200
             for large in (bytes(65 * 1024), pieces(65)):
@@ -260,7 +262,7 @@ async def test_who_may_not_see_the_session_sees_no_port_of_it(tmp_path: Path) ->
         await accounts.shares.remove(session_id, users["bob"])
         assert (await bobs.get(name, "/", kept)).status_code == 404
         await accounts.shares.set(session_id, users["bob"], "observer", created_by=users["owner"])
-        async with httpx.AsyncClient(base_url=api.url, timeout=DEADLINE_S) as http:
+        async with httpx.AsyncClient(verify=NO_TLS, base_url=api.url, timeout=DEADLINE_S) as http:
             headers = {"Host": f"{name}:{bobs.port}", "Cookie": kept}
             async with http.stream("GET", "/endless", headers=headers) as flood:
                 await accounts.set_disabled(users["bob"], True, LOCAL)
@@ -294,7 +296,7 @@ async def test_who_may_only_see_the_session_only_looks_at_its_pages(tmp_path: Pa
             carls = await browser(api, "carl")
             _, name, kept = await carls.enter(session_id)
             here = {"Host": f"{name}:{carls.port}", "Cookie": kept, "Origin": f"http://{name}:{carls.port}"}
-            async with httpx.AsyncClient(base_url=api.url, timeout=DEADLINE_S) as http:
+            async with httpx.AsyncClient(verify=NO_TLS, base_url=api.url, timeout=DEADLINE_S) as http:
                 by_name = (await http.post("/", headers=here, content=b"x")).status_code
             assert (await carl.get(base)).status_code == 200
             assert ((await carl.post(base, content=b"x")).status_code != 403, by_name != 403) == (may, may)

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.routing import Route
 
 from hutch.app.server import Server
@@ -143,12 +142,8 @@ def make_app(server: Server) -> FastAPI:
 
 
 def add_routes(app: FastAPI) -> None:
-    """Everything that can be asked."""
+    """Everything that can be asked. The routes are added as they are: `include_router` would make each of
+    them once more, with its models, when the first request comes."""
     for module in REST:
-        app.include_router(module.routes, generate_unique_id_function=_operation_id)
+        app.router.routes.extend(module.routes.routes)
     app.router.routes.extend([*stream_routes(), *graphql_routes()])
-
-
-def _operation_id(route: APIRoute) -> str:
-    """What generated clients call it: as the function is named."""
-    return route.name

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Header, Request, Response
 from pydantic import ConfigDict, Field
 
 from hutch.domain.session import Bounds, Delivery, QueuedRun
@@ -12,11 +12,11 @@ from hutch.flows.code import NewCode
 from hutch.gateway.answers import In, Out
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
-from hutch.gateway.rest.route import PROBLEMS, Route, server_of
+from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.code import CodeResult, CodeStream
 from hutch.gateway.stream.tickets import tickets_of
 
-routes = APIRouter(prefix="/api/code", tags=["code"], route_class=Route, responses=PROBLEMS)
+routes = router("code", prefix="/api/code")
 
 Short = Annotated[str, Field(max_length=2048)]
 Accept = Annotated[str, Header(description="`text/event-stream`, or `application/json` to wait for the end.")]

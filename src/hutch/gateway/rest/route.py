@@ -52,9 +52,20 @@ def _refuse_unknown(request: Request, known: set[str]) -> None:
         raise RequestValidationError([{"loc": ("query", name), **why} for name in unknown])
 
 
-def router(tag: str) -> APIRouter:
+def router(tag: str, *, prefix: str = PREFIX) -> APIRouter:
     """The routes of one kind of thing."""
-    return APIRouter(prefix=PREFIX, tags=[tag], route_class=Route, responses=PROBLEMS)
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=Route,
+        responses=PROBLEMS,
+        generate_unique_id_function=_operation_id,
+    )
+
+
+def _operation_id(route: APIRoute) -> str:
+    """What generated clients call it: as the function is named."""
+    return route.name
 
 
 def server_of(request: Request) -> Server:
