@@ -155,7 +155,13 @@ def test_the_colour_of_what_follows_a_secret_stays() -> None:
     assert redactor.clean(f"Zq7-{RED}vault{PLAIN}value-93kxl b") == f"[redacted:secret]{RED}{PLAIN} b"
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\n+", "\n-", "\n  12\t", "\n12:", "\n  | "])
+@pytest.mark.parametrize(
+    "end",
+    [
+        *("\n", "\r\n", "\n    ", "\n+", "\n-", "\n  12\t", "\n12:", "\n  | "),
+        *("\n+    ", "\n-\t", "\n  12\t    ", "\\n", "\\r\\n", "\\n    ", "\\n\\t\\t"),
+    ],
+)
 def test_a_known_value_is_found_where_it_goes_on_in_the_next_line(end: str) -> None:
     redactor = Redactor(["Zq7+vault/value93kxlPmw0Tt=="])
     for cut in range(4, 24):
@@ -319,6 +325,15 @@ def test_a_stream_never_holds_back_without_bound() -> None:
     stream = CleanStream(Redactor())
     shown = sum(len(stream.add("x" * 1000)) for _ in range(1000))
     assert shown > 1_000_000 - 2 * MOST_HELD
+
+
+def test_a_flood_of_one_value_shows_nothing_of_it() -> None:
+    value = "S3cr3tVaultValue-Zq81xyPLMN"
+    stream = CleanStream(Redactor([value]))
+    shown = [*(stream.add(value * 50) for _ in range(200)), stream.end()]
+    assert "".join(shown) == "[redacted:secret]" * 50 * 200
+    for piece in filter(None, shown):
+        assert not piece.replace("[redacted:secret]", "")
 
 
 PRINTED = (

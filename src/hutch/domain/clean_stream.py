@@ -60,7 +60,8 @@ class CleanStream:
     def _safe(self) -> int:
         text = self._held
         if len(text) > MOST_HELD:  # no secret is as long: better a late word than a growing one
-            return len(text) - MOST_HELD // 2
+            place = len(text) - MOST_HELD // 2
+            return self._redactor.between(text, place) or place
         safe = _words_end(text, max(0, len(text) - self._redactor.spaced_letters))
         if (key := text.rfind("-----BEGIN ")) >= 0 and not KEY_END.search(text, key):
             safe = min(safe, key)

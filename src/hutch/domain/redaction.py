@@ -163,7 +163,7 @@ class Redactor:
 
     def _find_broken(self, text: str) -> Iterator[Span]:
         """Known values that go on in another line."""
-        if not self._ends or ("\n" not in text and "\r" not in text):
+        if not self._ends or not any(sign in text for sign in ("\n", "\r", "\\n")):
             return
         quick = squeezed(text)
         if any(end in quick for end in self._ends):

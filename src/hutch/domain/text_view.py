@@ -19,13 +19,14 @@ _SPELLED = r"\\(?:x1[bB]|u001[bB]|033|e)\[[0-9;]{0,32}[A-Za-z]"  # a colour, as 
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
 _MARK = r"(?:[0-9]{1,7}[\t:-][\t ]?|[+-])"  # before a line: its number, or its sign in a patch
 # Readline writes a space and a carriage return where a line goes on in the next row.
-_ROW_END = r"(?: \r(?!\n)|\r{0,4}\n[ \t|]{0,64})"
+_BREAK = r"(?:\r{0,4}\n|(?:\\r){0,2}\\n)(?:[ \t|]|\\t){0,64}"  # as it is, or as JSON spells it
+_ROW_END = rf"(?: \r(?!\n)|{_BREAK})"
 
 _ANY_CONTROL, _ANY_SPELLED = re.compile(_CONTROL), re.compile(_SPELLED)
 ESCAPES = re.compile(_ESCAPE)
 CONTROLS = re.compile(rf"{_ESCAPE}|{_SPELLED}| \r(?!\n)|{_CONTROL}")
 BREAKS = re.compile(rf"{_ESCAPE}|{_SPELLED}|{_ROW_END}|{_CONTROL}")
-MARKED_BREAKS = re.compile(rf"{_ESCAPE}|{_SPELLED}| \r(?!\n)|\r{{0,4}}\n[ \t|]{{0,64}}{_MARK}?|{_CONTROL}")
+MARKED_BREAKS = re.compile(rf"{_ESCAPE}|{_SPELLED}| \r(?!\n)|{_BREAK}(?:{_MARK}[ \t|]{{0,64}})?|{_CONTROL}")
 SPELLINGS = re.compile(
     r"%[0-9A-Fa-f]{2}"
     r"|\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[/\"'\\])"
