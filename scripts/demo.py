@@ -21,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE, SCRIPT = ROOT / "samples" / "slugs", ROOT / "samples" / "slugs.yaml"
 HUTCH = Path(sys.executable).with_name("hutch")
+# Without variables that name another repository, such as git sets for its hooks.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 PROMPT = "Make the failing test pass."
 WALLS = (
     ("Your system cannot be changed,", "touch /usr/bin/owned", 1),
@@ -70,7 +72,7 @@ class Demo:
         shown = shown.replace(f"{self.home}/", "").replace(f"{ROOT}/", "")
         sys.stdout.write(f"$ {setting}hutch {shown}\n")
         sys.stdout.flush()
-        environment = {**os.environ, "HUTCH_HOME": str(home or self.home)}
+        environment = {**ENVIRONMENT, "HUTCH_HOME": str(home or self.home)}
         done = subprocess.run([HUTCH, *arguments], cwd=self.home, stderr=subprocess.STDOUT, env=environment)
         if done.returncode != expect:
             raise SystemExit(f"demo: that ended with {done.returncode}, not {expect}")
@@ -103,7 +105,8 @@ class Demo:
 
 def git(*words: str, cwd: Path) -> None:
     identity = ("-c", "user.name=You", "-c", "user.email=you@localhost", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *identity, *words], cwd=cwd, check=True, stdout=subprocess.DEVNULL)
+    command = ["git", *identity, *words]
+    subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
 
 
 def how_to_go_on() -> None:

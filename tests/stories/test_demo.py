@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 HUTCH = Path(sys.executable).with_name("hutch")
 
 
-def run(*arguments: Path, expect: int = 0, tmpdir: Path | None = None) -> str:
+def run(*arguments: Path, expect: int = 0, tmpdir: Path | None = None, **variables: str) -> str:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "demo.py", *arguments],
-        env=os.environ | ({"TMPDIR": str(tmpdir)} if tmpdir else {}),
+        env=os.environ | ({"TMPDIR": str(tmpdir)} if tmpdir else {}) | variables,
         capture_output=True,
         text=True,
         timeout=300,
@@ -65,6 +65,13 @@ def test_the_demo_fixes_the_sample(home: Path, shown: str) -> None:
 def test_without_a_directory_the_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     assert "BAD: Event" in run(tmpdir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_touches_no_repository_that_variables_name(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "own")
+    before = sorted(tmp_path.joinpath("own/.git").rglob("*"))
+    run(tmp_path / "demo", GIT_DIR=str(tmp_path / "own/.git"), GIT_WORK_TREE=str(tmp_path / "own"))
+    assert sorted(tmp_path.joinpath("own/.git").rglob("*")) == before
 
 
 def test_the_demo_touches_no_directory_that_is_there_already(tmp_path: Path) -> None:
