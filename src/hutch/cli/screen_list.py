@@ -114,6 +114,8 @@ class ListScreen(Screen[None]):
             except Unavailable:
                 return
             return
+        if not self.query(SessionTable):
+            return  # the screen was closed meanwhile
         title.remove_class("away")
         self._fill(answer.json()["items"])
         busy = sum(each["state"] == "running" for each in self.sessions)
