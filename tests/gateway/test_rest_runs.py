@@ -11,6 +11,7 @@ from hutch.store.users import Users
 from tests.forge.repositories import git
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.sessions.hosting import BUG, call, cassette, repository
+from tests.store.sql import sql
 
 pytestmark = pytest.mark.anyio
 
@@ -299,3 +300,19 @@ async def test_no_secret_in_the_name_of_a_failing_test_is_told(api: Api, tmp_pat
     assert "t.py::new[[redacted:github_token]]" in run["delivered"]["reason"]
     shown = (await api.get(f"{V1}/sessions/{session['id']}")).text
     assert token not in json.dumps([run, await api.events(session["id"])]) + shown
+
+
+async def test_events_that_were_deleted_behind_our_back_are_noticed(api: Api) -> None:
+    session_id = await api.ready_session(purpose="lost", prompt="Say something")
+    await api.until(session_id, "idle")
+    url = f"{V1}/sessions/{session_id}/events"
+    newest = (await api.get(url)).json()["items"][-1]["seq"]
+    there = "(SELECT id FROM logs WHERE session_id = ?)"
+    for first, last in ((newest, newest), (3, 3)):
+        gone = f"DELETE FROM events WHERE log_id = {there} AND seq BETWEEN {first} AND {last}"
+        sql(api.server.loaded.paths.database, gone, given=(session_id,))
+        page = (await api.get(url)).json()
+        assert [each["seq"] for each in page["items"]] == list(range(1, first))
+        assert page["next"] is not None
+        lost = await api.get(url, params={"after": first - 1})
+        assert lost.status_code == 503 and "missing" in lost.json()["detail"]

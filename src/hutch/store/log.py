@@ -121,8 +121,19 @@ class SqlLog:
             raise log_is_full(session_id, self._log_bytes)
 
     async def read(self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS) -> list[Entry]:
-        entries, _ = await self._page(session_id, after, limit)
+        entries, _ = await self.page(session_id, after=after, limit=limit)
         return entries
+
+    async def page(
+        self, session_id: SessionId, *, after: int = 0, limit: int = PAGE_EVENTS
+    ) -> tuple[list[Entry], bool]:
+        if not 0 <= after <= LARGEST_SEQ or not 1 <= limit <= LARGEST_SEQ:
+            raise BadRequest(
+                f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
+            )
+        return await self._read(
+            lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
+        )
 
     async def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
         head = await self.head(session_id)
@@ -136,7 +147,7 @@ class SqlLog:
             while not self._closed:
                 entries, more = bell.take(after), False
                 if not entries:
-                    entries, more = await self._page(session_id, after, PAGE_EVENTS)
+                    entries, more = await self.page(session_id, after=after)
                 for entry in entries:
                     yield entry
                     after = entry.seq
@@ -235,15 +246,6 @@ class SqlLog:
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return await asyncio.shield(task)
-
-    async def _page(self, session_id: SessionId, after: int, limit: int) -> tuple[list[Entry], bool]:
-        if not 0 <= after <= LARGEST_SEQ or not 1 <= limit <= LARGEST_SEQ:
-            raise BadRequest(
-                f"A page starts after event 0 or later and has 1 event or more, not {after}, {limit}."
-            )
-        return await self._read(
-            lambda connection: read_entries(connection, self._blobs, session_id, after, limit)
-        )
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query in a reader thread, with its errors made plain."""

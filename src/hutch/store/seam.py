@@ -89,6 +89,12 @@ class EventLog(Protocol):
         """
         ...
 
+    async def page(
+        self, session_id: SessionId, *, after: int = 0, limit: int = 500
+    ) -> tuple[list[Entry], bool]:
+        """The same, and whether there is more: further events, or one that is missing."""
+        ...
+
     def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Entry]:
         """Every entry after a sequence number, first what is there, then what comes.
 

@@ -20,7 +20,6 @@ routes = router("events")
 
 MOST_EVENTS = 1000
 SSE = "text/event-stream"
-LONG_BYTES = 512 * 1024  # the log gives fewer events at once when they are long
 
 
 class EventPage(Out):
@@ -52,18 +51,17 @@ async def listed(
     if SSE in request.headers.get("accept", ""):
         return _Streamed()
     server = server_of(request)
-    session, entries = await asyncio.gather(  # at once: it is read often
+    session, read = await asyncio.gather(  # at once: it is read often
         flow.allowed(server.site, who, session_id),
-        server.log.read(SessionId(session_id), after=after, limit=limit),
+        server.log.page(SessionId(session_id), after=after, limit=limit),
         return_exceptions=True,
     )
-    for problem in (session, entries):  # in this order: to whom it is not shown, it does not exist
+    for problem in (session, read):  # in this order: to whom it is not shown, it does not exist
         if isinstance(problem, BaseException):
             raise problem
-    assert isinstance(session, Session) and isinstance(entries, list)
-    told = [entry_json(entry) for entry in entries]
-    more = None
-    if len(entries) == limit or sum(map(len, told)) > LONG_BYTES:  # else this is all there is
-        newest = (await server.log.head(session.id)).seq
-        more = entries[-1].seq if entries[-1].seq < newest else None
-    return page(request, [orjson.Fragment(each) for each in told], more, "after")
+    assert isinstance(session, Session) and isinstance(read, tuple)
+    entries, more = read
+    if more and len(entries) == limit:
+        more = entries[-1].seq < (await server.log.head(session.id)).seq
+    shown = [orjson.Fragment(entry_json(entry)) for entry in entries]
+    return page(request, shown, entries[-1].seq if more else None, "after")
