@@ -20,6 +20,7 @@ NAMES = [
     *("list_sessions", "bash", "read_file", "write_file", "edit_file", "apply_patch", "glob", "grep"),
     *("send_input", "session_events"),
 ]
+SECRET = "kept-in-the-vault-012345678"
 PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-three\n+four\n*** End Patch\n"
 
 
@@ -131,6 +132,35 @@ async def test_who_may_not_may_not_by_mcp_either(tmp_path: Path) -> None:
         answer = await nobody.post("/mcp", json={})
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
         assert (await api.get("/mcp")).status_code == 405
+
+
+async def test_a_file_is_masked_for_callers_who_may_only_read(tmp_path: Path) -> None:
+    masked, cut = "*" * len(SECRET), 256 * 1024 - 22
+    async with serving(tmp_path) as api:
+        api.server.redactor.learn([SECRET])
+        here = {"session_id": await api.ready_session(purpose="masked")}
+        reader = await api.as_user("owner", scopes="read")
+        async with client(api) as mcp:
+            for path, text in (
+                ("plain", f"key={SECRET}\n"),
+                ("broken", f"{SECRET[:9]}\n{SECRET[9:18]}\n{SECRET[18:]}\n"),
+                ("large", "k" * cut + SECRET + "\n"),
+            ):
+                await done(mcp, "write_file", **here, path=path, content=text)
+            part = await done(mcp, "read_file", **here, path="plain", start=4, length=9)
+            assert part["text"] == SECRET[:9]  # callers who may write it may also read it
+        async with client(reader) as mcp:
+            parts = [
+                await done(mcp, "read_file", **here, path="plain", start=at, length=9)
+                for at in range(0, len(SECRET) + 5, 9)
+            ]
+            assert "".join(part["text"] for part in parts) == f"key={masked}\n"
+            assert [(part["start"], part["bytes"]) for part in parts] == [(0, 9), (9, 9), (18, 9), (27, 5)]
+            broken = await done(mcp, "read_file", **here, path="broken")
+            assert broken["text"] == f"{'*' * 9}\n" * 3
+            large = await done(mcp, "read_file", **here, path="large")
+            assert large["text"] == "k" * cut + "*" * 22
+            assert large["size"] == cut + len(SECRET) + 1
 
 
 async def test_what_is_wrong_with_a_call_is_told(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from hutch.domain.errors import Conflict, LimitReached, NotFound
+from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -113,6 +113,15 @@ async def allowed(site: Site, who: Who, session: Session | str, action: Action =
         role = await Shares(site.rows).role(session.id, who.user.id)
     check(who, session.id, session.owner, role, action)
     return session
+
+
+async def may_write(site: Site, who: Who, session: Session) -> bool:
+    """False for callers who may only read the session: secrets in its files are hidden from them."""
+    try:
+        await allowed(site, who, session, "input")
+    except HutchError:
+        return False
+    return True
 
 
 async def create(

@@ -3,18 +3,15 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from hutch.domain.errors import Conflict, HutchError, NotFound
+from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
-from hutch.domain.session import Session
-from hutch.domain.user import Who
-from hutch.flows.sessions import allowed
-from hutch.flows.site import Site
+from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.answers import answer
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.errors import PreconditionFailed
@@ -68,7 +65,7 @@ async def read(
     """
     site = server_of(request).site
     session = await allowed(site, who, session_id)
-    mask = None if await _may_write(site, who, session) else site.redactor.mask
+    mask = None if await may_write(site, who, session) else site.redactor.mask
     content = Content(site.host, session.id, path, who.user.id, mask)
     sha256, size = await content.look()
     headers = {**SAFE, "ETag": etag(sha256)}
@@ -89,14 +86,6 @@ async def read(
         shown = await content.shown(content.data)
         return Response(shown[part.start : part.end], code, headers, BINARY)
     return StreamingResponse(content.pieces(part, sha256), code, headers, BINARY)
-
-
-async def _may_write(site: Site, who: Who, session: Session) -> bool:
-    try:
-        await allowed(site, who, session, "input")
-    except HutchError:
-        return False
-    return True
 
 
 @dataclass(slots=True)
@@ -133,6 +122,13 @@ class Content:
             if not data or (over and part.whole and digest.hexdigest() != sha256):
                 raise Conflict(f"'{self.path}' has changed while it was read.")
             yield shown
+
+    async def part(self, start: int, length: int) -> Bytes:
+        """A part at once, as it is shown to this caller."""
+        found = await self._read(start, length)
+        if self.mask is None:
+            return found
+        return replace(found, data=await self._masked(found.start, len(found.data)))
 
     async def shown(self, data: bytes) -> bytes:
         """The whole of a small file as it is sent."""
