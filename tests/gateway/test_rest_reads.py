@@ -140,6 +140,39 @@ async def test_a_secret_across_two_pieces_of_a_large_file_is_masked(api: Api, tm
     assert (await api.get(f"{url}/files/large")).content == data
 
 
+def shows_a_part(told: Any, length: int = 4) -> bool:
+    """Whether any `length` characters of the secret in a row are in an answer."""
+    return any(SECRET[at : at + length] in str(told) for at in range(len(SECRET) - length + 1))
+
+
+async def test_a_search_hides_a_secret_that_goes_on_in_the_next_line(api: Api) -> None:
+    reader, url = await shared(api, "broken")
+    text = f"one\n{SECRET[:13]}\n{SECRET[13:]}\ntwo {SECRET}\n"
+    assert (await api.put(f"{url}/files/broken", content=text.encode())).status_code == 201
+    for who in (reader, api):
+        for asked in ({"pattern": "."}, {"pattern": "one", "context": "3"}):
+            found = (await who.get(f"{url}/grep", params=asked)).json()
+            assert found["total"] and not shows_a_part(found), found
+    assert [(line["number"], line["text"]) for line in found["lines"]] == [
+        (1, "one"),
+        (2, "*" * 13),
+        (3, "*" * (len(SECRET) - 13)),
+        (4, "two [redacted:secret]"),
+    ]
+
+
+async def test_a_search_shows_no_part_of_a_secret_where_a_long_line_is_cut(api: Api) -> None:
+    reader, url = await shared(api, "long")
+    text = f"one\n{'k' * 4976}{SECRET}\nend\n"
+    assert (await api.put(f"{url}/files/long", content=text.encode())).status_code == 201
+    for who in (reader, api):
+        for asked in ({"pattern": "k"}, {"pattern": "one", "context": "1"}):
+            found = await who.get(f"{url}/grep", params=asked)
+            assert found.status_code == 200 and not shows_a_part(found.text), asked
+    shown = found.json()["lines"][1]["text"]
+    assert shown == "k" * 4976 + " [... omitted end of long line]"
+
+
 async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -> None:
     reader, url = await shared(api, "loop")
     await api.post(f"{url}/snapshots", json={"reason": "first"})

@@ -5,6 +5,7 @@ of the vault. The content of a file is the exception: it is bytes that somebody 
 write back, and is masked only for those who may not write; see `mask`.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hutch.workspace.edit.edited import Edited, EditedFile
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import Bytes
+from hutch.workspace.found_lines import Line, beginning, mask_lines, neighbours
 from hutch.workspace.search import Found, Paths
 from hutch.workspace.snapshots.compare import Change
 from hutch.workspace.values import Entry, FileChange
@@ -39,7 +41,7 @@ def redacted(found: Any, redactor: Redactor) -> Any:
         case Paths(paths):
             return replace(found, paths=[clean(each) for each in paths])
         case Found(lines, counts, paths):
-            lines = [replace(each, path=clean(each.path), text=clean(each.text)) for each in lines]
+            lines = _found_lines(lines, redactor)
             named = {clean(path): count for path, count in counts.items()}
             return replace(found, lines=lines, counts=named, paths=[clean(each) for each in paths])
         case Difference(files=files, patch=patch):
@@ -67,6 +69,22 @@ def clean_text(found: Bytes, redactor: Redactor) -> str:
     is_cut = len(found.data) < found.size
     data = found.data[: redactor.held_from(found.data)] if is_cut else found.data
     return redactor.clean(data.decode(errors="replace"))
+
+
+def _found_lines(lines: Sequence[Line], redactor: Redactor) -> list[Line]:
+    """Lines that a search found; a secret may go on in the next line, or where a long line was cut."""
+    shown: list[Line] = []
+    for block in neighbours(lines):
+        parts = [beginning(line.text) for line in block]
+        texts = [redactor.settled(text) if note else text for text, note in parts]
+        for line, text, masked, (_, note) in zip(
+            block, texts, mask_lines(texts, redactor.mask), parts, strict=True
+        ):
+            # By name where the line alone holds a whole secret; a part of one has a `*` for each byte.
+            alone = masked == text or mask_lines([text], redactor.mask) == [masked]
+            clean = redactor.clean(text if alone else masked)
+            shown.append(replace(line, path=redactor.clean(line.path), text=clean + note))
+    return shown
 
 
 def _entry(entry: Entry, redactor: Redactor) -> Entry:

@@ -19,6 +19,7 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.seam import Finished, Jail, StreamName
 from hutch.jail.system import this_system
+from hutch.workspace.found_lines import MAX_LINE_COLUMNS, Line
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.pieces import sort_in_pieces
 
@@ -28,7 +29,6 @@ Hidden = Callable[[str], bool]  # whether a file is not to be told of
 NOT_CONFINED, NOT_FOUND = 126, 127  # how `confine.py` ends when it cannot start ripgrep
 KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
 LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
-LINE_LETTERS = 5000  # whoever shows less of a line can look for secrets before
 MOST_CONTEXT = 50
 EVERYWHERE = (
     *("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--color=never"),
@@ -53,16 +53,6 @@ class Grep:
     context: int = 0
     limit: int = 200
     output: GrepOutput = "content"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a file; one without a match is there for context."""
-
-    path: str
-    number: int
-    text: str
-    matched: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +101,11 @@ async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden,
     match wanted.output:
         case "content":
             argv += ["--line-number", "--no-heading", "--with-filename", "--no-context-separator"]
-            argv += [f"--max-columns={LINE_LETTERS}", "--max-columns-preview", f"--context={wanted.context}"]
+            argv += [
+                f"--max-columns={MAX_LINE_COLUMNS}",
+                "--max-columns-preview",
+                f"--context={wanted.context}",
+            ]
         case "files":
             argv += ["--files-with-matches"]
         case "count":

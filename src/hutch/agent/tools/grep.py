@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.workspace.found_lines import beginning
 from hutch.workspace.search import Found, Grep, GrepOutput
 
 LINE_LETTERS = 500
@@ -62,7 +63,8 @@ def _cut(text: str, context: Context) -> str:
     """As much of a line as is told; clean before, since half of a secret would not be recognised."""
     if len(text) <= LINE_LETTERS:
         return text
-    text = context.clean(text)
+    begun, note = beginning(text)
+    text = context.clean(context.settle(begun) + note if note else text)
     return text if len(text) <= LINE_LETTERS else f"{text[:LINE_LETTERS]}… (the line is longer)"
 
 
