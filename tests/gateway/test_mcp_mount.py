@@ -163,6 +163,23 @@ async def test_a_file_is_masked_for_callers_who_may_only_read(tmp_path: Path) ->
             assert large["size"] == cut + len(SECRET) + 1
 
 
+async def test_a_search_by_mcp_does_not_tell_readers_whether_a_guess_is_right(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        api.server.redactor.learn([SECRET])
+        here = {"session_id": await api.ready_session(purpose="searched")}
+        reader = await api.as_user("owner", scopes="read")
+        guess = {**here, "pattern": f"x {SECRET[:6]}", "output": "count"}
+        async with client(api) as mcp:
+            await done(mcp, "write_file", **here, path="plain", content=f"x {SECRET}\nx\n")
+            await done(mcp, "write_file", **here, path=f"{SECRET}.txt", content="named\n")
+            assert (await done(mcp, "grep", **guess))["counts"] == {"plain": 1}
+        async with client(reader) as mcp:
+            assert (await done(mcp, "grep", **guess))["counts"] == {}
+            assert (await done(mcp, "grep", **{**guess, "pattern": "x"}))["counts"] == {"plain": 1}
+            assert (await done(mcp, "glob", **here, pattern=f"{SECRET[:6]}*"))["total"] == 0
+            assert (await done(mcp, "glob", **here, pattern="*"))["paths"] == ["plain"]
+
+
 async def test_what_is_wrong_with_a_call_is_told(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         here = {"session_id": await api.ready_session(purpose="wrong")}

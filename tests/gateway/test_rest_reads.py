@@ -173,6 +173,50 @@ async def test_a_search_shows_no_part_of_a_secret_where_a_long_line_is_cut(api: 
     assert shown == "k" * 4976 + " [... omitted end of long line]"
 
 
+async def test_a_search_does_not_tell_readers_whether_a_guess_is_right(api: Api) -> None:
+    reader, url = await shared(api, "guesses")
+    text = f"x {SECRET}\ny\n{SECRET[:13]}\n{SECRET[13:]}\nx other\n{'k' * 70_000}{SECRET}\n"
+    assert (await api.put(f"{url}/files/kept", content=text.encode())).status_code == 201
+    assert (await api.put(f"{url}/files/{SECRET}.txt", content=b"named\n")).status_code == 201
+    right, wrong = SECRET[:6], "not-it"
+    for asked in (
+        *({"pattern": each} for each in ("x {}", "^{}", "{}.*$", "k{}")),
+        *({"pattern": each, "multiline": "true"} for each in ("y\n{}", "y[^x]*{}", "y\n(.|\n)*{}")),
+        *({"pattern": "named", "glob": each} for each in ("{}*", "*{}*")),
+    ):
+        for output in ("content", "files", "count"):
+            answers = [
+                (
+                    await reader.get(
+                        f"{url}/grep",
+                        params={name: value.replace("{}", guess) for name, value in asked.items()}
+                        | {"output": output, "context": "1"},
+                    )
+                ).json()
+                for guess in (right, wrong)
+            ]
+            assert answers[0] == answers[1], asked
+    ahead = await reader.get(f"{url}/grep", params={"pattern": f"y(?=\n{right})", "multiline": "true"})
+    assert (ahead.status_code, ahead.json()["code"]) == (400, "bad_request")
+    names = [await reader.get(f"{url}/glob", params={"pattern": f"{each}*"}) for each in (right, wrong)]
+    assert names[0].json() == names[1].json()
+    for output, found in (("count", {"counts": {"kept": 1}}), ("files", {"paths": ["kept"]})):
+        told = (await reader.get(f"{url}/grep", params={"pattern": "^x", "output": output})).json()
+        assert told == {"lines": [], "counts": {}, "paths": [], "total": 1, "cut": False, **found}
+    owner = (await api.get(f"{url}/grep", params={"pattern": "^x", "output": "count"})).json()
+    assert owner["counts"] == {"kept": 2}  # callers who may write can read the file as it is
+
+
+async def test_a_part_of_a_secret_is_no_match_when_its_rest_is_not_shown(api: Api) -> None:
+    reader, url = await shared(api, "parts")
+    text = "".join(f"{each}\n" for each in ("one", SECRET[:13], SECRET[13:], "two"))
+    assert (await api.put(f"{url}/files/kept", content=text.encode())).status_code == 201
+    for half in (SECRET[:13], SECRET[13:]):
+        assert (await reader.get(f"{url}/grep", params={"pattern": half})).json()["total"] == 0
+    found = (await reader.get(f"{url}/grep", params={"pattern": "one", "context": "1"})).json()
+    assert [line["text"] for line in found["lines"]] == ["one", "*" * 13]
+
+
 async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -> None:
     reader, url = await shared(api, "loop")
     await api.post(f"{url}/snapshots", json={"reason": "first"})
@@ -193,6 +237,8 @@ async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -
     heavy = {
         *(("workspace/snapshots/compare.py", name) for name in ("page", "_parsed", "_fields")),
         *(("workspace/search.py", name) for name in ("fitting", "_names", "_relative", "_lines", "_content")),
+        ("workspace/search.py", "_without_secrets"),
+        ("workspace/secret_lines.py", "matches_without_secrets"),
         *(("workspace/files/listing.py", name) for name in ("list_page", "entries", "_scan")),
         *(("sessions/redacting.py", name) for name in ("redacted", "_entry", "clean_bytes")),
         *(("workspace/snapshots/snapshot.py", name) for name in ("glance", "list", "get")),

@@ -227,3 +227,32 @@ async def test_what_was_found_is_read_off_the_event_loop(jail: Jail, tree: Path,
     else:
         assert (await grep(jail, Grep(pattern="main", output=output), hidden=hidden)).total  # type: ignore[arg-type]
     assert threads and threading.current_thread() not in threads
+
+
+def without_keys(data: bytes) -> bytes:
+    return data.replace(b"return", b"******")
+
+
+async def test_with_a_mask_only_lines_without_secrets_match(jail: Jail) -> None:
+    found = await grep(jail, Grep(pattern="def|return", path="src", context=1), mask=without_keys)
+    assert found == Found(
+        lines=[
+            Line("src/deep/er/util.py", 1, "def helper():", True),
+            Line("src/deep/er/util.py", 2, "    return 1", False),  # redacted by name where it is shown
+            Line("src/main.py", 2, "", False),
+            Line("src/main.py", 3, "def main():", True),
+            Line("src/main.py", 4, "    return os.name", False),
+        ],
+        total=2,
+    )
+    counted = await grep(jail, Grep(pattern="def|return", path="src", output="count"), mask=without_keys)
+    assert counted == Found(counts={"src/deep/er/util.py": 1, "src/main.py": 1}, total=2)
+    one = await grep(jail, Grep(pattern="def", path="src", output="files", limit=1), mask=without_keys)
+    assert one == Found(paths=["src/deep/er/util.py"], total=2, cut=True)
+
+
+async def test_with_a_mask_nothing_is_shown_whose_context_was_not_read(tree: Path, jail: Jail) -> None:
+    (tree / "many").write_text("".join(f"{number} {'x' * 90}\n" for number in range(60_000)))
+    found = await grep(jail, Grep(pattern="x{90}", path="many", output="count"), mask=without_keys)
+    whole = await grep(jail, Grep(pattern="x{90}", path="many", limit=60_000))
+    assert found.cut and found.total == found.counts["many"] == len(whole.lines) - 64

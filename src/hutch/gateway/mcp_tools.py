@@ -105,6 +105,11 @@ class Call:
         session = await flow.allowed(site, self.who, given.session_id, "input" if request.changes else "read")
         return await site.host.call(session.id, request, by=self.who.user.id)
 
+    async def is_read_only(self, given: InSession) -> bool:
+        """Whether the caller may read the session and not write."""
+        site = self.server.site
+        return not await flow.may_write(site, self.who, await flow.allowed(site, self.who, given.session_id))
+
 
 async def list_sessions(call: Call, given: SessionsAsked) -> Any:
     found = await flow.page(call.server.site, call.who, text=given.text, limit=given.limit)
@@ -159,13 +164,15 @@ async def apply_patch(call: Call, given: Patch) -> Any:
 
 async def glob(call: Call, given: FilesAsked) -> Any:
     path = parse_path(given.path, or_root=True)
-    return await call.ask(given, requests.FindFiles(given.pattern, path, given.limit))
+    read_only = await call.is_read_only(given)
+    return await call.ask(given, requests.FindFiles(given.pattern, path, given.limit, read_only))
 
 
 async def grep(call: Call, given: Searched) -> Any:
     wanted = given.model_dump(exclude={"session_id", "path"})
     path = parse_path(given.path, or_root=True)
-    return await call.ask(given, requests.SearchFiles(Grep(path=path, **wanted)))
+    read_only = await call.is_read_only(given)
+    return await call.ask(given, requests.SearchFiles(Grep(path=path, **wanted), read_only))
 
 
 async def send_input(call: Call, given: InputGiven) -> Any:

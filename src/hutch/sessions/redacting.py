@@ -15,7 +15,7 @@ from hutch.workspace.edit.edited import Edited, EditedFile
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import Bytes
-from hutch.workspace.found_lines import Line, beginning, mask_lines, neighbours
+from hutch.workspace.found_lines import Line, beginning, hide_parts, mask_lines, neighbours
 from hutch.workspace.search import Found, Paths
 from hutch.workspace.snapshots.compare import Change
 from hutch.workspace.values import Entry, FileChange
@@ -77,13 +77,10 @@ def _found_lines(lines: Sequence[Line], redactor: Redactor) -> list[Line]:
     for block in neighbours(lines):
         parts = [beginning(line.text) for line in block]
         texts = [redactor.settled(text) if note else text for text, note in parts]
-        for line, text, masked, (_, note) in zip(
-            block, texts, mask_lines(texts, redactor.mask), parts, strict=True
-        ):
-            # By name where the line alone holds a whole secret; a part of one has a `*` for each byte.
-            alone = masked == text or mask_lines([text], redactor.mask) == [masked]
-            clean = redactor.clean(text if alone else masked)
-            shown.append(replace(line, path=redactor.clean(line.path), text=clean + note))
+        texts = hide_parts(texts, mask_lines(texts, redactor.mask), redactor.mask)
+        for line, text, (_, note) in zip(block, texts, parts, strict=True):
+            text = redactor.clean(text) + note
+            shown.append(replace(line, path=redactor.clean(line.path), text=text))
     return shown
 
 

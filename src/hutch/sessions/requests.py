@@ -99,6 +99,7 @@ class ApplyPatch(Changing[Edited]):
 @dataclass(frozen=True, slots=True)
 class SearchFiles(Request[Found]):
     wanted: Grep
+    read_only: bool = False  # the caller may not write: lines with secrets are no match
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ class FindFiles(Request[Paths]):
     pattern: str
     path: str = ""
     limit: int = 200
+    read_only: bool = False  # the caller may not write: paths with secrets are no match
 
 
 # --- snapshots ---

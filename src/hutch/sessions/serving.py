@@ -27,6 +27,7 @@ from hutch.store.gaps import is_storage_failure
 from hutch.workspace.comparing import differences
 from hutch.workspace.edit.text import printable
 from hutch.workspace.files.files import Status
+from hutch.workspace.search import hide_secrets
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
 
@@ -99,10 +100,12 @@ class Serving:
                 edited = await workspace.apply_patch(patch)
                 await self._tell(edited.changes, by)
                 return edited
-            case requests.SearchFiles(wanted):
-                return await workspace.grep(jail, wanted)
-            case requests.FindFiles(pattern, path, limit):
-                return await workspace.glob(jail, pattern, path=path, limit=limit)
+            case requests.SearchFiles(wanted, read_only):
+                mask = self._redactor.mask if read_only else None
+                return await workspace.grep(jail, wanted, mask=mask)
+            case requests.FindFiles(pattern, path, limit, read_only):
+                hidden = hide_secrets(self._redactor.mask) if read_only else None
+                return await workspace.glob(jail, pattern, path=path, limit=limit, hidden=hidden)
             case requests.RunCommand():
                 return await self._run(request)
             case requests.ListCommands():

@@ -24,11 +24,11 @@ class Line:
     matched: bool
 
 
-def beginning(text: str) -> tuple[str, str]:
+def beginning(text: str, columns: int = MAX_LINE_COLUMNS) -> tuple[str, str]:
     """What is there of a line, and ripgrep's note that the line is longer; without a note it is whole."""
     found = _NOTE.search(text)
     # A shorter line is never cut: the note is its own text.
-    if found is None or len(text[: found.start()].encode(errors="surrogateescape")) < MAX_LINE_COLUMNS:
+    if found is None or len(text[: found.start()].encode(errors="surrogateescape")) < columns:
         return text, ""
     return text[: found.start()], found[0]
 
@@ -47,3 +47,14 @@ def mask_lines(texts: Sequence[str], mask: Mask) -> list[str]:
     """Lines that follow each other, with a `*` for each byte of a secret, also of one across lines."""
     masked = mask("\n".join(texts).encode(errors="surrogateescape"))
     return masked.decode(errors="surrogateescape").split("\n")
+
+
+def hide_parts(texts: Sequence[str], masked: Sequence[str], mask: Mask) -> list[str]:
+    """Lines with a `*` for each byte of a secret that is across lines.
+
+    A line that holds a whole secret stays as it is: alone, it can be redacted by the secret's name.
+    """
+    return [
+        text if hidden == text or mask_lines([text], mask) == [hidden] else hidden
+        for text, hidden in zip(texts, masked, strict=True)
+    ]

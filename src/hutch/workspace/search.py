@@ -11,6 +11,7 @@ import asyncio
 import functools
 import heapq
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -19,9 +20,10 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.seam import Finished, Jail, StreamName
 from hutch.jail.system import this_system
-from hutch.workspace.found_lines import MAX_LINE_COLUMNS, Line
+from hutch.workspace.found_lines import MAX_LINE_COLUMNS, Line, Mask
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.pieces import sort_in_pieces
+from hutch.workspace.secret_lines import AROUND_LINES, MAX_READ_COLUMNS, matches_without_secrets
 
 GrepOutput = Literal["content", "files", "count"]
 Hidden = Callable[[str], bool]  # whether a file is not to be told of
@@ -77,41 +79,53 @@ class Paths:
 
 
 async def grep(
-    jail: Jail, wanted: Grep, *, ignore: Sequence[str] = (), hidden: Hidden | None = None
+    jail: Jail,
+    wanted: Grep,
+    *,
+    ignore: Sequence[str] = (),
+    hidden: Hidden | None = None,
+    mask: Mask | None = None,
 ) -> Found:
     """Look for a regular expression in the files below a path.
 
     A letter that is not ASCII has other bytes in files that are not UTF-8. If none has it as UTF-8, it is
-    looked for once more as Western files of old have it.
+    looked for once more as Western files of old have it. With `mask`, which hides secrets, a line that
+    holds a secret is no match.
     """
-    hidden = hidden or _none_hidden
-    found = await _grep(jail, wanted, ignore, hidden)
+    hidden = hidden or (hide_secrets(mask) if mask else _none_hidden)
+    found = await _grep(jail, wanted, ignore, hidden, mask)
     if found.total or wanted.pattern.isascii():
         return found
-    return replace(await _grep(jail, wanted, ignore, hidden, "--encoding=latin1"), latin1=True)
+    return replace(await _grep(jail, wanted, ignore, hidden, mask, "--encoding=latin1"), latin1=True)
 
 
-async def _grep(jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden, *more: str) -> Found:
+async def _grep(
+    jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden, mask: Mask | None, *more: str
+) -> Found:
     if wanted.limit < 1 or not 0 <= wanted.context <= MOST_CONTEXT:
         raise BadRequest(f"limit must be at least 1, and context between 0 and {MOST_CONTEXT} lines.")
-    argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--engine=auto", "--crlf", *more]
+    columns, context = MAX_LINE_COLUMNS, wanted.context
+    if mask:
+        columns, context = MAX_READ_COLUMNS, wanted.context + AROUND_LINES
+    # Without look-around, a match over several lines has all lines in it that it depends on.
+    engine = "default" if mask and wanted.multiline else "auto"
+    argv = ["rg", *EVERYWHERE, *_ignored(ignore), f"--engine={engine}", "--crlf", *more]
     argv += ["--ignore-case"] if wanted.ignore_case else []
     argv += ["--multiline", "--multiline-dotall"] if wanted.multiline else []
     argv += [f"--glob={wanted.glob}"] if wanted.glob else []
-    match wanted.output:
+    output = "content" if mask else wanted.output
+    match output:
         case "content":
             argv += ["--line-number", "--no-heading", "--with-filename", "--no-context-separator"]
-            argv += [
-                f"--max-columns={MAX_LINE_COLUMNS}",
-                "--max-columns-preview",
-                f"--context={wanted.context}",
-            ]
+            argv += [f"--max-columns={columns}", "--max-columns-preview", f"--context={context}"]
         case "files":
             argv += ["--files-with-matches"]
         case "count":
             argv += ["--count", "--with-filename"]
-    unit = NUL if wanted.output == "files" else MATCH
+    unit = NUL if output == "files" else MATCH
     printed = await _search(jail, [*argv, f"--regexp={wanted.pattern}"], wanted.path, unit=unit)
+    if mask:
+        return await asyncio.to_thread(_without_secrets, printed, wanted, hidden, mask)
     match wanted.output:
         case "content":
             return await asyncio.to_thread(_content, printed, wanted.limit, hidden)
@@ -249,6 +263,17 @@ def _none_hidden(path: str) -> bool:
     return False
 
 
+def hide_secrets(mask: Mask) -> Hidden:
+    """Hides paths that hold a secret: that one fits a pattern tells what is in it."""
+
+    @functools.cache
+    def hidden(path: str) -> bool:
+        data = path.encode(errors="surrogateescape")
+        return mask(data) != data
+
+    return hidden
+
+
 def _shown(kept: bytes, hidden: Hidden) -> list[str]:
     names = (_relative(path) for path in _names(kept) if path)
     return sort_in_pieces([path for path in names if not hidden(path)])
@@ -264,6 +289,34 @@ def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
     told = [line for line in _lines(printed.kept) if not hidden(line.path)]
     lines = sort_in_pieces(told, key=lambda line: (line.path, line.number))
     total = sum(line.matched for line in lines) + printed.more
+    return Found(lines=_first(lines, limit), total=total, cut=total > limit)
+
+
+def _without_secrets(printed: _Printed, wanted: Grep, hidden: Hidden, mask: Mask) -> Found:
+    """What a caller gets who may only read; what is beyond the bytes that were kept is not counted."""
+    read = list(_lines(printed.kept))
+    last = read[-1] if read and printed.cut else None
+    lines = sort_in_pieces(
+        [line for line in read if not hidden(line.path)], key=lambda line: (line.path, line.number)
+    )
+    found = list(
+        matches_without_secrets(lines, mask, context=wanted.context, multiline=wanted.multiline, last=last)
+    )
+    counts = Counter(line.path for line in found if line.matched)  # in the order of the paths
+    total = len(counts) if wanted.output == "files" else counts.total()
+    units = total if wanted.output == "content" else len(counts)
+    cut = units > wanted.limit or printed.cut
+    match wanted.output:
+        case "content":
+            return Found(lines=_first(found, wanted.limit), total=total, cut=cut)
+        case "files":
+            return Found(paths=list(counts)[: wanted.limit], total=total, cut=cut)
+        case "count":
+            return Found(counts=dict(list(counts.items())[: wanted.limit]), total=total, cut=cut)
+
+
+def _first(lines: Sequence[Line], limit: int) -> list[Line]:
+    """The lines up to the last match that is within the limit."""
     shown: list[Line] = []
     matches = 0
     for line in lines:
@@ -271,7 +324,7 @@ def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
         if matches > limit:
             break
         shown.append(line)
-    return Found(lines=shown, total=total, cut=total > limit)
+    return shown
 
 
 def _lines(printed: bytes) -> Iterator[Line]:

@@ -28,6 +28,7 @@ from hutch.workspace.files.files import Files, Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import MOST_BYTES, Binary, Bytes, Lines
 from hutch.workspace.files.watch import Changed, watching
+from hutch.workspace.found_lines import Mask
 from hutch.workspace.prepare.base import open_index
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.quota import Quota
@@ -173,9 +174,10 @@ class Workspace:
         *,
         ignore: Sequence[str] = (),
         hidden: search.Hidden | None = None,
+        mask: Mask | None = None,
     ) -> search.Found:
         wanted = replace(wanted, path=await self._inside(jail, wanted.path))
-        return await search.grep(jail, wanted, ignore=ignore, hidden=hidden)
+        return await search.grep(jail, wanted, ignore=ignore, hidden=hidden, mask=mask)
 
     async def glob(
         self,
@@ -187,14 +189,9 @@ class Workspace:
         ignore: Sequence[str] = (),
         hidden: search.Hidden | None = None,
     ) -> search.Paths:
+        path, modified_ns = await self._inside(jail, path), self._modified_ns
         return await search.glob(
-            jail,
-            pattern,
-            modified_ns=self._modified_ns,
-            path=await self._inside(jail, path),
-            limit=limit,
-            ignore=ignore,
-            hidden=hidden,
+            jail, pattern, modified_ns=modified_ns, path=path, limit=limit, ignore=ignore, hidden=hidden
         )
 
     async def snapshot(self, reason: str) -> Snapshot:

@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest
-from hutch.flows.sessions import allowed
+from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.answers import In, Out, answer
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
@@ -147,7 +147,10 @@ async def grep(
     limit: AtMost = 200,
     output: Literal["content", "files", "count"] = "content",
 ) -> Response:
-    """Look for a regular expression in the files."""
+    """Look for a regular expression in the files.
+
+    For those who may only read the session, a line that holds a secret which the server knows is no match.
+    """
     site = server_of(request).site
     session = await allowed(site, who, session_id)
     wanted = Grep(
@@ -160,7 +163,8 @@ async def grep(
         limit=limit,
         output=output,
     )
-    found = await site.host.call(session.id, SearchFiles(wanted), by=who.user.id)
+    read_only = not await may_write(site, who, session)
+    found = await site.host.call(session.id, SearchFiles(wanted, read_only), by=who.user.id)
     return answer({name: getattr(found, name) for name in FoundOut.model_fields})
 
 
@@ -171,7 +175,8 @@ async def glob(
     """Files whose path fits a pattern: `**/*.py`."""
     site = server_of(request).site
     session = await allowed(site, who, session_id)
-    wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit)
+    read_only = not await may_write(site, who, session)
+    wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, read_only)
     return answer(await site.host.call(session.id, wanted, by=who.user.id))
 
 
