@@ -74,6 +74,7 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
         await api.until(session, "idle", "parked")
         fork = await api.post(f"{V1}/sessions/{session}/fork", json={})
         assert fork.status_code == 201, fork.text
+        await api.until(fork.json()["id"], "idle", "parked")  # else its files come and go beneath the search
         workspaces = await workspaces_of(log, session)
         backups = loaded.paths.data / "backups"
         backups.mkdir()

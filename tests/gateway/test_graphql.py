@@ -247,10 +247,12 @@ async def test_fifty_sessions_with_all_that_hangs_on_them_take_as_many_queries_a
         shares { role } } } }"""
     counts = {}
     for first in (1, 50):
-        await data(api, query, first=first)  # who asks is known from here on
-        with statements(api) as executed:
-            told = (await data(api, query, first=first))["sessions"]["items"]
-        counts[first] = len(executed)
+        found = []
+        for _ in range(5):  # now and then the worker asks something, too, or who asks is looked up again
+            with statements(api) as executed:
+                told = (await data(api, query, first=first))["sessions"]["items"]
+            found.append(len(executed))
+        counts[first] = min(found)
         assert [len(each["runs"]) for each in told] == [2] * first
         assert [len(each["changes"]) for each in told] == [2] * first
     assert [each["prompt"] for each in told[0]["runs"]] == ["2", "1"]
