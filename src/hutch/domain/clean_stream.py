@@ -14,7 +14,7 @@ class CleanStream:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = ""
-        self._seen = 0  # letters of what is held that were shown already
+        self._seen = 0  # characters of what is held that were shown already
 
     @property
     def is_empty(self) -> bool:
@@ -22,7 +22,7 @@ class CleanStream:
         return not self._held
 
     def add(self, text: str) -> str:
-        """The next letters that are safe to show; perhaps none."""
+        """The next characters that are safe to show; perhaps none."""
         self._held += text
         safe = self._safe()
         return self._show(max(safe, self._seen), keep=safe) if safe else ""

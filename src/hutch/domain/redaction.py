@@ -43,7 +43,7 @@ SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
 SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
 SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest takes to come
 
-AROUND = 1024  # letters more than a value has, in which it is looked for with line breaks and colours in it
+AROUND = 1024  # characters around a value, for the line breaks and colours that may be in it
 MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
 
 
