@@ -12,12 +12,20 @@ import pytest
 from hutch.app.server import Server
 from hutch.domain import inputs
 from hutch.domain.errors import HutchError, LimitReached, NotFound, Unavailable
-from hutch.domain.events import CommandEnded, CommandStarted, Event, EventsOmitted, FileChanged, ShellPrinted
+from hutch.domain.events import (
+    CommandEnded,
+    CommandStarted,
+    Event,
+    EventsOmitted,
+    FileChanged,
+    ShellPrinted,
+    ToolReturned,
+)
 from hutch.domain.ids import SessionId
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
-from tests.sessions.hosting import owner, serving, state, until
+from tests.sessions.hosting import call, cassette, owner, serving, state, until
 from tests.workspace.full_disk import files_no_longer_than
 
 pytestmark = pytest.mark.anyio
@@ -153,3 +161,19 @@ async def test_what_happened_and_could_not_be_recorded_is_named_before_anything_
         assert (ended.exit_code, ended.background_id) == (3, result.id)
         with pytest.raises(NotFound):
             await server.host.call(session_id, requests.StatFile("by_command"))
+
+
+@pytest.mark.parametrize("last", ["the end", "ghp_"])
+async def test_what_the_agents_command_printed_is_in_the_log_before_its_result(
+    tmp_path: Path, last: str
+) -> None:
+    """`ghp_` may be the beginning of a token, so it is held back for a while unless the stream has ended."""
+    command = call("bash", command=f"seq 1 5000; printf '%s' {last!r}")
+    model = cassette(tmp_path / "model.json", [command, {"text": "Enough."}])
+    async with serving(tmp_path / "home", model=model) as server:
+        session = await sessions.create(server.site, await owner(server), NewSession(prompt="Count"))
+        await until(server, session.id, "run.ended")
+        events = await _events(server, session.id)
+        returned = next(place for place, event in enumerate(events) if isinstance(event, ToolReturned))
+        printed = [each.text for each in events[:returned] if isinstance(each, ShellPrinted)]
+        assert "".join(printed) == "".join(f"{number}\n" for number in range(1, 5001)) + last

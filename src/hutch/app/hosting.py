@@ -192,7 +192,7 @@ async def _work(
             live.serving.printed(shell, stream, data)
 
         bench.on_delta, bench.on_event = telling.piece, on_event
-        bench.context.on_output = on_output
+        bench.context.on_output, bench.context.output_read = on_output, live.serving.record_output
         bench.context.test_command = session.delivery.tests or bench.context.test_command
         bench.context.ask = live.waits.question
         await _with_kept(loaded, live, session, bench.approvals)

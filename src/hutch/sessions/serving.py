@@ -226,6 +226,16 @@ class Serving:
 
         self._printing.add((source or shell, stream), data, make)
 
+    async def record_output(self, shell: str, ended: bool) -> None:
+        """Write what a shell's command has printed, before its result is written."""
+        if ended:
+            for stream in ("stdout", "stderr"):
+                self._printing.end((shell, stream))
+        try:
+            await self._printing.flush(quiet=False)
+        except HutchError as error:  # the log says how much is missing, when it can be written again
+            logger.warning("session.output_lost", error=str(error))
+
     def _result(self, result: Result) -> requests.CommandResult:
 
         def clean(text: str) -> str:  # half of a secret is not recognised

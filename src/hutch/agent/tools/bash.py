@@ -45,6 +45,8 @@ class Bash:
         result = await shell.run(
             given.command, timeout_s=given.timeout_s, yield_s=yield_s, on_output=on_output
         )
+        if context.output_read:
+            await context.output_read(shell.name, not result.running)
         printed = Printed(plain(result.stdout), plain(result.stderr))
         kept = await self._kept(printed.both, context)
         # What is cut must be clean before: half of a secret is not recognised.

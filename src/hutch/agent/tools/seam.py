@@ -36,6 +36,7 @@ class ToolResult:
 Ask = Callable[[str], Awaitable[str]]
 Hides = Callable[[str, str], Callable[[str], bool]]
 OnOutput = Callable[[str, StreamName, bytes], None]  # of which shell, and what
+OutputRead = Callable[[str, bool], Awaitable[None]]  # of which shell, and whether the command has ended
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Context:
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
     on_output: OnOutput | None = None  # what a shell prints while it does
+    output_read: OutputRead | None = None  # all output of a command's result was given to on_output
     hides: Hides | None = None  # what rules keep from a tool that looks below a path
     settle: Callable[[str], str] = str  # leaves away the beginning of a secret at the end of what goes on
     clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
