@@ -262,7 +262,7 @@ async def test_cpu_time_and_peak_memory_are_told(jail: Jail) -> None:
 
 async def test_a_terminal_is_a_real_one(jail: Jail) -> None:
     process = await jail.spawn(
-        sh("tty; stty size; test -t 2 && echo tty2; echo to-tty > /dev/tty; cat < $(tty)"),
+        sh("tty; stty size; test -t 2 && echo tty2; echo to-tty > /dev/tty; exec cat < $(tty)"),
         terminal=Size(30, 100),
     )
     assert process.stdout is not None and process.stdin is not None and process.terminal is not None
