@@ -41,7 +41,8 @@ demo: setup ## Show what Hutch does, in a minute
 check: $(DEV_STAMP) ## Check style, types, generated pages, house rules, and run the unit tests (a minute)
 	@$(MAKE) -j 2 --output-sync=target lint pages unit
 
-test: lint pages $(TESTS_STAMP) ## Check style, types and pages, and run all tests; ROOMS=changed or ROOMS=jail,store: some
+test: $(TESTS_STAMP) ## Check style, types and pages, and run all tests; ROOMS=changed or ROOMS=jail,store: some
+	@$(MAKE) -j 2 --output-sync=target lint pages
 	@$(BIN)/python -m scripts.run_tests test --workers $(WORKERS) --rooms '$(ROOMS)' --base '$(BASE)'
 
 controls: $(TESTS_STAMP) ## Run the attacks with their guards off, after a change of them or of the jail
