@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import replace
 
 from .attack import CAPABLE, LEAKY, NO_JAIL, NO_SECCOMP, ROOT, WRITABLE_ROOT, Off, Probe, Scenes
@@ -715,7 +716,10 @@ async def traps_in_workspace(bench) -> None:
         assert done.limit_hit and done.limit_hit.limit == "workspace_growth_bytes", done
         assert (await jail.run(["echo", "alive"])).stdout == b"alive\n"
     opening = asyncio.create_task(asyncio.to_thread((place / "fifo").read_bytes))
-    await asyncio.sleep(0.2)
-    assert not opening.done()
-    os.close(os.open(place / "fifo", os.O_WRONLY | os.O_NONBLOCK))  # lets it go
+    while True:
+        await asyncio.sleep(0.2)
+        assert not opening.done()
+        with suppress(OSError):  # nobody has it open for reading yet
+            os.close(os.open(place / "fifo", os.O_WRONLY | os.O_NONBLOCK))  # lets it go
+            break
     await opening
