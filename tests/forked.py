@@ -9,6 +9,7 @@ whose environment could change what is loaded.
 
 import asyncio
 import atexit
+import hashlib
 import json
 import os
 import select
@@ -17,8 +18,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -31,7 +34,6 @@ ROOT = Path(__file__).resolve().parents[1]
 HUTCH = str(Path(sys.executable).with_name("hutch"))
 # Environment variables that have no effect on loading.
 KNOWN = ("PATH", "HOME", "TERM", "TMPDIR", "HUTCH_", "GIT_", "GH_", "XDG_")
-_started: set[str] = set()
 _asking = threading.Lock()
 
 
@@ -296,9 +298,28 @@ def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
             what = f"{terminal} -m {module}"
         case _:
             return False
-    before = what in _started
-    _started.add(what)
-    return before
+    return not _is_first(what)
+
+
+def _is_first(what: str) -> bool:
+    """Whether no worker of this test run has asked for it before."""
+    try:
+        (_asked_for() / hashlib.sha256(what.encode()).hexdigest()).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:  # a worker has ended, and removed the directory
+        return True
+    return True
+
+
+@cache
+def _asked_for() -> Path:
+    """A directory that all workers of a test run share, with a file for each kind of command."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+    place = Path(tempfile.gettempdir(), f"hutch-test-kinds-{run}")
+    place.mkdir(exist_ok=True)
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
 
 
 @cache

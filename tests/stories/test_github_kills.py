@@ -18,6 +18,7 @@ from tests.sessions.hosting import call, loaded
 from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
 
 pytestmark = pytest.mark.anyio
+SOAK = pytest.mark.soak  # `make test` tries some moments, `make soak` all
 WORKING = "nothing that GitHub is asked"
 FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after that
 SLOW = call("bash", command="sleep 1")
@@ -35,17 +36,21 @@ def start(told: Story, prompts: int, tests: str = "") -> Forked:
 @pytest.mark.parametrize(
     ("pattern", "after", "prompts"),
     [
-        pytest.param(r"service=git-upload-pack", False, 1, id="while it is cloned"),
+        pytest.param(r"service=git-upload-pack", False, 1, marks=SOAK, id="while it is cloned"),
         pytest.param(WORKING, False, 1, id="while it is worked on"),
         pytest.param(
-            r"GET /repos/acme/project$", False, 1, id="while it is looked whether it can be delivered"
+            r"GET /repos/acme/project$",
+            False,
+            1,
+            marks=SOAK,
+            id="while it is looked whether it can be delivered",
         ),
-        pytest.param(r"service=git-receive-pack", False, 1, id="after the commit"),
+        pytest.param(r"service=git-receive-pack", False, 1, marks=SOAK, id="after the commit"),
         pytest.param(r"GET /repos/acme/project/pulls$", False, 1, id="after the push"),
         pytest.param(r"PullRequestCreate", True, 1, id="while it is opened"),
-        pytest.param(r"issues/1/labels", False, 1, id="after it was opened"),
+        pytest.param(r"issues/1/labels", False, 1, marks=SOAK, id="after it was opened"),
         pytest.param(r"requested_reviewers", True, 1, id="before it is written down"),
-        pytest.param(r"PATCH /repos/acme/project/pulls/1", False, 2, id="after a second push"),
+        pytest.param(r"PATCH /repos/acme/project/pulls/1", False, 2, marks=SOAK, id="after a second push"),
         pytest.param(r"PATCH /repos/acme/project/pulls/1", True, 2, id="after an update"),
     ],
 )
@@ -82,8 +87,8 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
 @pytest.mark.parametrize(
     ("pattern", "after"),
     [
-        pytest.param(r"service=git-receive-pack", False, id="before the push"),
-        pytest.param(r"GET /repos/acme/project/pulls$", False, id="after the push"),
+        pytest.param(r"service=git-receive-pack", False, marks=SOAK, id="before the push"),
+        pytest.param(r"GET /repos/acme/project/pulls$", False, marks=SOAK, id="after the push"),
         pytest.param(r"PullRequestCreate", True, id="while it is opened"),
         pytest.param(r"requested_reviewers", True, id="before it is written down"),
     ],

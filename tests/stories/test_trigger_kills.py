@@ -14,6 +14,7 @@ from tests.stories.github import FINISH, FINISH_MORE, FIX, MORE, Story, story
 from tests.stories.trigger_victim import ISSUE, LINE, PULL
 
 pytestmark = pytest.mark.anyio
+SOAK = pytest.mark.soak  # `make test` tries some moments, `make soak` all
 # After the next server was started: when it may look for it already, and before it stops waiting for it.
 LANDS_AFTER_S = 3.0
 
@@ -32,11 +33,11 @@ def start(told: Story) -> Forked:
     ("pattern", "after"),
     [
         pytest.param(r"/permission", False, id="before it began"),
-        pytest.param(rf"GET .*/issues/{ISSUE}/comments", False, id="after it began"),
+        pytest.param(rf"GET .*/issues/{ISSUE}/comments", False, marks=SOAK, id="after it began"),
         pytest.param(rf"POST .*/issues/{ISSUE}/comments", True, id="after it was commented"),
         pytest.param(r"PullRequestCreate", True, id="while it is opened"),
-        pytest.param(rf"POST .*/issues/{PULL}/comments", True, id="when it goes on"),
-        pytest.param(rf"POST .*/comments/{LINE}/replies", False, id="before it is answered"),
+        pytest.param(rf"POST .*/issues/{PULL}/comments", True, marks=SOAK, id="when it goes on"),
+        pytest.param(rf"POST .*/comments/{LINE}/replies", False, marks=SOAK, id="before it is answered"),
         pytest.param(rf"POST .*/comments/{LINE}/replies", True, id="after it was answered"),
     ],
 )
