@@ -301,7 +301,7 @@ async def test_who_is_not_used_is_parked_and_woken_by_the_next_use(tmp_path: Pat
         parked = events[-1]
         assert isinstance(parked, SessionParked) and parked.snapshot > 0
         assert server.host.jails == 0  # type: ignore[attr-defined]
-        assert (await server.host.call(session.id, requests.ReadFile("kept"))).data == b"yes"
+        assert (await server.host.call(session.id, requests.RunCommand("cat kept"))).stdout == "yes"
         await until(server, session.id, "session.woken", after=len(events))
 
 

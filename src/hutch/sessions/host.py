@@ -120,7 +120,7 @@ class LocalHost:
         if not 0 < port < 65536:
             raise BadRequest(f"{port} is no port. There are 1 to 65535.")
         live = await self._usable(session_id, changes=True)
-        async with live.used() as desk:
+        async with live.used(changes=False) as desk:  # in a session that is not awake, no program listens
             try:
                 return SocketStream(await desk.jail.connect(port))
             except NotFound as refused:
@@ -141,9 +141,9 @@ class LocalHost:
 
     @asynccontextmanager
     async def desk(self, session_id: SessionId) -> AsyncIterator[Desk]:
-        """The desk of a session, for what is done in this process."""
+        """The desk of a session, for reads in this process, such as a fork."""
         live = await self._usable(session_id, changes=False)
-        async with live.used() as desk:
+        async with live.used(changes=False) as desk:
             yield desk
 
     @property

@@ -185,7 +185,7 @@ class Live:
             return "waiting" if self.waits else "running"
         if self.run is not None:
             return "starting"
-        return "idle" if self._open else "parked"
+        return "idle" if self._open and not self._open.quiet else "parked"
 
     async def stop(self, *, leaves_open: bool = False) -> bool:
         """Stop the run that is worked on, and wait until that is noted; whether there was one."""
@@ -214,26 +214,32 @@ class Live:
         assert self._open is not None
         return self._open.serving
 
-    async def open(self) -> Desk:
-        """Have a workspace and a jail on it."""
+    async def open(self, *, changes: bool = True) -> Desk:
+        """Have a workspace and a jail on it; a caller who `changes` nothing does not wake the session."""
         async with self._opening:
             if self._open is not None and self._open.lost:
                 await self._shut(reason="its jail was lost")
             if self._open is None:
                 session = await self.sessions.get(self.id)
-                if not session.workspace_id:
+                is_new = not session.workspace_id
+                if is_new:
                     session = await self._prepare(session)
-                    woken: list[Event] = []
-                else:
-                    woken = [SessionWoken()]
                 self._open = await _open(self, session)
                 logger.info("session.jail_opened", session_id=self.id)
-                head = await self.log.head(self.id)
-                if woken and not head.ended:
-                    await self.append(woken)
-                if self.run is None and session.state in ("parked", "queued", "starting"):
-                    await self.set_state("idle")
+                if is_new:
+                    await self._wake(self._open, [])
+            if changes and self._open.quiet:
+                await self._wake(self._open, [SessionWoken()])
             return self._open.desk
+
+    async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
+        """Show in the log and in the state that the session has a jail."""
+        opened.quiet = False
+        if events and not (await self.log.head(self.id)).ended:
+            await self.append(events)
+        session = await self.sessions.get(self.id)
+        if self.run is None and session.state in ("parked", "queued", "starting"):
+            await self.set_state("idle")
 
     async def park(self, *, reason: str) -> None:
         """Close the jail; the workspace is kept with a snapshot of now."""
@@ -241,11 +247,11 @@ class Live:
             await self._shut(reason=reason)
 
     @asynccontextmanager
-    async def used(self) -> AsyncIterator[Desk]:
+    async def used(self, *, changes: bool = True) -> AsyncIterator[Desk]:
         """Keep the desk open for a while."""
         self._users += 1
         try:
-            yield await self.open()
+            yield await self.open(changes=changes)
         finally:
             self._users -= 1
             self.used_at = time.monotonic()
@@ -264,7 +270,7 @@ class Live:
     async def call(self, request: Request[Any], *, by: str) -> Any:
         if request.changes:
             await self.admit()
-        async with self.used():
+        async with self.used(changes=request.changes):
             assert self._open is not None
             if isinstance(request, FindLostByUndo):
                 return await lost_by_undo(await self.entries(), self._open.desk.workspace)
@@ -272,7 +278,7 @@ class Live:
 
     @asynccontextmanager
     async def terminal(self, id: str, resume: int | None, *, masked: bool) -> AsyncIterator[Any]:
-        async with self.used():
+        async with self.used(changes=False):  # a session that is not awake has no terminals
             assert self._open is not None
             async with self._open.terminals.watch(id, resume, masked=masked) as viewer:
                 yield viewer
@@ -306,10 +312,10 @@ class Live:
             raise
 
     async def _close(self, opened: "_Open", reason: str) -> None:
-        snapshot = await opened.close(keep=not opened.lost)
-        head = await self.log.head(self.id)
-        if not head.ended:
-            await self.append([*opened.told(), SessionParked(snapshot=snapshot, reason=reason)])
+        snapshot = await opened.close(keep=not opened.lost and not opened.quiet)
+        parked = [] if opened.quiet else [SessionParked(snapshot=snapshot, reason=reason)]
+        if not (await self.log.head(self.id)).ended:
+            await self.append([*opened.told(), *parked])
         session = await self.sessions.get(self.id)
         if session.state in ("idle", "running", "waiting", "starting") and self.run is None:
             await self.set_state("parked", reason)
@@ -335,6 +341,7 @@ class _Open:
     def __init__(self, live: Live, desk: Desk, stack: AsyncExitStack) -> None:
         self.desk = desk
         self.lost = False
+        self.quiet = True  # opened only for reads: neither the log nor the state shows it
         self._live = live
         self._stack = stack
         redactor = live.grounds.redactor
