@@ -1,15 +1,24 @@
 """Reading a parked or an ended session leaves its log, its state and its snapshots as they were."""
 
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, select
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
+from hutch.store import schema
 from tests.gateway.api import V1, Api, serving
+from tests.sessions.hosting import call, repository
 
 pytestmark = pytest.mark.anyio
+
+ROUTES = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())["paths"]
+UNSTEADY = ("logs", "statements", "tokens")
+QUERIES = {"grep": {"pattern": "yes"}, "glob": {"pattern": "**"}, "search": {"q": "yes"}}
 
 READS = (
     *("files", "files/kept.txt", "grep?pattern=yes", "glob?pattern=**", "diff", "snapshots"),
@@ -107,3 +116,50 @@ async def test_ending_a_session_that_was_only_read_does_not_park_it_again(api: A
     await close(api, session)
     assert (await read_all(observer, session))["snapshots"] == answers["snapshots"]
     assert await seen(api, session) == ended
+
+
+async def stored(api: Api) -> dict[str, list[Any]]:
+    """What the database holds, apart from signatures of logs and from when tokens were last used."""
+
+    def read(connection: Connection) -> dict[str, list[Any]]:
+        tables = [each for each in schema.metadata.sorted_tables if each.name not in UNSTEADY]
+        return {each.name: [tuple(row) for row in connection.execute(select(each))] for each in tables}
+
+    return await api.server.rows.fetch(read)
+
+
+async def test_no_get_of_an_observer_changes_anything(api: Api) -> None:
+    observer, session = await shared(api, "everything")
+    await api.give(session, type="prompt", text="Hello.")
+    run = next(each for each in await api.events(session) if each["type"] == "run.queued")["run_id"]
+    await api.until(session, "idle")
+    await close(api, session)
+    names = {"session_id": session, "run_id": run, "path": "kept.txt", "name": "default"}
+    names |= {"command_id": "none", "change_id": "none", "user_id": "none"}
+    before = await stored(api)
+    refused = {}
+    for route in (route for route, methods in ROUTES.items() if "get" in methods):
+        params = QUERIES.get(route.rpartition("/")[2], {})
+        if route.startswith("/api/code/"):  # it waits for a delivery, and this run has none
+            continue
+        answered = await observer.get(route.format(**names), params=params)
+        assert answered.status_code < 500, (route, answered.text)
+        if "{session_id}" in route and answered.status_code != 200:
+            refused[route.rpartition("{session_id}/")[2]] = answered.status_code
+        assert await stored(api) == before, route
+    await close(api, session)
+    assert await stored(api) == before
+    assert refused == {"commands/{command_id}": 404, "shares": 403}
+
+
+async def test_reading_a_session_that_was_never_prepared_does_not_prepare_it(tmp_path: Path) -> None:
+    busy = (call("bash", command="sleep 600"),)
+    async with serving(tmp_path, replies=busy, sessions={"runs": 1}) as api:
+        await api.until((await api.new_session(prompt="Sleep."))["id"], "running")
+        session = (await api.new_session(repository=str(repository(tmp_path / "project"))))["id"]
+        await api.give(session, type="pause")
+        await api.until(session, "paused")
+        before = await seen(api, session)
+        answered = await api.get(f"{V1}/sessions/{session}/files")
+        assert (answered.status_code, "has no files yet" in answered.text) == (409, True), answered.text
+        assert await seen(api, session) == before

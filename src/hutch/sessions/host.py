@@ -177,7 +177,8 @@ class LocalHost:
         return live
 
     async def _make_room(self) -> None:
-        """Park whoever was not used for longest, when there are as many jails as there may be."""
+        """Park sessions, when there are as many jails as there may be: those that are only read first, then
+        the one that was not used for longest."""
         while self.jails >= self._bounds.open:
             idle = [live for live in self._lives.values() if live.is_open and not live.busy]
             if not idle:
@@ -185,7 +186,9 @@ class LocalHost:
                     f"All {self._bounds.open} jails are in use. End a session, or raise sessions.open.",
                     limit="sessions.open",
                 )
-            await min(idle, key=lambda live: live.used_at).park(reason="others needed the room")
+            await min(idle, key=lambda live: (live.is_awake, live.used_at)).park(
+                reason="others needed the room"
+            )
 
     def _freed(self, live: Live) -> None:
         """A run is over: what was said too late for it is a prompt now."""

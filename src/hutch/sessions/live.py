@@ -44,7 +44,7 @@ from hutch.store.rows import Rows
 from hutch.store.runs import Runs
 from hutch.store.seam import EventLog
 from hutch.store.sessions import Sessions, now_ms
-from hutch.workspace.prepare.thread import over
+from hutch.workspace.prepare.thread import complete
 
 HASHED_AT_ONCE = 2  # files, of all sessions
 logger = structlog.get_logger()
@@ -185,7 +185,7 @@ class Live:
             return "waiting" if self.waits else "running"
         if self.run is not None:
             return "starting"
-        return "idle" if self._open and not self._open.quiet else "parked"
+        return "idle" if self.is_awake else "parked"
 
     async def stop(self, *, leaves_open: bool = False) -> bool:
         """Stop the run that is worked on, and wait until that is noted; whether there was one."""
@@ -202,6 +202,11 @@ class Live:
     @property
     def is_open(self) -> bool:
         return self._open is not None
+
+    @property
+    def is_awake(self) -> bool:
+        """True while it has a jail that was opened for more than reads."""
+        return self._open is not None and not self._open.quiet
 
     @property
     def desk(self) -> Desk:
@@ -222,21 +227,23 @@ class Live:
             if self._open is None:
                 session = await self.sessions.get(self.id)
                 is_new = not session.workspace_id
+                if is_new and not changes:  # to prepare it was cancelled, or the session was paused before
+                    raise Conflict(f"The session {self.id} has no files yet. Its next prompt prepares them.")
                 if is_new:
                     session = await self._prepare(session)
                 self._open = await _open(self, session)
                 logger.info("session.jail_opened", session_id=self.id)
                 if is_new:
-                    await self._wake(self._open, [])
+                    await complete(self._wake(self._open, []))
             if changes and self._open.quiet:
-                await self._wake(self._open, [SessionWoken()])
+                await complete(self._wake(self._open, [SessionWoken()]))
             return self._open.desk
 
     async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
         """Show in the log and in the state that the session has a jail."""
-        opened.quiet = False
         if events and not (await self.log.head(self.id)).ended:
             await self.append(events)
+        opened.quiet = False
         session = await self.sessions.get(self.id)
         if self.run is None and session.state in ("parked", "queued", "starting"):
             await self.set_state("idle")
@@ -302,14 +309,8 @@ class Live:
 
     async def _shut(self, *, reason: str) -> None:
         opened, self._open = self._open, None
-        if opened is None:
-            return
-        closing = asyncio.ensure_future(self._close(opened, reason))
-        try:
-            await asyncio.shield(closing)
-        except asyncio.CancelledError:
-            await over(closing)  # half closed, nobody would close the jail any more
-            raise
+        if opened is not None:
+            await complete(self._close(opened, reason))  # half closed, nobody would close the jail any more
 
     async def _close(self, opened: "_Open", reason: str) -> None:
         snapshot = await opened.close(keep=not opened.lost and not opened.quiet)

@@ -191,7 +191,7 @@ class Sessions(Section):
         30,
         ge=0,
         le=36_500,
-        description="Days after which the files of a session that nobody touched are removed, and it "
+        description="Days after which the files of a session in which nothing was done are removed, and it "
         "is ended; what happened stays in its log. 0 keeps them for good.",
     )
     keep_code_hours: Annotated[Count, May.NEVER] = Field(

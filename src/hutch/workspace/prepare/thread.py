@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,7 +14,12 @@ Result = TypeVar("Result")
 
 async def finish(work: Callable[Words, Result], *args: Words.args, **kwargs: Words.kwargs) -> Result:
     """Do it in a thread. Who is cancelled waits for its end: what it makes can be taken away then."""
-    working = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    return await complete(asyncio.to_thread(work, *args, **kwargs))
+
+
+async def complete(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await a coroutine to its end, also when the caller is cancelled meanwhile."""
+    working = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
