@@ -1,5 +1,6 @@
 """What may be copied from, and delivered into: nothing of Hutch's own, by whatever path."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,9 @@ else:
 """
 
 
-def told(home: Path, named: Path, *mounts: tuple[Path, Path]) -> str:
-    script = "".join('mount --bind "$1" "$2"; shift 2; ' for _ in mounts) + 'exec "$@"'
+def told(home: Path, named: Path, *mounts: tuple[Path, Path], by: str = "--rbind", **env: str) -> str:
+    """What is said of a directory, where each of `mounts` shows one directory at another."""
+    script = "".join(f'mount {by} "$1" "$2"; shift 2; ' for _ in mounts) + 'exec "$@"'
     words = [str(path) for pair in mounts for path in pair]
     words += [sys.executable, "-c", PROGRAM, str(home), str(named)]
     ran = subprocess.run(
@@ -37,6 +39,7 @@ def told(home: Path, named: Path, *mounts: tuple[Path, Path]) -> str:
         capture_output=True,
         text=True,
         check=True,
+        env={**os.environ, **env},
     )
     return ran.stdout
 
@@ -94,3 +97,65 @@ def test_other_peoples_homes_and_keys_are_no_projects(tmp_path: Path) -> None:
         with pytest.raises(Denied):
             Repositories(paths).find(path, True, True)
     assert Repositories(paths).find(tmp_path / "project", True, True) == tmp_path / "project"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/etc", "/etc/", "//etc", "/etc/../etc", "/proc/self/root/etc", "/proc/self/root", "/etc/ssl"),
+        *("/bin", "/lib", "/usr", "/usr/share", "/usr/local", "/usr/local/lib", "/usr/lib/python3", "/opt"),
+        *("/var", "/var/lib", "/var/lib/dpkg", "/var/log", "/var/cache", "/var/spool", "/var/tmp"),
+        *("/home", "/root", "/tmp", "/srv", "/mnt", "/media", "/run", "/proc", "/proc/self", "/sys", "/dev"),
+        *("/dev/shm", "/var/cache/apt"),
+    ],
+)
+def test_the_system_is_no_project(tmp_path: Path, path: str) -> None:
+    paths = find_paths({"HUTCH_HOME": str(tmp_path / "home")})
+    (tmp_path / "link").symlink_to(path)
+    for named in (Path(path), tmp_path / "link"):
+        with pytest.raises(Denied):
+            Repositories(paths).find(named, True, True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["/", "/etc", "/etc/ssl", "/usr", "/usr/share", "/var/lib", "/var/log", "/opt", "/home", "/root"],
+)
+def test_a_mount_of_the_system_is_the_system(tmp_path: Path, source: str) -> None:
+    home, bound, project = tmp_path / "home", tmp_path / "bound", tmp_path / "project"
+    for each in (bound, project / "sub"):
+        each.mkdir(parents=True)
+    assert told(home, bound, (Path(source), bound)).startswith("denied")
+    assert told(home, project, (Path(source), project / "sub")).startswith("denied")
+
+
+@pytest.mark.parametrize("source", ["/etc", "/etc/ssl", "/usr/share", "/var/lib"])
+def test_an_overlay_of_the_system_is_the_system(tmp_path: Path, source: str) -> None:
+    home, bound, project = tmp_path / "home", tmp_path / "bound", tmp_path / "project"
+    for each in (bound, project, tmp_path / "other"):
+        each.mkdir()
+    overlay = f"-t overlay -o lowerdir={source}:{tmp_path / 'other'}"
+    assert told(home, bound, (Path("none"), bound), by=overlay).startswith("denied")
+    harmless = f"-t overlay -o lowerdir={project}:{tmp_path / 'other'}"
+    assert told(home, bound, (Path("none"), bound), by=harmless) == "taken\n"
+
+
+def test_only_repositories_are_taken_from_where_programs_keep_things(tmp_path: Path) -> None:
+    home, me = tmp_path / "home", tmp_path / "me"
+    for name in ("project/.github", ".config/gh", ".dot", ".ssh/deep", "backup/bob/.ssh", "x"):
+        (me / name).mkdir(parents=True)
+    repository(me / ".dotfiles")
+    repository(me / ".config/editor")
+    repository(me / ".password-store")
+
+    def of_me(name: str, *mounts: tuple[Path, Path]) -> str:
+        return told(home, me / name, *mounts, HOME=str(me)).partition(":")[0].strip()
+
+    refused = ("", ".config", ".config/gh", ".dot", ".ssh", ".ssh/deep", "backup/bob/.ssh", ".password-store")
+    assert {name: of_me(name) for name in refused} == dict.fromkeys(refused, "denied")
+    taken = ("project", "project/.github", ".dotfiles", ".config/editor", "backup")
+    assert {name: of_me(name) for name in taken} == dict.fromkeys(taken, "taken")
+    for name in ("", ".config", ".config/gh", ".ssh"):
+        assert of_me("x", (me / name, me / "x")) == "denied", name
+    (me / ".config/.git").mkdir()
+    assert of_me(".config") == "denied"

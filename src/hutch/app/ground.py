@@ -10,38 +10,21 @@ import os
 import pwd
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import hutch
-from hutch.app.mounts import any_holds, locations
+from hutch.app.mounts import Location, any_holds, locations, own_location
+from hutch.app.protected import is_of_system
 from hutch.domain.errors import Denied
 from hutch.settings import Paths
 
-# These themselves, though a project may well lie in one of them,
-HALLS = (
-    "/",
-    "/home",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/root",
-    "/run",
-    "/srv",
-    "/tmp",
-    "/usr",
-    "/usr/local",
-    "/var",
+# What holds keys and nothing else, wherever it lies,
+KEYS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "keyrings"))
+# and what holds the settings of all programs of a user, be it a repository or not.
+STORES = tuple(
+    map(PurePosixPath, (".cache", ".config", ".local", ".local/share", ".local/state", ".mozilla"))
 )
-# and these with all that is in them.
-SYSTEM = (
-    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys"),
-    *("/usr/bin", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/libx32"),
-    *("/usr/local/bin", "/usr/local/lib", "/usr/local/sbin", "/usr/sbin", "/usr/share", "/var/lib/dpkg"),
-    *("/var/lib/systemd", "/var/log", "/var/spool"),
-)
-# In a home, what holds keys and nothing else.
-KEYS = (".ssh", ".gnupg", ".aws", ".kube", ".docker", ".password-store", ".local/share/keyrings")
 PEOPLE = range(1000, 60_000)  # the ids of accounts that people have; others are of services
 WORKSPACES = "workspaces"  # in the data directory, each in a directory of its own: made to be worked on
 WAY_OUT = "Name another directory: -w DIR. If you must, --unsafe-workspace goes on all the same."
@@ -92,14 +75,67 @@ def refusal(here: Path, paths: Paths, fd: int | None = None) -> Refusal | None:
             )
         if _is_inside(here, own, fd) and not _is_made_for_work(here, paths.data.resolve()):
             return Refusal(f"'{here}' is where Hutch keeps its own things.", WAY_OUT)
-    for home in dict.fromkeys(_homes()):
-        if home.is_relative_to(here):
+    if _is_made_for_work(here, paths.data.resolve()):
+        return None
+    return _refuse_homes(here, fd) or _refuse_system(here, fd)
+
+
+def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
+    """Refuse homes, what holds them, and where programs keep settings and keys in them."""
+    shown, is_repository = locations(here, fd), has_git(here, fd)
+    if any(KEYS.intersection(each.parts) for each in (here, *(location.path for location in shown))):
+        return Refusal(f"'{here}' is where somebody's keys are kept.", WAY_OUT)
+    accounts = list(dict.fromkeys(_homes()))
+    for home in dict.fromkeys((*accounts, *_below_home())):
+        if home == here and home not in accounts and is_repository:
+            continue  # a repository beside the homes
+        lies = own_location(home)
+        if home.is_relative_to(here) or any_holds(shown, lies):
             return Refusal(f"'{here}' {'is' if home == here else 'holds'} a home, keys and all.", WAY_OUT)
-        if any(here.is_relative_to(home / name) for name in KEYS):
-            return Refusal(f"'{here}' is where somebody's keys are kept.", WAY_OUT)
-    if str(here) in HALLS or any(here.is_relative_to(place) for place in SYSTEM):
+        for below in _below(home, lies, here, shown):
+            if below.parts[0].startswith(".") and (below in STORES or not is_repository):
+                store = home / below.parts[0]
+                where = "where" if store == here else f"in '{store}', where"
+                return Refusal(f"'{here}' is {where} programs keep settings and keys.", WAY_OUT)
+    return None
+
+
+def _below(home: Path, lies: list[Location], here: Path, shown: list[Location]) -> Iterator[PurePosixPath]:
+    """The paths that a directory has from a home, by its name and by what it shows."""
+    if here.is_relative_to(home):
+        yield PurePosixPath(here.relative_to(home))
+    for one in lies:
+        for each in shown:
+            if one.holds(each):
+                yield each.path.relative_to(one.path)
+
+
+def _refuse_system(here: Path, fd: int | None) -> Refusal | None:
+    is_repository = has_git(here, fd)
+    if is_of_system(here, locations(here, fd), _homes(), is_repository=is_repository):
         return Refusal(f"'{here}' is a directory of the system, not of a project.", WAY_OUT)
     return None
+
+
+def has_git(here: Path, fd: int | None = None) -> bool:
+    """True for the top of a repository, and for a directory of git's own. Only names are looked at."""
+    try:
+        own = os.open(here, os.O_PATH | os.O_CLOEXEC) if fd is None else fd
+    except OSError:
+        return False
+    try:
+        return _has(own, ".git") or (_has(own, "HEAD") and (_has(own, "objects") or _has(own, "commondir")))
+    finally:
+        if fd is None:
+            os.close(own)
+
+
+def _has(fd: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _own_places(paths: Paths) -> tuple[Path, ...]:
@@ -148,3 +184,11 @@ def _homes() -> Iterator[Path]:
     for user in pwd.getpwall():
         if user.pw_uid in (0, os.getuid()) or user.pw_uid in PEOPLE:
             yield Path(user.pw_dir).resolve()
+
+
+def _below_home() -> Iterator[Path]:
+    """Homes of people whom this machine does not list: of a directory service, or removed by now."""
+    try:
+        yield from (each.resolve() for each in Path("/home").iterdir() if each.is_dir())
+    except OSError:  # there is none, or it may not be listed
+        return

@@ -32,6 +32,7 @@ class _Mount:
     device: str
     root: str
     point: str
+    layers: tuple[str, ...] = ()  # of an overlay, by their paths
 
 
 def locations(path: Path, fd: int | None = None) -> list[Location]:
@@ -39,10 +40,30 @@ def locations(path: Path, fd: int | None = None) -> list[Location]:
 
     `fd` is a descriptor of it, for who holds one. Of what does not exist there is nothing.
     """
+    mounts = _mounts()
+    found = _find(path, fd, mounts)
+    if found is None:
+        return []
+    here, own = found
+    below = (each for each in mounts if here in PurePosixPath(each.point).parents)
+    return _of(own, here, mounts) + [
+        location for each in below for location in _of([each], PurePosixPath(each.point), mounts)
+    ]
+
+
+def own_location(path: Path) -> list[Location]:
+    """The directory itself, without what is mounted below; nothing when it does not exist. Blocks."""
+    mounts = _mounts()
+    found = _find(path, None, mounts)
+    return [] if found is None else [_inside(each, found[0]) for each in found[1]]
+
+
+def _find(path: Path, fd: int | None, mounts: list[_Mount]) -> tuple[PurePosixPath, list[_Mount]] | None:
+    """The path of a directory as the kernel spells it, and the mount that it is on."""
     try:
         own = os.open(path, os.O_PATH | os.O_CLOEXEC) if fd is None else fd
     except OSError:
-        return []
+        return None
     try:
         about = Path(f"/proc/self/fdinfo/{own}").read_text()
         here = PurePosixPath(os.readlink(f"/proc/self/fd/{own}"))  # noqa: PTH115
@@ -50,14 +71,23 @@ def locations(path: Path, fd: int | None = None) -> list[Location]:
         if fd is None:
             os.close(own)
     mount_id = dict(line.split(":\t", 1) for line in about.splitlines() if ":\t" in line)["mnt_id"].strip()
-    mounts = _mounts()
-    found = [
-        Location(each.device, PurePosixPath(each.root) / here.relative_to(each.point))
-        for each in mounts
-        if each.id == mount_id and here.is_relative_to(each.point)
-    ]
-    below = (each for each in mounts if here in PurePosixPath(each.point).parents)
-    return found + [Location(each.device, PurePosixPath(each.root)) for each in below]
+    return here, [each for each in mounts if each.id == mount_id and here.is_relative_to(each.point)]
+
+
+def _of(ones: list[_Mount], here: PurePosixPath, mounts: list[_Mount]) -> list[Location]:
+    """A directory on a mount, also as it lies in the layers of an overlay."""
+    found = [_inside(each, here) for each in ones]
+    for each in ones:
+        # The layers of the root were mounted before this system began: their paths mean nothing here.
+        for layer in each.layers if each.point != "/" else ():
+            part = PurePosixPath(each.root).relative_to("/") / here.relative_to(each.point)
+            if layered := _find(Path(layer, part), None, mounts):
+                found += [_inside(mount, layered[0]) for mount in layered[1]]
+    return found
+
+
+def _inside(mount: _Mount, here: PurePosixPath) -> Location:
+    return Location(mount.device, PurePosixPath(mount.root) / here.relative_to(mount.point))
 
 
 def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
@@ -68,8 +98,18 @@ def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
 
 def _mounts() -> list[_Mount]:
     lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
-    fields = (line.split(" ") for line in lines)
-    return [_Mount(each[0], each[2], _plain(each[3]), _plain(each[4])) for each in fields if len(each) > 4]
+    return [_parse(line) for line in lines if len(line.split(" ")) > 4]
+
+
+def _parse(line: str) -> _Mount:
+    about, _, kind = line.partition(" - ")
+    fields, options = about.split(" "), kind.rpartition(" ")[2]
+    layers: list[str] = []
+    for option in options.split(",") if kind.startswith("overlay ") else ():
+        name, _, value = option.partition("=")
+        if name.rstrip("+") in ("lowerdir", "upperdir", "datadir"):
+            layers += [_plain(each) for each in value.split(":") if each.startswith("/")]
+    return _Mount(fields[0], fields[2], _plain(fields[3]), _plain(fields[4]), tuple(layers))
 
 
 def _plain(text: str) -> str:
