@@ -125,7 +125,7 @@ def test_a_command_of_a_jailed_shell_goes_on(place: Path) -> None:
 
 def test_an_mcp_server_goes_on(place: Path) -> None:
     (place / "work").mkdir()
-    process = start(place, HUTCH, "mcp", "serve", "-w", "work")
+    process = start(place, HUTCH, "mcp", "serve", "-w", "work", "--plain-directory")
     asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(json.dumps(asked) + "\n")

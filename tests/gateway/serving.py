@@ -43,7 +43,7 @@ class Place:
         return {"PATH": os.environ["PATH"], "HUTCH_HOME": str(self.root / "home"), **more}
 
     def argv(self, *args: str) -> list[str]:
-        return [HUTCH, "mcp", "serve", "--workspace", str(self.work), *args]
+        return [HUTCH, "mcp", "serve", "--workspace", str(self.work), "--plain-directory", *args]
 
     def events(self) -> list[dict[str, Any]]:
         """What the log of the newest session says."""

@@ -14,7 +14,7 @@ from mcp import Client
 
 from hutch import settings
 from hutch.app import workspaces
-from tests.forked import Forked, run
+from tests.forked import HUTCH, Forked, run
 from tests.gateway.serving import (
     LEGACY,
     MODERN,
@@ -352,17 +352,39 @@ async def test_the_next_server_waits_for_the_one_before(place: Place) -> None:
         assert await waiting == "mine now\n"
 
 
+def serve_on(place: Place, directory: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    return run(
+        [*place.argv()[:3], "-w", str(directory), *options],
+        env=place.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
 def test_a_directory_that_is_not_there_or_not_to_be_worked_on(place: Place) -> None:
-    for directory, code, said in ((place.work / "no", 2, "is not there"), (Path("/etc"), 4, "of the system")):
-        done_ = run(
-            [*place.argv()[:3], "-w", str(directory)],
-            env=place.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
+    refused = (
+        (place.work / "no", 2, "is not there"),
+        (Path("/etc"), 4, "of the system"),
+        (Path("/"), 4, "holds"),
+    )
+    for directory, code, said in refused:
+        done_ = serve_on(place, directory, "--plain-directory")
         assert (done_.returncode, done_.stdout) == (code, "")
         assert said in done_.stderr
+    shell = [HUTCH, "shell", "-w", "/", "--", "true"]
+    ran = run(shell, env=place.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (done_.returncode, done_.stderr)
+
+
+def test_a_directory_without_git_is_served_only_when_somebody_says_so(place: Place) -> None:
+    (place.work / ".env").write_text("TOKEN=1")
+    done_ = serve_on(place, place.work)
+    assert (done_.returncode, done_.stdout) == (2, "")
+    assert "named like a secret: .env" in done_.stderr and "--plain-directory" in done_.stderr
+    assert serve_on(place, place.work, "--plain-directory").returncode == 0
+    (place.work / ".git").mkdir()
+    assert serve_on(place, place.work).returncode == 0
 
 
 def test_help_does_not_wait_for_the_library() -> None:

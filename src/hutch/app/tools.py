@@ -17,16 +17,23 @@ from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Context
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import jails, models, records, workspaces
-from hutch.domain.errors import Conflict
+from hutch.app.ground import check_ground, has_git
+from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_session_id
 from hutch.flows.tool_calls import Tools
 from hutch.sessions.told import Told
 from hutch.settings import Loaded
 from hutch.store.vault import Vault
+from hutch.workspace.directory import Directory
+from hutch.workspace.prepare.plain import look_into
 
 __all__ = ["Tools", "kept_token", "open_tools"]
 
 FOR_AGENTS_ONLY = ("ask_user", "finish")  # who calls from outside has people, and an end, of its own
+PLAIN = (
+    "'{path}' is not a git repository, so all of it would be shown to the client: {contents}. "
+    "Make it a repository (git init), or say that it may be shown: --plain-directory."
+)
 TOKEN = "mcp_token"  # a secret of the installation
 PATIENCE_S, LOOK_S = 5.0, 0.1  # for a server that was just told to end
 
@@ -39,9 +46,19 @@ def kept_token(loaded: Loaded) -> str | None:
 
 @asynccontextmanager
 async def open_tools(
-    loaded: Loaded, directory: Path, *, network: Sequence[str] = (), unsafe_workspace: bool = False
+    loaded: Loaded,
+    directory: Path,
+    *,
+    network: Sequence[str] = (),
+    plain: bool = False,
+    unsafe_workspace: bool = False,
 ) -> AsyncIterator[Tools]:
-    """Open a directory with all that tools need: the log, the workspace, the jail, the shells."""
+    """Open a directory with all that tools need: the log, the workspace, the jail, the shells.
+
+    `plain` says that it may be a directory without git.
+    """
+    if not unsafe_workspace:  # before anything in it is touched
+        await asyncio.to_thread(_check, directory, loaded, plain)
     async with AsyncExitStack() as stack:
         workspace = await _workspace(stack, loaded, directory)
         log_bytes = loaded.settings.sessions.log_bytes
@@ -81,6 +98,14 @@ async def open_tools(
             yield tools
         finally:
             await asyncio.shield(asyncio.ensure_future(_close(tools, jail, shells)))
+
+
+def _check(directory: Path, loaded: Loaded, plain: bool) -> None:
+    check_ground(directory, loaded.paths)
+    if plain or has_git(directory):
+        return
+    with Directory.at(directory.resolve()) as opened:
+        raise BadRequest(PLAIN.format(path=directory.resolve(), contents=look_into(opened)))
 
 
 def _outer_paths(directory: Path) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ class Wish(NamedTuple):
 
     directory: Path
     network: tuple[str, ...]
+    plain: bool
     unsafe_workspace: bool
 
 
@@ -58,6 +59,10 @@ def serve(
     no_token: Annotated[
         bool, typer.Option("--no-token", help="With --http: let in everybody on this machine.")
     ] = False,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain-directory", help="Also a directory without git, with all that is in it."),
+    ] = False,
     unsafe_workspace: Annotated[
         bool,
         typer.Option("--unsafe-workspace", help="Also on the system, a home, or where Hutch itself is."),
@@ -78,7 +83,7 @@ def serve(
     wiring.configure_logs(loaded)
     for sentence in loaded.refused:
         _say(f"warning: {sentence}")
-    wish = Wish(workspace, tuple(net or ()), unsafe_workspace)
+    wish = Wish(workspace, tuple(net or ()), plain, unsafe_workspace)
     return asyncio.run(
         _by_pipes(loaded, wish, *wire) if wire else _by_http(loaded, wish, http or "", no_token)
     )
@@ -129,7 +134,11 @@ async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> 
 
 def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[tools.Tools]:
     return tools.open_tools(
-        loaded, wish.directory, network=wish.network, unsafe_workspace=wish.unsafe_workspace
+        loaded,
+        wish.directory,
+        network=wish.network,
+        plain=wish.plain,
+        unsafe_workspace=wish.unsafe_workspace,
     )
 
 
