@@ -10,25 +10,72 @@ one word is changed, to show that it does not go unnoticed.
 """
 
 import os
+import secrets
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE, SCRIPT = ROOT / "samples" / "slugs", ROOT / "samples" / "slugs.yaml"
 HUTCH = Path(sys.executable).with_name("hutch")
 # Without variables that name another repository, such as git sets for its hooks.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PROMPT = "Make the failing test pass."
 WALLS = (
     ("Your system cannot be changed,", "touch /usr/bin/owned", 1),
     ("your files are not there,", "ls -A /root /home/*/.ssh", 2),
     ("and there is no way out to the network:", "bash -c 'echo > /dev/tcp/192.0.2.1/80'", 1),
 )
+
+
+class Failed(Exception):
+    """The demo cannot go on; the text says why."""
+
+
+class Ended(Exception):
+    """A signal has asked for the end."""
+
+
+class Commands:
+    """Runs one command after the other, until a signal asks for the end.
+
+    The handler raises nothing: an exception in the middle of a start would leave a process that nobody ends.
+    """
+
+    def __init__(self) -> None:
+        self.signal = 0
+        self._running: subprocess.Popen[bytes] | None = None
+        for number in ENDS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                signal.signal(number, self._end)
+
+    def run(self, words: Sequence[str | Path], **options: Any) -> int:
+        """The exit code of a command."""
+        self.check()
+        with subprocess.Popen(words, env=options.pop("env", ENVIRONMENT), **options) as self._running:
+            if self.signal:  # it came while the command was started
+                self._running.terminate()
+            code = self._running.wait()
+        self._running = None
+        self.check()
+        return code
+
+    def check(self) -> None:
+        if self.signal:
+            raise Ended
+
+    def _end(self, number: int, _: object) -> None:
+        self.signal = self.signal or number
+        if self._running is not None:
+            self._running.terminate()
 
 
 def say(text: str) -> None:
@@ -40,8 +87,8 @@ def say(text: str) -> None:
 class Demo:
     """The demo in one directory: the repository, a clone of it, and Hutch's own data."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, commands: Commands) -> None:
+        self.home, self.commands = home, commands
         self.repository, self.copy, self.forged = home / "slugs.git", home / "slugs", home / "forged"
 
     def show(self) -> None:
@@ -51,7 +98,7 @@ class Demo:
         say("The pull request is a branch of the repository. Merge it:")
         self.hutch("changes", "list")
         self.hutch("changes", "merge", "last")
-        git("pull", "--quiet", "origin", "main", cwd=self.copy)
+        self.git("pull", "--quiet", "origin", "main", cwd=self.copy)
         say("The walls of the jail that it worked in:")
         for what, command, expected in WALLS:
             sys.stdout.write(f"{what}\n")
@@ -73,19 +120,26 @@ class Demo:
         sys.stdout.write(f"$ {setting}hutch {shown}\n")
         sys.stdout.flush()
         environment = {**ENVIRONMENT, "HUTCH_HOME": str(home or self.home)}
-        done = subprocess.run([HUTCH, *arguments], cwd=self.home, stderr=subprocess.STDOUT, env=environment)
-        if done.returncode != expect:
-            raise SystemExit(f"demo: that ended with {done.returncode}, not {expect}")
+        options = {"cwd": self.home, "stderr": subprocess.STDOUT, "env": environment}
+        code = self.commands.run([HUTCH, *arguments], **options)
+        if code != expect:
+            raise Failed(f"that ended with {code}, not {expect}")
+
+    def git(self, *words: str, cwd: Path) -> None:
+        identity = ("-c", "user.name=You", "-c", "user.email=you@localhost", "-c", "init.defaultBranch=main")
+        code = self.commands.run(["git", *identity, *words], cwd=cwd, stdout=subprocess.DEVNULL)
+        if code:
+            raise Failed(f"git {words[0]} ended with {code}")
 
     def make_repository(self) -> None:
         """A bare repository of the sample, and a clone of it as you would have one."""
         shutil.copytree(SAMPLE, self.copy)
-        git("init", "--quiet", cwd=self.copy)
-        git("add", ".", cwd=self.copy)
-        git("commit", "--quiet", "-m", "Slugs", cwd=self.copy)
+        self.git("init", "--quiet", cwd=self.copy)
+        self.git("add", ".", cwd=self.copy)
+        self.git("commit", "--quiet", "-m", "Slugs", cwd=self.copy)
         bare = ("--bare", "--no-hardlinks", str(self.copy), str(self.repository))
-        git("clone", "--quiet", *bare, cwd=self.home)
-        git("remote", "add", "origin", str(self.repository), cwd=self.copy)
+        self.git("clone", "--quiet", *bare, cwd=self.home)
+        self.git("remote", "add", "origin", str(self.repository), cwd=self.copy)
 
     def forge(self) -> None:
         """Change one word of the record in a copy, as somebody with access to the database might."""
@@ -103,12 +157,6 @@ class Demo:
             )
 
 
-def git(*words: str, cwd: Path) -> None:
-    identity = ("-c", "user.name=You", "-c", "user.email=you@localhost", "-c", "init.defaultBranch=main")
-    command = ["git", *identity, *words]
-    subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
-
-
 def how_to_go_on() -> None:
     say("How to go on, in a repository of yours:")
     environment = os.path.relpath(HUTCH.with_name("activate"), Path.cwd())
@@ -123,26 +171,46 @@ def how_to_go_on() -> None:
     )
 
 
-def main() -> None:
-    if sys.argv[1:]:
-        home = Path(sys.argv[1]).absolute()
-        try:
-            home.mkdir()
-        except FileExistsError:
-            raise SystemExit(f"demo: '{home}' is there already. Name a directory to be made.") from None
-        Demo(home).show()
-    else:
-        home = Path(tempfile.mkdtemp(prefix="hutch-demo-"))
-        try:
-            Demo(home).show()
-        except SystemExit as failed:
-            raise SystemExit(f"{failed}. Its data is kept in {home}") from None
-        except BaseException:
-            shutil.rmtree(home)
-            raise
-        shutil.rmtree(home)
+def main() -> int:
+    commands, named, made = Commands(), sys.argv[1:], False
+    # The name is chosen before the directory is made, so whatever happens in between leaves nothing behind.
+    home = Path(
+        named[0] if named else f"{tempfile.gettempdir()}/hutch-demo-{secrets.token_hex(8)}"
+    ).absolute()
+    kept = bool(named)
+    try:
+        make(home)
+        made = True
+        Demo(home, commands).show()
+    except Failed as failed:
+        kept = True
+        return stop(f"{failed}. Its data is kept in {home}" if made else f"{failed}.", 1)
+    except Ended:
+        about = f" Its data is kept in {home}" if kept else ""
+        return stop(f"ended by {signal.Signals(commands.signal).name}.{about}", 128 + commands.signal)
+    finally:
+        if not kept:
+            shutil.rmtree(home, ignore_errors=True)
     how_to_go_on()
+    return 0
+
+
+def make(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700)
+    except FileExistsError:
+        raise Failed(f"'{home}' is there already. Name a directory to be made") from None
+    except OSError as error:
+        raise Failed(
+            f"'{home}' cannot be made: {error.strerror}. Name one in a directory that exists"
+        ) from None
+
+
+def stop(why: str, code: int) -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"demo: {why}\n")
+    return code
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,30 @@ def test_the_demo_touches_no_directory_that_is_there_already(tmp_path: Path) -> 
     (tmp_path / "data").write_text("mine")
     assert "is there already" in run(tmp_path, expect=1)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("data", "mine")]
+
+
+def test_a_directory_that_cannot_be_made_is_named_in_one_line(tmp_path: Path) -> None:
+    said = run(tmp_path / "no" / "x", expect=1)
+    assert said.startswith(f"demo: '{tmp_path}/no/x' cannot be made: ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, ROOT / "scripts" / "demo.py"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        assert demo.stdout is not None and demo.stderr is not None
+        while "$ hutch run" not in demo.stdout.readline():
+            assert demo.poll() is None
+        demo.send_signal(number)
+        demo.stdout.read()
+        assert demo.stderr.read() == f"demo: ended by {number.name}.\n"
+    assert demo.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("shown")
