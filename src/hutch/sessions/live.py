@@ -180,8 +180,12 @@ class Live:
         await self.set_state(self.state)
 
     @property
+    def is_running(self) -> bool:
+        return self.run is not None and self.run.kind == "prompt"
+
+    @property
     def state(self) -> SessionState:
-        if self.run is not None and self.run.kind == "prompt":
+        if self.is_running:
             return "waiting" if self.waits else "running"
         if self.run is not None:
             return "starting"
@@ -205,8 +209,7 @@ class Live:
 
     @property
     def is_awake(self) -> bool:
-        """True while it has a jail that was opened for more than reads."""
-        return self._open is not None and not self._open.quiet
+        return self._open is not None and not self._open.quiet  # a jail for more than reads
 
     @property
     def desk(self) -> Desk:

@@ -18,6 +18,13 @@ from hutch.jail.seam import StreamName
 from hutch.jail.shell_result import Result
 from hutch.sessions import requests
 from hutch.sessions.desk import Desk
+from hutch.sessions.peoples_commands import (
+    AFTER_COMMAND,
+    AFTER_RESTORE,
+    BEFORE_COMMAND,
+    BEFORE_RESTORE,
+    RESERVED,
+)
 from hutch.sessions.ports import listening
 from hutch.sessions.printing import Printing
 from hutch.sessions.redacting import is_text, redacted
@@ -133,11 +140,14 @@ class Serving:
             case requests.ListSnapshots():
                 return await workspace.list_snapshots()
             case requests.TakeSnapshot(reason):
+                reason = f"snapshot {reason}" if reason.startswith(RESERVED) else reason
                 return await self._kept(await workspace.snapshot(reason))
             case requests.RestoreSnapshot(number, path):
-                before = await self._kept(await workspace.snapshot(f"before going back to {number}"))
+                before = await workspace.snapshot(f"{BEFORE_RESTORE}{number}")
+                await self._kept(before, f"{BEFORE_RESTORE}{number}")
                 await workspace.restore(number, path)
-                await self._kept(await workspace.snapshot(f"back to {number}"))
+                reason = f"{AFTER_RESTORE}{number}"
+                await self._kept(await workspace.snapshot(reason), reason)
                 return before
             case requests.Diff(old, new, path, cursor, limit):
                 return await differences(workspace, old, new, path=path, cursor=cursor, limit=limit)
@@ -162,8 +172,10 @@ class Serving:
         )
         return changes
 
-    async def _kept(self, taken: Snapshot) -> Snapshot:
-        await self._record([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)])
+    async def _kept(self, taken: Snapshot, reason: str = "") -> Snapshot:
+        """Record a snapshot; `reason` is for one that is an older one, since nothing has changed."""
+        event = SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=reason or taken.reason)
+        await self._record([event])
         return taken
 
     async def _record(self, events: Sequence[Event] = ()) -> None:
@@ -198,6 +210,7 @@ class Serving:
         def on_output(stream: StreamName, data: bytes) -> None:
             self.printed(wanted.shell, stream, data, source=source, background_id=background)
 
+        await self._keep_for_undo(f"{BEFORE_COMMAND}{wanted.shell}")
         result = await shell.run(
             wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=on_output
         )
@@ -206,7 +219,19 @@ class Serving:
             for stream in ("stdout", "stderr"):
                 self._printing.end((source, stream))
         await self._record()
+        if not result.running:
+            await self._keep_for_undo(f"{AFTER_COMMAND}{wanted.shell}")
         return self._result(result)
+
+    async def _keep_for_undo(self, reason: str) -> None:
+        """Take a snapshot while an agent works: an undo of its run names what a command has changed."""
+        if not self._log.is_running:
+            return
+        try:
+            taken = await self._desk.workspace.snapshot(reason)  # an older one when nothing has changed since
+            await self._log.append([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=reason)])
+        except HutchError as error:  # an undo names more files then
+            logger.warning("session.command_without_snapshot", error=str(error))
 
     def printed(
         self,

@@ -23,3 +23,8 @@ class SessionLog(Protocol):
     def admits(self) -> bool:
         """What `admit` says, as far as that is known without waiting."""
         ...
+
+    @property
+    def is_running(self) -> bool:
+        """True while an agent works in the session."""
+        ...

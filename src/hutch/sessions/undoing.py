@@ -1,14 +1,15 @@
 """What an undo would take away that is not of the run it undoes.
 
 The files go back to before the run. Whatever was changed after the run's last snapshot is
-somebody else's work, and so is what people wrote through the API while it ran; nobody
-loses that without having been told which files it is.
+somebody else's work, and so is what people wrote through the API while it ran, and what
+their commands may have changed meanwhile; undo names these files before it removes any.
 """
 
 from collections.abc import Sequence
 
 from hutch.domain.errors import NotFound, WorkWouldBeLost
 from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
+from hutch.sessions.peoples_commands import spans
 from hutch.sessions.rewind import before_last_run, still_told
 from hutch.workspace.edit.text import printable
 from hutch.workspace.workspace import Workspace
@@ -24,15 +25,17 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     if found is None or not found[1]:
         return []
     to_seq, before, run_id = found
-    ended_with, written = _of_run(still_told(entries), run_id, to_seq, before)
+    counted = still_told(entries)
+    ended_with, written = _of_run(counted, run_id, to_seq, before)
     now = (await workspace.snapshot("before undo")).id
     changed = {each.path for each in await workspace.changes(before, now)}
-    try:
-        since = {each.path for each in await workspace.changes(ended_with, now)}
-    except NotFound:  # that snapshot was dropped: whose work it is cannot be told any more
-        since = changed
-    since |= {path for path in changed if printable(path) in written}
-    return sorted(changed & since)
+    others = {path for path in changed if printable(path) in written}
+    for old, new in ((ended_with, now), *spans(counted, run_id, before, now)):
+        try:
+            others |= {each.path for each in await workspace.changes(old, new)}
+        except NotFound:  # that snapshot was dropped: whose work it is cannot be told any more
+            return sorted(changed)
+    return sorted(changed & others)
 
 
 def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
@@ -41,7 +44,8 @@ def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
     more = f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
     named = ", ".join(shown[:MAX_NAMED])
     return WorkWouldBeLost(
-        f"To undo the last run would remove what others have changed in {named}{more}. "
+        "To undo the last run would remove what others have changed, or may have changed by commands while "
+        f"it worked, in {named}{more}. "
         "Nothing was undone. Keep a copy of it, or undo all the same with `discard` "
         "(hutch undo --discard-others).",
         paths=tuple(shown),

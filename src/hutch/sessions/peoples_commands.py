@@ -1,0 +1,117 @@
+"""What people's commands may have changed while an agent worked.
+
+A command writes whatever it likes, and the log does not say what. So it counts with all that
+changed between two snapshots: the last one before it began, and one that was taken after its
+end. Around a command of the API snapshots are taken for that. Around one that is typed in a
+terminal there are only those after the agent's own steps, so files of such a step count too.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from hutch.domain.events import (
+    CommandEnded,
+    CommandStarted,
+    CommandYielded,
+    Entry,
+    Event,
+    RunEnded,
+    SessionParked,
+    SnapshotTaken,
+    TerminalEnded,
+    TerminalPrinted,
+)
+
+AGENTS_SHELL = "agent"
+BEFORE_COMMAND, AFTER_COMMAND = "before a command in ", "after a command in "  # and the shell's name
+BEFORE_RESTORE, AFTER_RESTORE = "before going back to ", "back to "  # and the snapshot's number
+RESERVED = (BEFORE_COMMAND, AFTER_COMMAND, BEFORE_RESTORE, AFTER_RESTORE)
+# An agent's snapshot may be taken before the end of a command, and written after it; the next is not.
+SNAPSHOTS_AFTER = 2
+PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z])*$")  # how a shell ends that waits for a command
+
+Key = tuple[str, str]
+
+
+def spans(entries: Iterable[Entry], run_id: str, before: int, now: int) -> list[tuple[int, int]]:
+    """Pairs of snapshots between which people's commands ran during a run, in order and without overlaps.
+
+    `before` is the snapshot that the run began with, `now` the newest one.
+    """
+    found = _Spans()
+    for entry in entries:
+        if isinstance(entry.event, RunEnded) and entry.event.run_id == run_id:
+            break
+        if isinstance(entry.event, Event):
+            found.add(entry.event)
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted([*found.done, *((start, now) for start in found.unfinished)]):
+        start = max(start, before)
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif start < end:
+            merged.append((start, end))
+    return merged
+
+
+class _Spans:
+    def __init__(self) -> None:
+        self.done: set[tuple[int, int]] = set()  # the snapshots before and after
+        self._last = 0  # snapshot
+        self._open: dict[Key, int] = {}  # what runs, and the snapshot before it
+        self._over: list[tuple[Key, int, int]] = []  # what has ended, and how many snapshots ago
+
+    @property
+    def unfinished(self) -> Sequence[int]:
+        """The snapshots before what has no snapshot after it yet."""
+        return [*self._open.values(), *(start for _, start, _ in self._over)]
+
+    def add(self, event: Event) -> None:
+        match event:
+            case SnapshotTaken(snapshot=number, reason=reason):
+                self._take(number, reason)
+            case CommandStarted(shell=shell) if shell != AGENTS_SHELL:
+                self._begin(("command", shell))
+            case CommandYielded(shell=shell, background_id=id) if ("command", shell) in self._open:
+                self._open["background", id] = self._open.pop(("command", shell))
+            case CommandEnded(shell=shell, background_id=id):
+                self._end(("background", id) if id else ("command", shell))
+            case TerminalPrinted(terminal=id, text=text):
+                self._begin(("terminal", id))
+                if PROMPT.search(text):
+                    self._end(("terminal", id))
+            case TerminalEnded(terminal=id):
+                self._end(("terminal", id))
+            case SessionParked():
+                for key in list(self._open):
+                    self._end(key)
+
+    def _begin(self, key: Key) -> None:
+        self._open.setdefault(key, self._last)
+
+    def _end(self, key: Key) -> None:
+        if key in self._open:
+            self._over.append((key, self._open.pop(key), 0))
+
+    def _take(self, number: int, reason: str) -> None:
+        self._last = number
+        if reason.startswith(BEFORE_COMMAND):
+            self._begin(("command", reason.removeprefix(BEFORE_COMMAND)))
+        elif reason.startswith(BEFORE_RESTORE):
+            self._begin(("restore", reason.removeprefix(BEFORE_RESTORE)))
+        elif reason.startswith(AFTER_COMMAND):
+            self._close(("command", reason.removeprefix(AFTER_COMMAND)), number)
+        elif reason.startswith(AFTER_RESTORE):
+            self._close(("restore", reason.removeprefix(AFTER_RESTORE)), number)
+        over, self._over = [(key, start, count + 1) for key, start, count in self._over], []
+        for key, start, count in over:
+            if count < SNAPSHOTS_AFTER:
+                self._over.append((key, start, count))
+            else:
+                self.done.add((start, number))
+
+    def _close(self, key: Key, number: int) -> None:
+        """This snapshot was taken after the end of what ran."""
+        self._end(key)
+        self.done |= {(start, number) for each, start, _ in self._over if each == key}
+        self._over = [each for each in self._over if each[0] != key]

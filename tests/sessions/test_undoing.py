@@ -1,0 +1,128 @@
+"""Undo names what people's commands may have changed while the agent worked."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hutch.app.server import Server
+from hutch.domain import inputs
+from hutch.domain.errors import WorkWouldBeLost
+from hutch.domain.events import QuestionAsked
+from hutch.domain.ids import SessionId
+from hutch.domain.user import Who
+from hutch.flows import sessions
+from hutch.flows.sessions import NewSession
+from hutch.sessions import requests
+from tests.deadline import DEADLINE_S
+from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = (
+    call("write_file", path="agents.txt", content="agent\n"),
+    call("ask_user", question="And now?"),
+    call("bash", command="echo agent > late.txt"),
+    call("finish", summary="Done."),
+)
+
+
+async def begin(server: Server, who: Who, tmp_path: Path) -> SessionId:
+    """A session whose agent has written a file, and waits for an answer."""
+    model = cassette(tmp_path / "c.json", SCRIPT)
+    new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Write.")
+    session = await sessions.create(server.site, who, new)
+    await state(server, who, session.id, "waiting")
+    return session.id
+
+
+async def finish(server: Server, who: Who, session: SessionId) -> int:
+    """Let the agent do the rest; how many events there are then."""
+    asked = (await until(server, session, "question.asked"))[-1]
+    assert isinstance(asked, QuestionAsked)
+    await sessions.give(server.site, who, session, inputs.Answer(call_id=asked.call_id, text="Go on."))
+    events = await until(server, session, "run.ended")
+    await state(server, who, session, "idle")
+    return len(events)
+
+
+async def run(server: Server, session: SessionId, command: str, shell: str = "main") -> None:
+    ran = await server.host.call(session, requests.RunCommand(command, shell), by="usr_x")
+    assert ran.exit_code == 0, ran
+
+
+async def lost(server: Server, who: Who, session: SessionId) -> Sequence[str]:
+    """The files for which an undo of the run is refused, after the agent is done."""
+    await finish(server, who, session)
+    with pytest.raises(WorkWouldBeLost) as refused:
+        await sessions.give(server.site, who, session, inputs.Undo())
+    return refused.value.paths
+
+
+async def test_what_a_persons_command_changes_while_the_agent_works_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        await run(server, session, "echo mine > mine.txt; echo '# mine' >> slug.py")
+        assert await lost(server, who, session) == ("mine.txt", "slug.py")
+
+
+async def test_a_command_that_changes_nothing_does_not_hinder_an_undo(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        await run(server, session, "ls")
+        count = await finish(server, who, session)
+        await sessions.give(server.site, who, session, inputs.Undo())
+        await until(server, session, "session.rewound", after=count)
+
+
+async def test_what_a_command_in_the_background_changes_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        command = "until [ -e /tmp/write ]; do sleep 0.05; done; echo mine > mine.txt; touch /tmp/written"
+        asked = requests.RunCommand(command, yield_s=0.1)
+        assert (await server.host.call(session, asked, by="usr_x")).running
+        await run(server, session, "touch /tmp/write; until [ -e /tmp/written ]; do sleep 0.05; done", "2")
+        assert "mine.txt" in await lost(server, who, session)
+
+
+async def test_what_somebody_types_in_a_terminal_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        opened = await server.host.call(session, requests.OpenTerminal(), by="usr_x")
+        async with asyncio.timeout(DEADLINE_S), server.host.terminal(session, opened.id) as viewer:
+            await viewer.write(b"echo mine > mine.txt; echo do''ne\n")
+            seen = b""
+            async for _, data in viewer:
+                seen += data
+                viewer.acknowledge(len(data))
+                if b"done" in seen:
+                    break
+        assert "mine.txt" in await lost(server, who, session)
+
+
+async def test_what_somebody_restores_while_the_agent_works_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        new = NewSession(model=cassette(tmp_path / "c.json", SCRIPT))
+        session = (await sessions.create(server.site, who, new)).id
+        await state(server, who, session, "idle")
+        await server.host.call(session, requests.WriteFile("old.txt", b"mine"), by="usr_x")
+        taken = await server.host.call(session, requests.TakeSnapshot("mine"), by="usr_x")
+        await server.host.call(session, requests.DeleteFile("old.txt"), by="usr_x")
+        await sessions.give(server.site, who, session, inputs.Prompt(text="Write."))
+        await state(server, who, session, "waiting")
+        await server.host.call(session, requests.RestoreSnapshot(taken.id, "old.txt"), by="usr_x")
+        assert await lost(server, who, session) == ("old.txt",)
+
+
+async def test_a_command_in_the_agents_own_shell_is_a_persons(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        await run(server, session, "echo mine > mine.txt", "agent")
+        assert await lost(server, who, session) == ("mine.txt",)
