@@ -11,7 +11,7 @@ import pytest
 from hutch.cli.client import Client
 from hutch.cli.following import follow
 from hutch.cli.servers import Address
-from hutch.domain.errors import NotFound
+from hutch.domain.errors import NotFound, Unavailable
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
 from tests.gateway.api import Api, serving
@@ -89,6 +89,28 @@ async def test_it_begins_where_it_is_told_and_ends_with_the_session(tmp_path: Pa
             seen = [update.entry async for update in follow(client, session_id, after=last - 2)]
             assert [each and each["seq"] for each in seen] == [last - 1, last]
             assert [update async for update in follow(client, session_id, after=last)] == []
+
+
+async def test_a_server_that_goes_on_saying_that_it_cannot_is_not_waited_for() -> None:
+    body = b'{"code": "unavailable", "detail": "The database is damaged."}'
+    asked = 0
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 503 Service Unavailable\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    told: list[bool] = []
+    async with listening, Client(lambda: Address(url, "", "login")) as client:
+        with pytest.raises(Unavailable, match="The database is damaged"):
+            [update async for update in follow(client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", line=told.append)]
+    assert asked > 2 and told == [False]
 
 
 async def test_a_session_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:

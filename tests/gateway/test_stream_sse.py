@@ -13,6 +13,7 @@ from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.stream.streams import Streams, streams_of
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import sse
+from tests.store.sql import sql
 
 pytestmark = pytest.mark.anyio
 
@@ -43,6 +44,25 @@ async def test_what_was_comes_first_then_what_comes(tmp_path: Path) -> None:
         told = [(each.id, each.kind, each.data["hash"]) for each in (*old, *new) if each]
         assert told == [(entry.seq, entry.event.type, entry.hash) for entry in read]
         assert new[0] and new[0].data["event"]["text"] == "one\ntwo"
+
+
+async def test_a_missing_event_ends_the_stream_and_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        session_id = await opened(api)
+        await say(api, session_id, *map(str, range(9)))
+        sql(api.server.loaded.paths.database, "DELETE FROM events WHERE seq BETWEEN 5 AND 7")
+        async with sse(api, session_id) as stream:
+            *entries, last = await stream.until("damaged")
+            assert [each.id for each in entries] == [1, 2, 3, 4]
+            assert last.data["seq"] == 4
+            assert f"Events 5 to 7 of session {session_id} are missing" in last.data["reason"]
+            assert await stream.next() is None
+        path = f"{V1}/sessions/{session_id}"
+        again = await api.get(f"{path}/events/stream", headers={"Last-Event-ID": "4"})
+        receipt = await api.get(f"{path}/receipt")
+        for refused in (again, receipt):
+            assert (refused.status_code, refused.json()["code"]) == (503, "record_damaged")
+            assert "Events 5 to 7" in refused.json()["detail"]
 
 
 async def test_who_comes_back_misses_and_repeats_nothing(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hutch.app.records import export
-from hutch.domain.errors import EventsMissing, Unavailable
-from hutch.domain.events import MessageSent, SessionEnded, SessionOpened
+from hutch.domain.errors import EventsMissing, RecordDamaged, Unavailable
+from hutch.domain.events import Entry, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.sessions.channel import Channels
+from hutch.sessions.channel import PAGE_ENTRIES, Channels
 from hutch.store.log import SqlLog, open_log
 from hutch.store.verify import verify_bundle
 from tests.deadline import DEADLINE_S
@@ -55,6 +55,8 @@ async def test_what_is_left_of_a_damaged_log_is_exported_and_does_not_verify(
     assert await log.defects(session_id) == []
     sql(tmp_path / "hutch.db", deleting)
     assert await log.defects(session_id) == found
+    with pytest.raises(RecordDamaged, match=found[0]):
+        await log.receipt(session_id)
     record = tmp_path / "left.zip"
     with pytest.raises(Unavailable, match="damaged"):
         await export(log, session_id, record, overwrite=False)
@@ -81,6 +83,27 @@ async def test_readers_and_followers_stop_at_a_missing_event(log: SqlLog, tmp_pa
         assert len(seen) == first_bad - 1
     with pytest.raises(EventsMissing):
         await log.read(session_id, after=first_bad - 1)
+
+
+def test_missing_events_are_named_in_plain_words() -> None:
+    session_id = new_session_id()
+    for first, last, words in ((18, 22, "Events 18 to 22 of"), (3, 3, "Event 3 of")):
+        verb = "is" if first == last else "are"
+        told = str(EventsMissing(session_id, first, last))
+        assert told.startswith(f"{words} session {session_id} {verb} missing from the database. ")
+
+
+async def test_a_follower_whose_log_is_set_back_meanwhile_hears_of_it(log: SqlLog, tmp_path: Path) -> None:
+    session_id = await recorded(log, ended=False)
+    await log.append(session_id, [MessageSent(author="agent", text="more") for _ in range(2 * PAGE_ENTRIES)])
+    async with asyncio.timeout(DEADLINE_S), aclosing(Channels(log).follow(session_id)) as updates:
+        first = await anext(updates)  # with the rest of its page
+        assert isinstance(first, Entry) and first.seq == 1
+        back = "UPDATE logs SET seq = 1, signed_seq = 1"
+        sql(tmp_path / "hutch.db", "DELETE FROM events WHERE seq > 1", "DELETE FROM statements", back)
+        with pytest.raises(EventsMissing, match=f"Events {PAGE_ENTRIES + 1} to {2 * PAGE_ENTRIES + 7} of"):
+            while True:
+                await anext(updates)
 
 
 async def test_a_head_that_was_set_back_is_noticed(log: SqlLog, tmp_path: Path) -> None:

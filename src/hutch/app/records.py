@@ -5,12 +5,13 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from hutch.domain.errors import Conflict, Unavailable
+from hutch.domain.errors import Conflict
 from hutch.domain.ids import SessionId
 from hutch.settings.paths import Paths
 from hutch.store.bound import DEFAULT_LOG_BYTES
 from hutch.store.bundle import write_bundle
 from hutch.store.database import open_database
+from hutch.store.defects import damaged as damaged_log
 from hutch.store.lock import hold
 from hutch.store.log import open_log
 from hutch.store.retention import Pruned, prune
@@ -73,10 +74,7 @@ async def _export(
 ) -> Evidence:
     async with log.evidence(session_id) as evidence:
         if evidence.defects and not damaged:
-            raise Unavailable(
-                f"The log of session {session_id} is damaged. {' '.join(evidence.defects)} Save what is "
-                f"left, on the machine of the server: hutch export {session_id}"
-            )
+            raise damaged_log(session_id, evidence.defects)
         await write_bundle(
             path,
             session_id=session_id,

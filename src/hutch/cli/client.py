@@ -24,6 +24,7 @@ from hutch.domain.errors import (
     HutchError,
     LimitReached,
     NotFound,
+    RecordDamaged,
     TooManyRequests,
     Unauthenticated,
     Unavailable,
@@ -44,8 +45,13 @@ FAMILIES: dict[str, type[HutchError]] = {
     "denied": Denied,
     "unauthenticated": Unauthenticated,
     "unavailable": Unavailable,
+    "record_damaged": RecordDamaged,
     "internal": Unavailable,
 }
+
+
+class NotHutch(Unavailable):
+    """A proxy answers, whose server is away."""
 
 
 class Client:
@@ -172,7 +178,8 @@ def check(answer: httpx2.Response) -> None:
         told = answer.json()
         code, detail = str(told["code"]), str(told["detail"])
     except (ValueError, KeyError, TypeError):
-        raise Unavailable(
+        kind = NotHutch if answer.status_code in PASSING else Unavailable
+        raise kind(
             f"{answer.url} answers with {answer.status_code}, and not as Hutch does. Is it the right address?"
         ) from None
     if code == "internal" and told.get("trace_id"):

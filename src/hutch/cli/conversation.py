@@ -15,7 +15,7 @@ from hutch.cli.following import Update, follow
 from hutch.cli.session_lines import age
 from hutch.cli.spoken import MAX_REASON_CHARS, Said, answer_to, spoken
 from hutch.cli.transcript import Asked, Line, Shown, Transcript
-from hutch.domain.errors import HutchError
+from hutch.domain.errors import HutchError, RecordDamaged
 
 EARLIER_LINES = 200  # of what happened before somebody came
 TICKING = ("running", "queued", "starting")  # states in which seconds are counted
@@ -28,6 +28,7 @@ class Conversation:
         self.client, self.session = client, session
         self.transcript = Transcript(state=session["state"])
         self.here = True  # the line to the server holds
+        self.problem = ""  # why the session is not followed any more
         self.asked: Asked | None = None
         self._after = after or 0
         head = int((session.get("head") or {}).get("seq") or 0)
@@ -50,9 +51,18 @@ class Conversation:
                 self.transcript.cut()
             show([])
 
-        async with aclosing(follow(self.client, self.id, after=self._after, line=line)) as updates:
-            async for update in updates:
-                show(self._take(update))
+        try:
+            async with aclosing(follow(self.client, self.id, after=self._after, line=line)) as updates:
+                async for update in updates:
+                    show(self._take(update))
+        except HutchError as error:
+            self.problem = "not followed any more"
+            if isinstance(error, RecordDamaged):
+                self.problem = "the record is damaged"
+            if self._earlier is not None:  # what came before this is shown all the same
+                show(self._earlier.all())
+                self._earlier = None
+            raise
 
     async def look(self) -> None:
         """Ask for its place in the queue, while it waits there."""
@@ -75,6 +85,8 @@ class Conversation:
     @property
     def status(self) -> str:
         """How things are, in a few words."""
+        if self.problem:
+            return self.problem
         if not self.here:
             return "the server is away; waiting for it"
         if self.asked and self.asked.kind == "approval":
@@ -151,8 +163,10 @@ class _Earlier:
         for each in shown:
             self._kept.append(each)
             self._count += 1
-        if seq < self._head:
-            return [], False
+        return (self.all(), True) if seq >= self._head else ([], False)
+
+    def all(self) -> list[Shown]:
+        """The last lines, after a note of how many came before them."""
         missing = self._count - len(self._kept)
         note = f"… {missing} lines before this; all of it: hutch attach --after 0 {self._name}"
-        return [*([Line(note, "dim")] if missing else []), *self._kept], True
+        return [*([Line(note, "dim")] if missing else []), *self._kept]

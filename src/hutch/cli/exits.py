@@ -7,9 +7,9 @@ from hutch.domain.errors import (
     BadRequest,
     DataGone,
     Denied,
-    EventsMissing,
     HutchError,
     LimitReached,
+    RecordDamaged,
     TooManyRequests,
     Unavailable,
 )
@@ -31,7 +31,8 @@ MEANINGS = {
     OK: "Done.",
     BUG: "A bug in Hutch. `hutch --debug …` shows where.",
     BAD_REQUEST: "The request makes no sense: wrong usage, an unknown name, a state that does not fit.",
-    NO: "Checked, and the answer is no: tests fail, a record does not verify, the doctor found a failure.",
+    NO: "Checked, and the answer is no: tests fail, a record is damaged or does not verify, "
+    "the doctor found a failure.",
     DENIED: "Not allowed; somebody with the right to must allow it.",
     LIMIT_REACHED: "A limit was hit; raise it or use less.",
     UNAVAILABLE: "Something Hutch needs is missing or broken.",
@@ -60,6 +61,7 @@ FAMILIES = {  # of errors that a server tells by their codes
     "limit_reached": LIMIT_REACHED,
     "too_many_requests": LIMIT_REACHED,
     "unavailable": UNAVAILABLE,
+    "record_damaged": NO,
 }
 
 
@@ -84,7 +86,7 @@ def code_of(error: Exception) -> int:
             return LIMIT_REACHED
         case DataGone():
             return DATA_GONE
-        case EventsMissing():
+        case RecordDamaged():
             return NO
         case Unavailable() | OSError():  # a file or a disk that is not as it should be
             return UNAVAILABLE

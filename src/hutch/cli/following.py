@@ -13,8 +13,15 @@ from typing import Any
 
 import httpx2
 
-from hutch.cli.client import Client
-from hutch.domain.errors import Denied, TooManyRequests, Unauthenticated, Unavailable
+from hutch.cli.client import Client, NotHutch
+from hutch.domain.errors import (
+    Denied,
+    RecordDamaged,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+    describe_missing,
+)
 
 SILENCE_S = 45.0  # the server says every 15 s that it is there
 WAITS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
@@ -33,17 +40,24 @@ class Update:
 async def follow(
     client: Client, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
 ) -> AsyncGenerator[Update]:
-    """Everything after a number until the session has ended; `line` hears when it is cut, and is back."""
-    failures = 0
+    """Everything after a number until the session has ended; `line` hears when it is cut, and is back.
+
+    A server that is away is waited for. One that answers, and says again and again that it cannot, is not;
+    nor is one that says that a part of the log is missing.
+    """
+    failures = refusals = 0
+    gap_after = -1  # where an entry was missing the last time
     is_cut = False
     while True:
         try:
             async with aclosing(_events(client, session_id, after)) as events:
                 async for kind, data in events:
-                    failures = 0
+                    failures = refusals = 0
                     if is_cut:
                         is_cut = False
                         line(True)
+                    if kind == "damaged":
+                        raise RecordDamaged(str(data.get("reason")))
                     if kind == "end":
                         return
                     if kind == "refused":
@@ -51,19 +65,25 @@ async def follow(
                     if kind == "delta":
                         yield Update(delta=data)
                     elif "event" in data and isinstance(data.get("seq"), int) and data["seq"] > after:
-                        if data["seq"] > after + 1:
-                            break  # one is missing: ask again for it
+                        if data["seq"] > after + 1:  # one is missing: ask again for it, once
+                            if gap_after == after:
+                                raise RecordDamaged(f"{describe_missing(after + 1, data['seq'] - 1)}.")
+                            gap_after = after
+                            break
                         after = data["seq"]
                         yield Update(entry=data)
                     elif kind == "closing":
                         break
         except _Over:
             return
-        except (httpx2.TransportError, OSError, TooManyRequests, Unavailable):
-            pass
-        except Unauthenticated:  # a server that was started anew has another token for us
-            if failures > len(WAITS_S):
+        except RecordDamaged:
+            raise
+        except (httpx2.TransportError, OSError, TooManyRequests, NotHutch):
+            refusals = 0
+        except (Unauthenticated, Unavailable):  # a server that was started anew has another token for us
+            if refusals > len(WAITS_S):
                 raise
+            refusals += 1
         if not is_cut:
             is_cut = True
             line(False)

@@ -104,16 +104,23 @@ class DataGone(Unavailable):
     exit_code: ClassVar[int] = 7
 
 
-class EventsMissing(Unavailable):
+class RecordDamaged(Unavailable):
+    """Something that was recorded is no longer there. Trying again will not bring it back."""
+
+    code = "record_damaged"
+
+
+class EventsMissing(RecordDamaged):
     """Events that were recorded are no longer in the database; `last` is the last one missing here."""
 
     def __init__(self, session_id: str, first: int, last: int) -> None:
         self.last = last
         super().__init__(
-            f"{describe_missing(first, last)} of session {session_id} missing from the database. Stop Hutch "
-            f"and keep a copy of its data directory. Save what is left: hutch export {session_id}"
+            f"{describe_missing(first, last, of=f' of session {session_id}')} from the database. Stop Hutch "
+            f"and keep a copy of its data directory. Save what is left, on the machine of the database: "
+            f"hutch export {session_id}"
         )
 
 
-def describe_missing(first: int, last: int) -> str:
-    return f"Event {first} is" if first == last else f"Events {first} to {last} are"
+def describe_missing(first: int, last: int, *, of: str = "") -> str:
+    return f"Event {first}{of} is missing" if first == last else f"Events {first} to {last}{of} are missing"

@@ -14,6 +14,7 @@ from hutch.domain.errors import (
     HutchError,
     LimitReached,
     NotFound,
+    RecordDamaged,
     TooManyRequests,
     Unauthenticated,
     Unavailable,
@@ -66,6 +67,7 @@ FAMILIES: dict[type[HutchError], Told] = {
     LimitReached: Told(429, "limit_reached"),
     TooManyRequests: Told(429, "too_many_requests"),
     Unavailable: Told(503, "unavailable"),
+    RecordDamaged: Told(503, "record_damaged"),
 }
 LIMITS: dict[str, int] = {  # by what is too much; whatever is not here is asked for too often
     "disk": 507,

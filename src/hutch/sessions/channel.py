@@ -13,7 +13,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.sessions.seam import Delta, Update
@@ -70,7 +70,10 @@ class Channel:
                 if after >= max(self._before, known):
                     place = self._place_after(after)
                     continue
-                for entry in await self._log.read(self._session_id, after=after, limit=PAGE_ENTRIES):
+                entries = await self._log.read(self._session_id, after=after, limit=PAGE_ENTRIES)
+                if not entries:  # the head of the log was set back, behind our back
+                    raise EventsMissing(self._session_id, after + 1, max(self._before, known))
+                for entry in entries:
                     yield entry
                     after = entry.seq
                     if entry.event.type == "session.ended":

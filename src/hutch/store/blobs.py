@@ -15,13 +15,13 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore
 
-from hutch.domain.errors import Unavailable
+from hutch.domain.errors import RecordDamaged
 from hutch.store.chain import SALT_BYTES
 
 OLD_S = 3600  # by then no commit can still be on its way
 
 
-class BlobMissing(Unavailable):
+class BlobMissing(RecordDamaged):
     """The file is not there: erased a moment ago, or lost."""
 
 
@@ -60,7 +60,7 @@ class Blobs:
         except BaseError as error:
             raise OSError(str(error)) from error
         if sha256(content).hexdigest() != name:
-            raise Unavailable(f"Blob {name} in {self._directory} is damaged. Restore it from a backup.")
+            raise RecordDamaged(f"Blob {name} in {self._directory} is damaged. Restore it from a backup.")
         return content[SALT_BYTES:]
 
     def delete(self, name: str) -> None:

@@ -5,11 +5,11 @@ and what was erased. `hutch verify` checks an exported record in full; this find
 from the database behind Hutch's back, without reading a payload.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, func, select
 
-from hutch.domain.errors import describe_missing
+from hutch.domain.errors import RecordDamaged, describe_missing
 from hutch.domain.ids import SessionId
 from hutch.store.records import log_and_newest
 from hutch.store.schema import events, logs, statements
@@ -20,8 +20,15 @@ VOUCHING = ("checkpoint", "end")  # the kinds of statement that sign a head
 def find_defects(connection: Connection, session_id: SessionId) -> list[str]:
     """One sentence for each part that is missing; none when nothing is."""
     log_id, newest = log_and_newest(connection, session_id)
-    found = [f"{describe_missing(*gap)} missing." for gap in _gaps(connection, log_id, newest)]
+    found = [f"{describe_missing(*gap)}." for gap in _gaps(connection, log_id, newest)]
     return [*found, *_unsigned(connection, log_id), *_unexplained(connection, log_id)]
+
+
+def damaged(session_id: SessionId, defects: Sequence[str]) -> RecordDamaged:
+    return RecordDamaged(
+        f"The log of session {session_id} is damaged. {' '.join(defects)} Save what is left, on the machine "
+        f"of the database: hutch export {session_id}"
+    )
 
 
 def _gaps(connection: Connection, log_id: int, newest: int) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,7 @@ from hutch.store.blobs import Blobs
 from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.copies import erase_copies, texts_of
 from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
-from hutch.store.defects import find_defects
+from hutch.store.defects import damaged, find_defects
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
@@ -188,7 +188,12 @@ class SqlLog:
         return await self._read(lambda connection: find_defects(connection, session_id))
 
     async def receipt(self, session_id: SessionId) -> Statement:
-        head = await self.head(session_id)
+        def look(connection: Connection) -> Head:
+            if defects := find_defects(connection, session_id):
+                raise damaged(session_id, defects)
+            return read_head(connection, session_id)
+
+        head = await self._read(look)
         return self._signer.sign("receipt", session_id, head.seq, head.hash)
 
     @asynccontextmanager

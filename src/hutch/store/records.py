@@ -57,11 +57,11 @@ def read_records(
         if payload is None and salt is not None:
             try:
                 payload = blobs.get(row.payload_hash)
-            except BlobMissing:
+            except BlobMissing as missing:
                 here = (events.c.log_id == log_id, events.c.seq == row.seq)
                 salt = connection.scalar(select(events.c.salt).where(*here))
                 if salt is not None:  # not erased since we read the row, but lost
-                    raise
+                    raise BlobMissing(f"Event {row.seq} of session {session_id}: {missing}") from None
         records.append(
             Record(session_id, row.seq, row.at_ms, row.type, salt, payload, row.payload_hash, row.hash)
         )

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from hutch.domain.errors import Conflict, EventsMissing
+from hutch.domain.errors import Conflict, RecordDamaged
 from hutch.gateway.stream.frames import last_seq
 from hutch.gateway.stream.permit import Permit
-from hutch.gateway.stream.streams import FAILED, OVER, Ending
+from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
 from hutch.sessions.seam import Update
 
 Write = Callable[[Update], Awaitable[None]]
@@ -39,6 +39,6 @@ class Follower:
                 async for update in updates:
                     await write(update)
                     self.seq = last_seq(update, self.seq)
-        except EventsMissing as missing:
-            return Ending(FAILED.name, FAILED.code, str(missing))
+        except RecordDamaged as damaged:
+            return Ending(DAMAGED.name, DAMAGED.code, str(damaged))
         return OVER

@@ -35,7 +35,7 @@ def sse(update: Update) -> bytes:
 
 
 def sse_word(kind: str, **data: Any) -> bytes:
-    """Something that the server itself has to say: `end`, `closing`, `refused`."""
+    """Something that the server itself has to say: `end`, `closing`, `refused`, `damaged`."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps(data))
 
 

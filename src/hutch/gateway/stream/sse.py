@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.gateway.stream.follow import Follower
 from hutch.gateway.stream.frames import BEAT, opening, place, sse, sse_word
 from hutch.gateway.stream.permit import permit
-from hutch.gateway.stream.streams import CLOSING, LEFT, OVER, REFUSED, SLOW, Ending, streams_of
+from hutch.gateway.stream.streams import CLOSING, DAMAGED, LEFT, OVER, REFUSED, SLOW, Ending, streams_of
 from hutch.sessions.seam import Update
 
 HEADERS = [
@@ -17,6 +17,7 @@ HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),  # a proxy that collects would hold events back
 ]
+TOLD = frozenset(ending.name for ending in (OVER, CLOSING, REFUSED, DAMAGED))
 
 
 class EventStream:
@@ -51,10 +52,8 @@ class EventStream:
             if ending in (SLOW, LEFT):
                 stream.cut()
                 return
-            if ending in (OVER, CLOSING, REFUSED):
-                last = sse_word(ending.name, reason=ending.reason, seq=follower.seq)
-            else:
-                last = sse_word("closing", reason=ending.reason, seq=follower.seq)
+            name = ending.name if ending.name in TOLD else CLOSING.name
+            last = sse_word(name, reason=ending.reason, seq=follower.seq)
             stream.beat = None
             await stream.put(piece(last, more=False))
 

@@ -65,6 +65,7 @@ CLOSING = Ending("closing", 1012, "the server ends; come back in a moment")
 REFUSED = Ending("refused", 4403, "you may no longer see this")
 SLOW = Ending("slow", 4408, "too much was waiting for you")
 FAILED = Ending("failed", 1011, "something went wrong in the server")
+DAMAGED = Ending("damaged", 1011, "a part of the log is missing")
 
 
 class Stream:

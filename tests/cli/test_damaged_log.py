@@ -1,0 +1,103 @@
+"""A session with events that were deleted from the database: every command says which, and ends with 3."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from hutch.cli import exits
+from hutch.cli.screen import SessionsApp
+from tests.cli.test_screen import choose, driven, see
+from tests.cli.visiting import House, new_house
+from tests.store.sql import sql
+
+pytestmark = pytest.mark.anyio
+DONE = {"text": "Done.", "times": 100}
+DELETE = (
+    "DELETE FROM events WHERE seq BETWEEN 4 AND 6 AND log_id = (SELECT id FROM logs WHERE session_id = ?)"
+)
+
+
+def damaged_session(house: House) -> str:
+    """A session of 11 events, three of which are deleted."""
+    id = house.new(DONE)
+    house.until(id, "idle")
+    for word in ("one", "two", "three"):
+        assert house.hutch("shell", "-s", id, "--", "echo", word).returncode == 0
+    sql(house.data / "hutch.db", DELETE, given=(id,))
+    return id
+
+
+def missing(id: str) -> str:
+    return f"Events 4 to 6 of session {id} are missing from the database."
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with new_house() as opened, opened.up():
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def damaged(house: House) -> str:
+    return damaged_session(house)
+
+
+@pytest.mark.parametrize(
+    "words", [("attach",), ("log", "-f"), ("sessions", "send", "--wait")], ids=lambda words: words[0]
+)
+def test_a_command_that_follows_it_names_the_missing_events_and_ends(
+    house: House, damaged: str, words: tuple[str, ...]
+) -> None:
+    ended = house.hutch(*words, damaged, *(["hello"] if "send" in words else []))
+    assert ended.returncode == exits.NO, ended.stderr
+    assert missing(damaged) in ended.stdout + ended.stderr
+
+
+def test_programs_are_told_by_a_code_after_the_entries_before_it(house: House, damaged: str) -> None:
+    ended = house.hutch("attach", "--json", damaged)
+    assert ended.returncode == exits.NO
+    assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
+    error = json.loads(ended.stderr)["error"]
+    assert error["code"] == "record_damaged" and missing(damaged) in error["detail"]
+
+
+def test_at_a_terminal_it_shows_what_came_before_and_ends(house: House, damaged: str) -> None:
+    with house.visitor("attach", damaged) as ada:
+        ada.see("the workspace is ready.*Events 4 to 6 of session")
+        assert ada.leave() == exits.NO
+    assert b"the server is away" not in ada.shown
+
+
+async def test_the_full_screen_says_so(house: House, damaged: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUTCH_HOME", str(house.place / "home"))
+    app = SessionsApp()
+    async with driven(app, (200, 24)) as pilot:
+        await choose(pilot, app, damaged)
+        await pilot.press("enter")
+        await see(pilot, app, f"the workspace is ready.*{missing(damaged)}.*the record is damaged")
+
+
+def test_no_receipt_is_signed_for_it(house: House, damaged: str) -> None:
+    refused = house.hutch("receipt", damaged)
+    assert (refused.returncode, refused.stdout) == (exits.NO, "")
+    assert "Events 4 to 6 are missing." in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("deleted", "told"), [("seq > 2", "Events 3 to "), ("seq = 1", "Event 1 of")], ids=["tail", "first"]
+)
+def test_events_that_were_deleted_while_no_server_ran(deleted: str, told: str) -> None:
+    with new_house() as house:
+        with house.up():
+            id = house.new(DONE)
+            house.until(id, "idle")
+            assert house.hutch("shell", "-s", id, "--", "true").returncode == 0
+            assert house.hutch("shell", "-s", id, "--", "echo", "one").returncode == 0
+        sql(house.data / "hutch.db", f"DELETE FROM events WHERE {deleted}")
+        with house.up():
+            ended = house.hutch("attach", id)
+            receipt = house.hutch("receipt", id)
+    assert (ended.returncode, receipt.returncode, receipt.stdout) == (exits.NO, exits.NO, "")
+    assert told in ended.stderr and f"session {id}" in ended.stderr
+    assert "missing" in receipt.stderr
