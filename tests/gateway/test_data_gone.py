@@ -28,7 +28,43 @@ def replace(data: Path) -> None:
     (data / "other.db").replace(data / "hutch.db")
 
 
-@pytest.mark.parametrize("vanish", [unlink, move, replace])
+def delete_all(data: Path) -> None:
+    shutil.rmtree(data)
+
+
+def cut(data: Path) -> None:
+    os.truncate(data / "hutch.db", 0)
+
+
+def cut_half(data: Path) -> None:
+    os.truncate(data / "hutch.db", (data / "hutch.db").stat().st_size // 2)
+
+
+def unlink_wal(data: Path) -> None:
+    (data / "hutch.db-wal").unlink()
+
+
+def replace_wal(data: Path) -> None:
+    unlink_wal(data)
+    (data / "hutch.db-wal").touch()
+
+
+def unlink_index(data: Path) -> None:
+    (data / "hutch.db-shm").unlink()
+
+
+def cut_wal(data: Path) -> None:
+    os.truncate(data / "hutch.db-wal", 0)
+
+
+def cut_half_of_wal(data: Path) -> None:
+    os.truncate(data / "hutch.db-wal", (data / "hutch.db-wal").stat().st_size // 2)
+
+
+DAMAGES = [cut, cut_half, unlink_wal, replace_wal, unlink_index, cut_wal, cut_half_of_wal]
+
+
+@pytest.mark.parametrize("vanish", [unlink, move, replace, *DAMAGES])
 def test_a_server_without_its_database_ends(tmp_path: Path, vanish: Callable[[Path], None]) -> None:
     home = Home(tmp_path)
     with home.up() as server:
@@ -68,6 +104,71 @@ def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_
         assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
     again = home.hutch("up", "--port", "0", "--new")
     assert again.returncode == 2 and "There is a database" in again.stderr
+
+
+@pytest.mark.parametrize("damage", [unlink_wal, replace_wal])
+def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    home = Home(tmp_path)
+    acknowledged: list[str] = []
+    with home.up() as server, httpx.Client(base_url=server.url, headers=server.owner()) as client:
+        for number in range(30):
+            if number == 20:
+                damage(home.data)
+            with suppress(httpx.TransportError):  # it has ended by now
+                if client.post("/api/v1/tokens", json={"name": f"token-{number}"}).status_code == 201:
+                    acknowledged.append(f"token-{number}")
+        server.process.communicate(timeout=PATIENCE_S)
+        assert server.process.returncode == 7
+    assert len(acknowledged) == 20
+    with home.up() as server:
+        kept = server.get("/api/v1/tokens", headers=server.owner()).text
+    assert [name for name in acknowledged if f'"{name}"' not in kept] == []
+
+
+def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.up() as server:
+        cut_wal(home.data)
+        server.process.communicate(timeout=PATIENCE_S)
+        assert server.process.returncode == 7
+
+
+@pytest.mark.parametrize("damage", [move, cut, unlink_wal])
+def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    home = Home(tmp_path)
+    with home.up() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+        client.headers = httpx.Headers(server.owner())
+        path = f"/api/v1/sessions/{client.post('/api/v1/sessions', json={}).json()['id']}/files"
+        until = time.monotonic() + PATIENCE_S
+        while client.put(f"{path}/first", content=b"1").status_code != 201:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        damage(home.data)
+        with suppress(httpx.TransportError):  # it has ended by now
+            for number in range(20):
+                refused = client.put(f"{path}/later-{number}", content=b"2")
+                assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), refused.text
+        server.process.communicate(timeout=PATIENCE_S)
+        assert server.process.returncode == 7
+
+
+def test_a_first_start_says_that_an_installation_begins(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    for _ in range(2):
+        try:
+            begun = home.hutch("up", "--detach", "--port", "0")
+            assert begun.returncode == 0, begun.stderr
+            assert f"A new installation begins in {home.data}" in begun.stdout
+        finally:
+            assert home.hutch("down").returncode == 0
+        again = home.hutch("up", "--detach", "--port", "0")
+        assert home.hutch("down").returncode == 0
+        assert "new installation" not in again.stdout
+        delete_all(home.data)
 
 
 def jailed(seconds: str) -> list[str]:

@@ -74,7 +74,7 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         triggers = triggers_of(loaded, site)
         behind = [asyncio.ensure_future(triggers.run()), asyncio.ensure_future(keep_tidy(loaded, log))]
         try:
-            yield Server(loaded, site, triggers, Presence(paths.database))
+            yield Server(loaded, site, triggers, log.presence)
         finally:
             for each in behind:
                 each.cancel()

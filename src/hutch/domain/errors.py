@@ -70,7 +70,7 @@ class LimitReached(HutchError):
 
 
 class NotRecorded(LimitReached):
-    """It was done, but could not be recorded, on a full disk say; the log says so when it can be written."""
+    """It was done, but could not be recorded on a full disk; the log says so when it can be written."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, limit="disk")
@@ -96,6 +96,10 @@ class Unavailable(HutchError):
     """Something Hutch needs is missing or broken; the operator must mend it."""
 
     code = "unavailable"
+
+
+class DoneUnrecorded(Unavailable):
+    """It was done, but could not be recorded: the database is locked, damaged or gone."""
 
 
 class DataGone(Unavailable):

@@ -92,7 +92,7 @@ class Health:
             return (
                 f"The database has the schema {revision}, and this server needs {REVISIONS[-1]}. Restart it."
             )
-        await self._server.rows.change(_write)
+        await self._server.rows.change(write_nothing)
         return ""
 
     async def _jail(self) -> str:
@@ -104,7 +104,7 @@ class Health:
         return "" if silent_s < SILENT_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
 
 
-def _write(connection: Connection) -> None:
+def write_nothing(connection: Connection) -> None:
     """Something, really, and nothing that stays."""
     mark = {"user_id": "", "key": "readyz"}
     empty = {"request_hash": "", "status": 0, "headers": "", "body": b"", "at_ms": now_ms()}

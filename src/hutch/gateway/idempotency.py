@@ -24,7 +24,7 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
 from hutch.domain.clock import STEADY
-from hutch.domain.errors import Conflict, HutchError, NotRecorded
+from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
 from hutch.domain.user import Who
 from hutch.flows import changes, sessions
 from hutch.flows.access import Action, check_may_open
@@ -268,7 +268,7 @@ async def seen_through(request: Request, handle: Handle) -> Response:
         response = await handle(request)
     except Replay as replay:
         return replay.response
-    except NotRecorded:  # it was done, and must not be done again
+    except (NotRecorded, DoneUnrecorded):  # it was done, and must not be done again
         if once := getattr(request.state, "once", None):
             answered_of(request).failed(once)
         raise

@@ -4,7 +4,8 @@ What is not one of our families is a bug: the caller hears the trace id and noth
 else, the log has the rest under the same id.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import (
+    DataGone,
     HutchError,
     LimitReached,
     MergeConflict,
@@ -31,6 +33,7 @@ MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 50
 LONGEST_PLACE = 200
 LONGEST_KIND = 100
+READING = ("GET", "HEAD", "OPTIONS")
 
 logger = structlog.get_logger()
 
@@ -116,10 +119,15 @@ def tell_bug(error: Exception) -> Response:
     return problem(INTERNAL, detail)
 
 
-def handle_problems(app: FastAPI, redactor: Redactor) -> None:
-    """Let an application answer every error with a problem."""
+def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], None] = lambda: None) -> None:
+    """Let an application answer every error with a problem; `check_data` raises when its data are gone."""
 
     async def ours(request: Request, error: Exception) -> Response:
+        if request.method not in READING:  # without the data directory, errors of all kinds come up
+            try:
+                await asyncio.to_thread(check_data)
+            except DataGone as gone:
+                return tell(gone, redactor)
         return tell(error, redactor) if isinstance(error, HutchError) else tell_bug(error)
 
     async def http(request: Request, error: Exception) -> Response:

@@ -15,7 +15,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,10 @@ from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.records import only_server
 from hutch.app.running import Running, announced, local_token, withdraw
 from hutch.app.server import Server, open_server
-from hutch.domain.errors import BadRequest, DataGone
+from hutch.domain.errors import BadRequest, DataGone, HutchError
 from hutch.domain.user import scopes_of
 from hutch.gateway.app import make_app
+from hutch.gateway.health import write_nothing
 from hutch.gateway.listening import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
@@ -159,8 +160,13 @@ async def _watch_data(service: _Service, server: Server) -> DataGone:
     while True:
         await asyncio.sleep(PRESENCE_S)
         try:
+            if server.presence.is_wal_in_doubt:
+                with suppress(HutchError):  # what is wrong is found below
+                    await server.rows.change(write_nothing)
             await asyncio.to_thread(server.presence.check)
         except DataGone as gone:
+            with suppress(HutchError):  # the writer refuses, and saves what it can before
+                await server.rows.change(write_nothing)
             logger.error("server.data_gone", problem=str(gone))
             # A thread: closing sessions may wait for files that are not there.
             timer = threading.Timer(GONE_S, _give_up, [str(gone)])

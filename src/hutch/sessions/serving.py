@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from hutch.domain.errors import HutchError, NotFound, NotRecorded
+from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.redaction import Redactor, excerpt
 from hutch.jail.background import BEFORE_BYTES
@@ -186,7 +186,9 @@ class Serving:
             await self._log.recorded()
         except HutchError as error:
             if is_storage_failure(error):
-                raise NotRecorded(f"It was done, but that could not be recorded yet. {error}") from error
+                is_full = isinstance(error, LimitReached)
+                kind = NotRecorded if is_full else DoneUnrecorded
+                raise kind(f"It was done, but that could not be recorded. {error}") from error
             raise
 
     async def _try_to_record(self) -> None:

@@ -30,6 +30,14 @@ READERS_AND_WRITER = 8
 EXPORTS = 8
 
 
+DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+PRIMARY_CODE = 0xFF  # the part of an error code of SQLite that names its kind
+
+
+class DatabaseDamaged(Unavailable):
+    """SQLite says that the file is not a sound database."""
+
+
 @dataclass(frozen=True, slots=True)
 class Migrations:
     """The steps from an empty file to a schema: where they are, and their names, oldest first."""
@@ -82,8 +90,8 @@ def _explain(path: Path, error: BaseException) -> HutchError:
             f"The disk that holds {path.parent} is full; nothing was written. Free some space there.",
             limit="disk",
         )
-    if "malformed" in text or "not a database" in text or "corrupt" in text:
-        return Unavailable(
+    if getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE in DAMAGED_CODES:
+        return DatabaseDamaged(
             f"The database {path} is damaged ({text}). Stop Hutch, keep a copy of the file, then put back "
             f"the newest one from {path.parent / 'backups'} or try: sqlite3 {path} .recover"
         )

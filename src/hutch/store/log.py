@@ -19,11 +19,19 @@ from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
 from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
 from hutch.store.copies import erase_copies, texts_of
-from hutch.store.database import BUSY_TIMEOUT_S, EXPORTS, open_database, plain_errors
+from hutch.store.database import (
+    BUSY_TIMEOUT_S,
+    EXPORTS,
+    WAL_KEPT_BYTES,
+    DatabaseDamaged,
+    open_database,
+    plain_errors,
+)
 from hutch.store.defects import damaged, find_defects
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
+from hutch.store.presence import Presence
 from hutch.store.records import count_payloads, no_session, read_entries, read_head, read_size, to_head
 from hutch.store.schema import logs
 from hutch.store.seam import Evidence, Head, Listener
@@ -88,7 +96,11 @@ class SqlLog:
         self._bells = Bells(engine)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._notary = Notary(signer)
-        self._writer = Writer(Transaction(engine), path, blobs, self._notary, self._bells.ring, log_bytes)
+        transaction = Transaction(engine)
+        self.presence = Presence(path, WAL_KEPT_BYTES)
+        self._writer = Writer(
+            transaction, path, blobs, self._notary, self._bells.ring, log_bytes, self.presence
+        )
         self._exports = asyncio.Semaphore(EXPORTS)
         self._unfinished: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -223,6 +235,7 @@ class SqlLog:
         await self._writer.close()
         await self._bells.close()
         await asyncio.to_thread(self._readers.shutdown)
+        self.presence.close()
 
     async def _erase(
         self, session_id: SessionId, seqs: Collection[int], reason: str, *, everything: bool
@@ -258,8 +271,12 @@ class SqlLog:
             raise Conflict("The event log is closed.")
 
         def run() -> T:
-            with plain_errors(self._path), self._engine.connect() as connection:
-                return query(connection)
+            try:
+                with plain_errors(self._path), self._engine.connect() as connection:
+                    return query(connection)
+            except DatabaseDamaged as damaged:
+                self.presence.give_up(damaged)
+                raise
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)
 

@@ -1,35 +1,125 @@
-"""Whether the database that a process has open is still the one at its path.
+"""Whether the files of the database that a process has open are still those at their paths, and whole.
 
-A file that was deleted or moved can still be written to, and what is written is lost with the
-process. So its path is compared with it before anything is acknowledged.
+A file that was deleted or moved can still be written to, and one that was cut short, too; what is
+written then is lost with the process. So the files are looked at before anything is acknowledged:
+a few calls of stat, and 36 bytes of the write-ahead file.
+
+Only the write-ahead file is opened here. SQLite holds its locks on the two others, and closing any
+descriptor of those would give them up.
 """
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from hutch.domain.errors import DataGone
 
+WAL_MAGICS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
+
+
+@dataclass(slots=True)
+class _Wal:
+    """The write-ahead file as it was at the last look."""
+
+    fd: int
+    size: int = 0
+    salts: bytes = b""  # another one each time that SQLite begins at the front of the file
+
 
 class Presence:
-    """The database file at `path`, as it was when this was made."""
+    """The database at `path`, as it was when this was made: SQLite must have it open by then."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wal_kept_bytes: int) -> None:
         self._path = path
-        self._file = _identify(path)
+        self._wal_kept_bytes = wal_kept_bytes
+        self._files = [Path(f"{path}{ending}") for ending in ("", "-wal", "-shm")]
+        self._known = [_identify(file) for file in self._files]
+        self._size = 0
+        self._wal: _Wal | None = None
+        self._gone: DataGone | None = None
+        self._lock = Lock()
+        self.is_wal_in_doubt = False  # it was emptied, by SQLite or by somebody else: the next write tells
 
     def check(self) -> None:
-        """Raise `DataGone` when the file is no longer at its path. One look at the file system."""
-        found = _identify(self._path)
-        if self._file is None or found != self._file:
-            happened = "vanished" if found is None else "was replaced by another file"
-            raise DataGone(
-                f"The database {self._path} {happened} while Hutch was using it; nothing more is written. "
-                f"Put {self._path.parent} back, or restore a backup of it, and start Hutch again."
-            )
+        """Raise `DataGone` when the files are no longer there or whole; from then on, each time."""
+        with self._lock:
+            if self._gone is None and (problem := self._look()):
+                self._gone = DataGone(
+                    f"{problem} while Hutch was using it; nothing more is written. Keep a copy of what is in "
+                    f"{self._path.parent}, put back what is missing or a backup of it, and start Hutch again."
+                )
+        if self._gone is not None:
+            raise self._gone
+
+    def give_up(self, problem: Exception) -> None:
+        """The database itself says that it is damaged."""
+        with self._lock:
+            self._gone = self._gone or DataGone(str(problem))
+
+    @property
+    def may_save_wal(self) -> bool:
+        """True when only the name of the write-ahead file is gone, and nobody has begun another one."""
+        found = [_identify(file) for file in self._files]
+        is_same = [a is not None and a[:2] == (b and b[:2]) for a, b in zip(self._known, found, strict=True)]
+        wal = found[1]
+        return is_same == [True, False, True] and (wal is None or wal[2] == 0)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._wal is not None:
+                os.close(self._wal.fd)
+                self._wal = None
+
+    def _look(self) -> str:
+        """What is wrong, or nothing."""
+        for index, file in enumerate(self._files):
+            found, known = _identify(file), self._known[index]
+            if known is None and index > 0:  # SQLite had not made it yet
+                self._known[index] = known = found
+            if (found and found[:2]) != (known and known[:2]) or (found is None and index == 0):
+                happened = "vanished" if found is None else "was replaced by another file"
+                return f"The database file {file} {happened}"
+            if found is None:
+                continue
+            if index == 0:
+                if found[2] < self._size:
+                    return f"The database file {file} was cut from {self._size:,} to {found[2]:,} bytes"
+                self._size = found[2]
+            elif index == 1 and self._is_wal_damaged():
+                return f"The database file {file} was cut or overwritten"
+        return ""
+
+    def _is_wal_damaged(self) -> bool:
+        """Whether frames are missing from its end or its middle. Others may write to it meanwhile."""
+        wal = self._wal
+        if wal is None:
+            wal = self._wal = _Wal(os.open(self._files[1], os.O_RDONLY | os.O_CLOEXEC))
+        header = os.pread(wal.fd, WAL_HEADER_BYTES, 0)
+        if not header:  # SQLite empties it when all of it is in the database
+            self.is_wal_in_doubt = self.is_wal_in_doubt or wal.size > 0
+            wal.size, wal.salts = 0, b""
+            return False
+        if header[:4] not in WAL_MAGICS:
+            return True
+        self.is_wal_in_doubt = False
+        salts, size = header[16:24], os.fstat(wal.fd).st_size  # in this order: new salts come before a cut
+        if salts == wal.salts:
+            frame_bytes = FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
+            is_cut = size < min(wal.size, self._wal_kept_bytes)  # SQLite itself may cut it to that
+            is_whole = wal.size > WAL_HEADER_BYTES and (wal.size - WAL_HEADER_BYTES) % frame_bytes == 0
+            # A frame begins with the number of a page, which is never 0: after a cut, zeros fill the gap.
+            if is_cut or (is_whole and os.pread(wal.fd, 4, wal.size - frame_bytes) == bytes(4)):
+                return True
+        wal.size, wal.salts = size, salts
+        return False
 
 
-def _identify(path: Path) -> tuple[int, int] | None:
+def _identify(path: Path) -> tuple[int, int, int] | None:
+    """The device, the number and the size of a file."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_size

@@ -18,6 +18,8 @@ from hutch.store.schema import doomed_blobs, events, logs, public_keys, statemen
 from hutch.store.seam import Head
 from hutch.store.signing import Statement
 
+SAVE_WAL_MS = 2000  # for readers to end, while a server without its files goes down
+
 
 @dataclass(slots=True)
 class LogState:
@@ -88,9 +90,10 @@ class Transaction:
             if self._driver.in_transaction:
                 self._driver.execute("ROLLBACK")
         except sqlite3.Error:
-            self.rows.invalidate()
-            self.rows.close()
-            self._connect()
+            given_up = self.rows
+            self._connect()  # first: SQLite removes the write-ahead file with its last connection
+            given_up.invalidate()
+            given_up.close()
 
     def truncate_wal(self) -> bool:
         """Fold the write-ahead file into the database and cut it to nothing, so that what was erased is gone.
@@ -106,6 +109,12 @@ class Transaction:
             return False
         finally:
             self._driver.execute(f"PRAGMA busy_timeout={patience_ms}")
+
+    def save_wal(self) -> bool:
+        """Bring all that the write-ahead file holds into the database, though its name may be gone."""
+        self._driver.execute(f"PRAGMA busy_timeout={SAVE_WAL_MS}")
+        busy, frames, saved = self._driver.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        return not busy and frames == saved
 
     def close(self) -> None:
         self.rollback()

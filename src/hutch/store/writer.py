@@ -7,6 +7,7 @@ processes on one file cannot fork a log.
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,13 +20,13 @@ from typing import Any, TypeVar
 import structlog
 from sqlalchemy import Connection
 
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.store.batch import Append, Batch
 from hutch.store.bells import News
 from hutch.store.blobs import Blobs
-from hutch.store.database import plain_errors
+from hutch.store.database import DatabaseDamaged, plain_errors
 from hutch.store.erasure import delete_doomed_blobs
 from hutch.store.gaps import Gaps, is_storage_failure
 from hutch.store.notary import Notary
@@ -71,10 +72,11 @@ class Writer:
         notary: Notary,
         on_commit: Callable[[Mapping[SessionId, News]], None],
         log_bytes: int,
+        presence: Presence,
     ) -> None:
         self._transaction = transaction
         self._path = path
-        self._presence = Presence(path)
+        self._presence = presence
         self._blobs = blobs
         self._notary = notary
         self._on_commit = on_commit
@@ -216,8 +218,22 @@ class Writer:
                 return result
         except Exception as error:  # noqa: BLE001  whatever it was, the caller must hear it
             self._failing = self._failing or is_storage_failure(error)
+            if isinstance(error, DatabaseDamaged):
+                self._presence.give_up(error)
             self._transaction.rollback()
+            if isinstance(error, DataGone):
+                self._save_wal()
             return error
+
+    def _save_wal(self) -> None:
+        """Save what was acknowledged when somebody has deleted the write-ahead file that holds it."""
+        if self._presence.may_save_wal:
+            try:
+                saved = self._transaction.save_wal()
+            except sqlite3.Error as error:
+                logger.error("store.wal_not_saved", problem=str(error))
+            else:
+                logger.warning("store.wal_saved", whole=saved)
 
     def _append_all(self, jobs: Sequence[Append]) -> None:
         batch = Batch(self._transaction, self._blobs, self._gaps, self._log_bytes)
