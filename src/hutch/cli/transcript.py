@@ -258,7 +258,8 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
             files = f" (snapshot {number})" if (number := event.get("snapshot")) else ""
             return f"{who} undid the last run: files{files} and conversation are as they were before it"
         case "events.omitted":
-            return f"{event.get('count', 0)} events are missing here: {text('reason')}"
+            count = f"{number} events are" if (number := event.get("count", 0)) else "Events may be"
+            return f"{count} missing here: {text('reason')}"
         case "session.ended":
             return f"the session has ended{f': {why}' if (why := text('reason')) else ''}"
     return ""

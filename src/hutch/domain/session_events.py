@@ -88,13 +88,14 @@ class MessageSent(Event):
 
 
 class EventsOmitted(Event):
-    """Things happened of which this log has no event: the disk was full, or the log was at its bound.
+    """Things happened of which this log has no event: the disk was full, the log was at its bound, or the
+    server was killed. After that, nobody knows how many there were: `count` is 0.
 
     `late` events follow at once: they happened meanwhile, and were written when that was possible again.
     """
 
     type: Literal["events.omitted"] = "events.omitted"
-    cause: Literal["storage", "limit"]
+    cause: Literal["storage", "limit", "crash"]
     reason: str
     since_ms: int
     until_ms: int

@@ -12,9 +12,11 @@ from typing import TypeVar
 
 import structlog
 
+from hutch.domain.clock import STEADY
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
-from hutch.domain.events import SessionParked
+from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
+from hutch.domain.session import SessionState
 from hutch.sessions.desk import Desk
 from hutch.sessions.live import Grounds, Live
 from hutch.sessions.requests import Request
@@ -24,10 +26,14 @@ from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Room, Runs
 from hutch.store.sessions import Sessions
+from hutch.store.unfinished import Unfinished, find_unfinished
 
 T = TypeVar("T")
 PATIENCE_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow
 LOOK_S = 2.0  # at sessions that nobody uses
+# A session in one of these states may have a jail.
+PERHAPS_OPEN: tuple[SessionState, ...] = ("queued", "starting", "idle", "running", "waiting", "paused")
+LOST_MS = 500  # of output, usually less: what is printed is gathered, and checked for secrets, before
 logger = structlog.get_logger()
 
 
@@ -229,6 +235,8 @@ class LocalHost:
         """Nothing lives any more of what lived here before."""
         rows, log = self._grounds.rows, self._grounds.log
         sessions = Sessions(rows)
+        for session_id in await sessions.in_states(PERHAPS_OPEN):
+            await self._note_lost_output(session_id)
         # The last run was over when the server was killed, and the session did not say so yet.
         for session_id in await sessions.settle(["queued"], "parked", without_runs=True):
             if (await log.head(session_id)).ended:
@@ -240,6 +248,30 @@ class LocalHost:
             await log.append(session_id, [SessionParked(reason="the server was stopped")])
             if session_id in interrupted:
                 await sessions.set(session_id, state="queued")
+
+    async def _note_lost_output(self, session_id: SessionId) -> None:
+        """Say in a log that its newest output may be missing: it is shown a moment before it is recorded."""
+        log = self._grounds.log
+        head = await log.head(session_id)
+        left = await self._grounds.rows.fetch(lambda connection: find_unfinished(connection, session_id))
+        if not left or head.ended:
+            return
+        gap = EventsOmitted(
+            cause="crash",
+            reason=f"The server ended without a shutdown while {_describe(left)}. What was typed and "
+            f"shown in the last moments, usually less than {LOST_MS} ms, may be missing.",
+            since_ms=head.at_ms,
+            until_ms=max(head.at_ms, STEADY.now_ms()),
+            count=0,
+        )
+        await log.append(session_id, [gap, *(TerminalEnded(terminal=id) for id in left.terminals)])
+
+
+def _describe(left: Unfinished) -> str:
+    many = len(left.terminals) > 1
+    open_ = f"terminal{'s' if many else ''} {', '.join(left.terminals)} {'were' if many else 'was'} open"
+    ran = "1 command was running" if left.commands == 1 else f"{left.commands} commands were running"
+    return " and ".join(part for part, is_so in ((open_, left.terminals), (ran, left.commands)) if is_so)
 
 
 class SocketStream:

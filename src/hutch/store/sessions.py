@@ -86,6 +86,10 @@ class Sessions:
             lambda connection: connection.execute(wanted.values(**values, updated_ms=now_ms()))
         )
 
+    async def in_states(self, states: Collection[SessionState]) -> list[SessionId]:
+        wanted = select(sessions.c.id).where(sessions.c.state.in_(states)).order_by(sessions.c.id)
+        return [SessionId(id) for id in await self._rows.fetch(lambda rows: list(rows.scalars(wanted)))]
+
     async def settle(
         self, states: Collection[SessionState], to: SessionState, *, without_runs: bool = False
     ) -> list[SessionId]:

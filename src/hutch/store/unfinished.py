@@ -1,0 +1,52 @@
+"""What was open in a jail when the last event of a log was written: terminals, and commands."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from hutch.domain.ids import SessionId
+from hutch.store.schema import events, logs
+
+JAIL_TYPES = ("session.prepared", "session.woken", "session.parked")  # a jail was opened, or closed
+BEGUN_TYPES = ("terminal.opened", "command.started")
+ENDED_TYPES = ("terminal.ended", "command.ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Terminals by their ids, and how many commands, whose end is not in the log."""
+
+    terminals: tuple[str, ...] = ()
+    commands: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.terminals or self.commands)
+
+
+def find_unfinished(connection: Connection, session_id: SessionId) -> Unfinished:
+    """What the jail that was open last has begun and not ended; erased events are not seen."""
+    log_id = select(logs.c.id).where(logs.c.session_id == session_id).scalar_subquery()
+    here = events.c.log_id == log_id
+    since = select(func.max(events.c.seq)).where(here, events.c.type.in_(JAIL_TYPES)).scalar_subquery()
+    wanted = select(events.c.type, events.c.payload).where(
+        here,
+        events.c.seq > func.coalesce(since, 0),
+        events.c.type.in_((*BEGUN_TYPES, *ENDED_TYPES, "events.omitted")),
+        events.c.payload.is_not(None),
+    )
+    open_: Counter[tuple[str, str]] = Counter()
+    for type_, payload in connection.execute(wanted.order_by(events.c.seq)):
+        said = json.loads(payload)
+        if type_ == "events.omitted":
+            if said.get("cause") == "crash":  # all that was open then is over, and that was said
+                open_.clear()
+            continue
+        kind, _, happened = type_.partition(".")
+        name = said.get("terminal" if kind == "terminal" else "shell", "")
+        open_[kind, name] += -1 if happened == "ended" else 1
+    terminals = tuple(name for (kind, name), count in open_.items() if kind == "terminal" and count > 0)
+    return Unfinished(
+        terminals, sum(max(0, count) for (kind, _), count in open_.items() if kind == "command")
+    )
