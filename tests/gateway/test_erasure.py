@@ -1,14 +1,25 @@
 """An erasure reaches every copy of a text: in the tables, in kept answers, and in the files."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
+from hutch import agent
 from hutch.agent.conversation import Conversation
+from hutch.app import personas
 from hutch.app.unerased import unerased, workspaces_of
-from tests.forge.repositories import make_repository
-from tests.gateway.api import V1, Api, eventually, serving
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import AnyInput
+from hutch.gateway.rest.commands import CommandIn
+from hutch.gateway.rest.sessions import NewSessionIn
+from hutch.gateway.rest.snapshots import NewSnapshotIn
+from tests.forge.repositories import git, make_repository
+from tests.gateway.api import V1, Api, cassette, eventually, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -82,12 +93,107 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
         await log.erase(session, None, reason="a secret")
         place = loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
         assert await unerased(api.server.rows, loaded, session, workspaces) == [
+            "The settings of the session, which is open: repository, revision, persona, model, network. End "
+            f"it, and erase again: hutch sessions end {session}",
             f"The branch {change['branch']} of {repository}.",
-            f"The session {fork.json()['id']}, which began with its files.",
+            f"The session {fork.json()['id']}, which was forked from it, with its files, purpose, role, "
+            f"expectations and settings. Erase it too: hutch erase --all {fork.json()['id']}",
             f"Files and snapshots in {place}. Remove them: hutch sessions rm {session}",
+            f"Copies of repositories, with their addresses, in {loaded.paths.data / 'bases'} and "
+            f"{loaded.paths.data / 'repositories'}. Sessions share them; one that is not used is removed "
+            "after workspace.bases_days.",
             f"The backup {backups / 'hutch-1.db'}. Delete it when it is not needed.",
         ]
         holding = {
             file.relative_to(loaded.paths.data).parts[0] for file in files_with(WORD, tmp_path / "home")
         }
         assert holding <= {"workspaces", "hutch.db", "hutch.db-wal"}  # there, as the name of the branch
+
+
+def text_fields(schema: dict[str, Any], model: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The paths of all texts and lists of texts in a request, as its schema has them."""
+    for name, field in model["properties"].items():
+        field = field | schema.get("$defs", {}).get(field.get("$ref", "").rpartition("/")[2], {})
+        kind = field.get("items", field)
+        if "properties" in field:
+            yield from ((name, *path) for path in text_fields(schema, field))
+        elif kind.get("type") == "string" and "const" not in kind and "enum" not in kind:
+            yield (name,)
+
+
+def request_with_word(model: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
+    """A request with the word in every text that it may have; `given` are those that must be something."""
+    schema = model.model_json_schema()
+    body: dict[str, Any] = {}
+    for path in text_fields(schema, schema):
+        place, owner = body, schema
+        for name in path[:-1]:
+            owner = schema["$defs"][owner["properties"][name]["$ref"].rpartition("/")[2]]
+            place = place.setdefault(name, {})
+        text = given.get(path[-1], f"{WORD} {path[-1]}")
+        place[path[-1]] = [text] if owner["properties"][path[-1]].get("type") == "array" else text
+    return body
+
+
+def rows_with(word: str, database: Path) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [line[:300] for line in connection.iterdump() if word in line]
+
+
+async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) -> None:
+    """The fields are those of the request models, so that a new one is looked for, too."""
+    repository = tmp_path / f"{WORD}-repository"
+    make_repository(repository, {"a.txt": "a\n"})
+    git(repository, "branch", WORD)
+    replies = ({"text": f"I read {WORD}.", "times": 100},)
+    async with serving(tmp_path, replies=replies, model=cassette(tmp_path / f"{WORD}.json", *replies)) as api:
+        home, log = tmp_path / "home", api.server.log
+        own = personas.folder(api.server.loaded)
+        own.mkdir(parents=True, exist_ok=True)
+        (own / f"{WORD}.md").write_text(
+            (Path(agent.__file__).with_name("personas") / "engineer.md").read_text()
+        )
+        given = {
+            "repository": str(repository),
+            "revision": WORD,
+            "branch": WORD,
+            "persona": WORD,
+            "model": f"scripted:{tmp_path / WORD}.json",
+            "network": f"{WORD}.example",
+            "issue": f"https://example.com/{WORD}",
+        }
+        made = await api.post(f"{V1}/sessions", json=request_with_word(NewSessionIn, given))
+        assert made.status_code == 201, made.text
+        session = SessionId(made.json()["id"])
+        await api.until(session, "idle", "parked")
+        for kind in get_args(get_args(AnyInput)[0]):
+            if kind.__name__ not in ("End", "Pause", "Undo"):
+                body = request_with_word(kind, {}) | {"type": kind.model_fields["type"].default}
+                answered = await api.post(f"{V1}/sessions/{session}/inputs", json=body)
+                assert answered.status_code in (202, 409), answered.text
+                await api.until(session, "idle", "parked")
+        for path, model in (("commands", CommandIn), ("snapshots", NewSnapshotIn)):
+            body = request_with_word(model, {"shell": WORD})
+            answered = await api.post(f"{V1}/sessions/{session}/{path}", json=body)
+            assert answered.status_code in (200, 201), answered.text
+        fork = (await api.post(f"{V1}/sessions/{session}/fork", json={})).json()["id"]
+        await api.until(fork, "idle", "parked")
+        for id in (session, fork):
+            await api.give(id, type="end", reason=f"{WORD} reason")
+            await api.until(id, "ended")
+        told = (await api.get(f"{V1}/sessions/{session}")).json()
+        assert WORD in told["delivery"]["labels"][0] and WORD in told["network"][0]
+
+        workspaces = await workspaces_of(log, session)
+        await log.erase(session, None, reason="a secret")
+        left = await unerased(api.server.rows, api.server.loaded, session, workspaces)
+        assert any(f"hutch erase --all {fork}" in line for line in left)
+        assert rows_with(WORD, api.server.loaded.paths.database) != []  # of the fork
+        await log.erase(SessionId(fork), None, reason="a secret")
+
+        assert WORD not in await answers(api, session)
+        assert rows_with(WORD, api.server.loaded.paths.database) == []
+        holding = {file.relative_to(home).parts[:2] for file in files_with(WORD, home)}
+        named = {("data", "workspaces"): "Files and snapshots", ("data", "bases"): "Copies of repositories"}
+        for place in holding:  # outside of the database, and named with the way to clear it
+            assert any(line.startswith(named[place]) for line in left), place

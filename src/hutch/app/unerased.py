@@ -11,8 +11,9 @@ from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import RunStarted
 from hutch.settings import Loaded
+from hutch.store.copies import WORKING_COLUMNS
 from hutch.store.rows import Rows
-from hutch.store.schema import changes, runs, sessions
+from hutch.store.schema import changes, reviews, runs, sessions
 from hutch.store.seam import EventLog
 
 OPEN = ("starting", "idle", "running", "waiting")
@@ -37,6 +38,11 @@ async def unerased(rows: Rows, loaded: Loaded, session_id: SessionId, workspaces
             is_own = id == session_name(session_id)
             way = f"hutch sessions rm {session_id}" if is_own else f"hutch workspace rm {id}"
             lines.append(f"Files and snapshots in {home.workspace(id)}. Remove them: {way}")
+    if any(place.is_dir() and any(place.iterdir()) for place in (home.bases, home.repositories)):
+        lines.append(
+            f"Copies of repositories, with their addresses, in {home.bases} and {home.repositories}. "
+            "Sessions share them; one that is not used is removed after workspace.bases_days."
+        )
     if loaded.paths.server_log.exists():
         lines.append(f"Errors in the server's log, {loaded.paths.server_log}.")
     backups = sorted((loaded.paths.data / "backups").glob("*"))
@@ -57,8 +63,37 @@ def _in_tables(connection: Connection, loaded: Loaded, session_id: SessionId) ->
             f"The server's memory, of what terminals and background commands of the session printed. End it: "
             f"hutch sessions end {session_id}"
         )
+    lines += _settings_line(connection, session_id)
     wanted = select(changes.c.branch, changes.c.repository, changes.c.web_url)
     for change in connection.execute(wanted.where(changes.c.session_id == session_id)):
         lines.append(f"The branch {change.branch} of {change.web_url or change.repository}.")
-    forks = select(sessions.c.id).where(sessions.c.forked_from.startswith(session_id, autoescape=True))
-    return [*lines, *(f"The session {id}, which began with its files." for id in connection.scalars(forks))]
+    for id in _forks(connection, session_id):
+        lines.append(
+            f"The session {id}, which was forked from it, with its files, purpose, role, expectations and "
+            f"settings. Erase it too: hutch erase --all {id}"
+        )
+    own = select(changes.c.id).where(changes.c.session_id == session_id)
+    readers = select(reviews.c.session_id).where(reviews.c.change_id.in_(own), reviews.c.session_id != "")
+    for id in sorted(set(connection.scalars(readers)) - {session_id}):
+        lines.append(f"The session {id}, which reviewed its change. Erase it too: hutch erase --all {id}")
+    return lines
+
+
+def _forks(connection: Connection, session_id: str) -> list[str]:
+    """The sessions that were forked from one, and from those."""
+    found = [session_id]
+    for id in found:  # it grows meanwhile
+        forked = sessions.c.forked_from.startswith(f"{id}@", autoescape=True)
+        found += connection.scalars(select(sessions.c.id).where(forked).order_by(sessions.c.id))
+    return found[1:]
+
+
+def _settings_line(connection: Connection, session_id: SessionId) -> list[str]:
+    """An open session needs what it works on; after its end an erasure takes that, too."""
+    state = connection.scalar(select(sessions.c.state).where(sessions.c.id == session_id))
+    if state in (None, "ended"):
+        return []
+    return [
+        f"The settings of the session, which is open: {', '.join(WORKING_COLUMNS)}. End it, and erase again: "
+        f"hutch sessions end {session_id}"
+    ]

@@ -1,7 +1,8 @@
 """Copies of what events say, in the other tables: an erasure has to reach these too.
 
-When a whole log is erased, so is every free text of its session. When only some events are, a text
-is erased that holds a text of theirs, or is a part of one. Answers that are kept for repeated
+When a whole log is erased, so is every text of its session. What the session needs while it is open
+stays until it has ended: `WORKING_COLUMNS`. When only some events are erased, a text is erased that
+holds a text of theirs, or is a part of one. Answers that are kept for repeated
 requests are dropped altogether: any of them may quote a session.
 """
 
@@ -28,20 +29,29 @@ from hutch.store.schema import (
 ERASED = "(erased)"
 NOT_KEPT = 1  # instead of a status: it was answered, and the answer is not here
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
-FREE_TEXT = ("text", "title", "body", "reason", "hunk", "prompt", "note", "answer")  # keys in JSON
+# Keys in JSON whose texts are names that programs match on; with `delivery`, what an open session needs.
+KEPT_KEYS = {
+    "delivery": ("review",),
+    "delivered": ("outcome", "change_id", "url"),
+    "body": ("type", "scope"),
+    "wish": ("kind", "repository", "url", "by", "author", "mark"),
+}
+SESSION_TEXTS = "purpose role expectations reason"
+WORKING_COLUMNS = ("repository", "revision", "persona", "model", "network")  # of a session that is open
 
 IsCopy = Callable[[str], bool]
 
 
 def erase_copies(connection: Connection, session_id: SessionId, texts: Collection[str] | None) -> None:
     """Erase the copies of these texts in the tables of a session; with None, all its free texts."""
+    some = texts is not None
     own = select(changes.c.id).where(changes.c.session_id == session_id)
     places: tuple[tuple[Table, ColumnElement[bool], str, str], ...] = (
-        (sessions, sessions.c.id == session_id, "purpose role expectations reason", "delivery"),
+        (sessions, sessions.c.id == session_id, SESSION_TEXTS, "delivery" if some else ""),
         (runs, runs.c.session_id == session_id, "prompt reason", "delivered"),
         (inputs, inputs.c.session_id == session_id, "", "body"),
         (changes, changes.c.session_id == session_id, "title body tests", ""),
-        (comments, comments.c.change_id.in_(own), "body", ""),
+        (comments, comments.c.change_id.in_(own), "body" if some else "body path", ""),
         (reviews, (reviews.c.session_id == session_id) | reviews.c.change_id.in_(own), "title body", ""),
         (deliveries, deliveries.c.session_id == session_id, "reason", "wish"),
     )
@@ -52,14 +62,36 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
             values = {name: ERASED for name in plain.split() if row[name] and is_copy(row[name])}
             for name in in_json.split():
                 if row[name]:
-                    cleaned = _clean_json(row[name], is_copy, everything=texts is None)
+                    kept = () if some else KEPT_KEYS[name]
+                    cleaned = _clean_json(row[name], is_copy, kept)
                     values |= {name: cleaned} if cleaned != row[name] else {}
             if values:
                 connection.execute(update(table).where(key == row[key.name]).values(values))
+    if not some:
+        _erase_settings(connection, session_id)
     answered = answered_requests.c.status > NOT_KEPT
     connection.execute(
         update(answered_requests).where(answered).values(status=NOT_KEPT, headers="{}", body=b"")
     )
+
+
+def _erase_settings(connection: Connection, session_id: SessionId) -> None:
+    """What a session was to work on, by whom and how: once it has ended, nothing needs it."""
+    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one_or_none()
+    if row is None:
+        return
+    delivery = json.loads(row["delivery"]) if row["delivery"] else {}
+    values: dict[str, Any] = {"delivery": json.dumps(_without_texts(delivery, keep=KEPT_KEYS["delivery"]))}
+    if row["state"] == "ended":
+        values = dict.fromkeys(WORKING_COLUMNS, "") | {"network": "[]"}
+        values["delivery"] = json.dumps(_without_texts(delivery, keep=()))
+    connection.execute(update(sessions).where(sessions.c.id == session_id).values(values))
+
+
+def _without_texts(value: dict[str, Any], keep: Collection[str]) -> dict[str, Any]:
+    """An object whose texts and lists are empty: what it says where nothing was asked for."""
+    empty = {name: type(each)() for name, each in value.items() if isinstance(each, str | list)}
+    return {**value, **{name: each for name, each in empty.items() if name not in keep}}
 
 
 def texts_of(connection: Connection, blobs: Blobs, log_id: int, seqs: Collection[int]) -> set[str]:
@@ -104,8 +136,8 @@ def _copy_of(texts: Collection[str]) -> IsCopy:
     return is_copy
 
 
-def _clean_json(text: str, is_copy: IsCopy, *, everything: bool) -> str:
-    """JSON with its copies replaced; the same text when there are none."""
+def _clean_json(text: str, is_copy: IsCopy, kept: Collection[str]) -> str:
+    """JSON with its copies replaced, except under the keys that are kept; the same text without copies."""
 
     def clean(value: Any, key: str) -> Any:
         match value:
@@ -113,7 +145,7 @@ def _clean_json(text: str, is_copy: IsCopy, *, everything: bool) -> str:
                 return {name: clean(each, name) for name, each in value.items()}
             case list():
                 return [clean(each, key) for each in value]
-            case str() if value and key != "type" and (key in FREE_TEXT or not everything) and is_copy(value):
+            case str() if value and key != "type" and key not in kept and is_copy(value):
                 return ERASED
         return value
 
