@@ -106,6 +106,18 @@ def test_an_installation_that_lost_its_database_is_not_begun_anew_by_itself(tmp_
     assert again.returncode == 2 and "There is a database" in again.stderr
 
 
+@pytest.mark.parametrize(
+    "left", ["keys/local.token", "backups/hutch-1.db", "workspaces/session-1/file", "blobs/a"]
+)
+def test_traces_of_an_installation_without_its_database_are_not_begun_over(tmp_path: Path, left: str) -> None:
+    home = Home(tmp_path)
+    (home.data / left).parent.mkdir(parents=True)
+    (home.data / left).write_text("left")
+    refused = home.hutch("up", "--port", "0")
+    assert refused.returncode == 6 and "hutch up --new" in refused.stderr, refused.stderr
+    assert not (home.data / "hutch.db").exists()
+
+
 @pytest.mark.parametrize("damage", [unlink_wal, replace_wal])
 def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
     tmp_path: Path, damage: Callable[[Path], None]

@@ -30,6 +30,13 @@ READERS_AND_WRITER = 8
 EXPORTS = 8
 
 
+LEFT_BEHIND = {  # names for people, and the files that an installation makes only after its database
+    "keys/signing.pem": "keys/signing.pem",
+    "keys/local.token": "keys/local.token",
+    "blobs": "blobs/*",
+    "backups": "backups/hutch-*.db",
+    "workspaces of sessions": "workspaces/session-*",
+}
 DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 PRIMARY_CODE = 0xFF  # the part of an error code of SQLite that names its kind
 
@@ -115,9 +122,7 @@ def _explain(path: Path, error: BaseException) -> HutchError:
 
 def _left_behind(data: Path) -> list[str]:
     """What an installation makes only after its database."""
-    blobs = data / "blobs"
-    left = ["keys/signing.pem"] if (data / "keys" / "signing.pem").exists() else []
-    return [*left, "blobs"] if blobs.is_dir() and any(blobs.iterdir()) else left
+    return [name for name, pattern in LEFT_BEHIND.items() if any(data.glob(pattern))]
 
 
 def _lost(path: Path, left: Sequence[str]) -> Unavailable:
