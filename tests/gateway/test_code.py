@@ -135,6 +135,17 @@ async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, t
     assert told["message"] == "Nothing was changed."
 
 
+async def test_a_run_without_a_delivery_ends_too(api: Api) -> None:
+    session = await api.new_session(prompt="Is it fine?")
+    await api.until(session["id"], "idle", "parked")
+    (run,) = (await api.get(f"{V1}/sessions/{session['id']}/runs")).json()["items"]
+    async with api.stream("GET", f"/api/code/{run['id']}", timeout=DEADLINE_S) as answered:
+        *_, (_, last) = await frames(answered)
+    assert (last["type"], last["outcome"], last["message"]) == ("done", "done", "Done.")
+    waited = await api.get(f"/api/code/{run['id']}", headers={"Accept": "application/json"})
+    assert (waited.json()["outcome"], waited.json()["pullRequest"]) == ("done", None)
+
+
 @pytest.mark.parametrize(
     ("replies", "message"),
     [

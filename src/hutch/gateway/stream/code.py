@@ -180,7 +180,7 @@ async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
 
 
 async def _tries(site: Site, session_id: Any, run_id: str) -> int:
-    """How often it was tried to deliver a run, with the try that somebody has asked for; at least once."""
+    """How often it was tried to deliver a run, with the try that somebody has asked for."""
     tries, asked, after = 0, False, 0
     while page := await site.log.read(session_id, after=after):
         after = page[-1].seq
@@ -190,7 +190,7 @@ async def _tries(site: Site, session_id: Any, run_id: str) -> int:
             tries += isinstance(event, DeliveryEnded)
             if isinstance(event, DeliveryAsked | DeliveryEnded | RunEnded):
                 asked = isinstance(event, DeliveryAsked)
-    return max(1, tries + asked)
+    return tries + asked
 
 
 async def _with_diff(

@@ -33,6 +33,7 @@ class Telling:
     outcome: str = ""  # of the run
     change: events.ChangeProposed | None = None
     session_id: str = ""
+    delivers: bool = True  # a delivery follows the run
     stand_in: bool = False  # no model works, but the script that says so
     finishing: str = ""  # what the agent wants to finish with
     summary: str = ""  # what it finished with, else what it said last
@@ -61,6 +62,7 @@ class Telling:
                 return [{"type": "status", "message": message, "step": step}]
             case events.RunStarted() if event.run_id == self.run_id:
                 self.stand_in = is_stand_in(event.model)
+                self.delivers = event.deliver or self.tries > 0
                 words = "No model is connected." if self.stand_in else f"Working with {event.model}..."
                 return [{"type": "status", "message": words, "step": "working"}]
             case events.ModelReplied() if event.run_id == self.run_id:
@@ -105,7 +107,8 @@ class Telling:
         if self.stand_in and event.outcome == "done":
             return [self.usage, _error(NO_MODEL), self._done("failed", NO_MODEL)]
         if event.outcome in ("done", "tests_failing"):
-            return [self.usage]  # what was done is delivered next, or why it is not is told
+            # What was done is delivered next, or the reason is shown why it is not.
+            return [self.usage] if self.delivers else [self.usage, self._done(event.outcome, self.summary)]
         reason = event.reason or f"It ended: {event.outcome}."
         return [self.usage, _error(reason), self._done(event.outcome, reason)]
 
