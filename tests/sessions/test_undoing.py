@@ -126,3 +126,15 @@ async def test_a_command_in_the_agents_own_shell_is_a_persons(tmp_path: Path) ->
         session = await begin(server, who, tmp_path)
         await run(server, session, "echo mine > mine.txt", "agent")
         assert await lost(server, who, session) == ("mine.txt",)
+
+
+async def test_a_command_in_the_agents_own_shell_leaves_it_to_the_agent(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [call("bash", command="echo $BASH $x"), {"text": "Done."}])
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await run(server, session.id, "x=1", "agent")
+        await sessions.give(server.site, who, session.id, inputs.Prompt(text="Go"))
+        events = await until(server, session.id, "tool.returned")
+        assert events[-1].text == "/bin/bash 1"

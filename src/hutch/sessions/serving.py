@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.redaction import Redactor, excerpt
@@ -21,6 +22,7 @@ from hutch.sessions.desk import Desk
 from hutch.sessions.peoples_commands import (
     AFTER_COMMAND,
     AFTER_RESTORE,
+    AGENTS_SHELL,
     BEFORE_COMMAND,
     BEFORE_RESTORE,
     RESERVED,
@@ -205,7 +207,8 @@ class Serving:
         await command.signal(signal)
 
     async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
-        shell = self._desk.shells.shell(wanted.shell)
+        program = AGENTS_PROGRAM if wanted.shell == AGENTS_SHELL else None
+        shell = self._desk.shells.shell(wanted.shell, program=program)
         source = object()  # what this command prints is not mixed with what others do
         background: str | None = None
 
