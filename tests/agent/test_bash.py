@@ -230,3 +230,17 @@ async def test_half_a_secret_is_held_back_while_its_command_runs(
         seen.append((await desk.use("bash_output", id=begun.data["id"], wait_s=60)).data["output"])
     assert "Zq7" not in "".join(seen[:2])
     assert "".join(seen) == f"one {shown}"
+
+
+async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(tmp_path: Path) -> None:
+    value = "Zq7-KvRwtE93kxlPmw0TtRest-of-it-which-is-longer"
+    small = replace(AGENT, limits=replace(AGENT.limits, output_bytes=9000))
+    redactor = Redactor([value])
+    async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled)
+        for before in range(0, len(value), 5):
+            command = f"printf '%0{before + 1}d' 0; for i in $(seq 3000); do printf %s {value}; done"
+            result = await desk.use("bash", command=command)
+            assert "bytes left out" in result.text and result.data["truncated"]
+            shown = f"{result.text} {result.data['stdout']}"
+            assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), before

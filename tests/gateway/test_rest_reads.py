@@ -245,3 +245,20 @@ async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -
     }
     assert ("workspace/comparing.py", "differences") in on_loop  # it does see what is called
     assert on_loop & heavy == set()
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(api: Api, stream: str) -> None:
+    url = f"{V1}/sessions/{await api.ready_session(purpose='flood')}"
+    flood = f"s={SECRET}; s=$s$s$s$s; s=$s$s$s$s; for i in $(seq 5000); do printf %s $s; done {stream}"
+    ran = (await api.post(f"{url}/commands", json={"command": flood})).json()
+    shown = ran["stdout"] + ran["stderr"]
+    assert ran["truncated"] and " bytes left out " in shown and not shows_a_part(shown)
+    waiting = {"command": f"{flood}; echo more {stream}; sleep 300", "yield_s": 1, "shell": "back"}
+    begun = (await api.post(f"{url}/commands", json=waiting)).json()
+    offset, text = 0, ""
+    while "more" not in text:
+        read = (await api.get(f"{url}/commands/{begun['id']}?offset={offset}")).json()
+        assert not shows_a_part(read["text"]), read["start"]
+        offset, text = read["end"], text + read["text"]
+    await api.delete(f"{url}/commands/{begun['id']}")

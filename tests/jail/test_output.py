@@ -2,24 +2,8 @@
 
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from hutch.jail.output import Capture, Kept
+from hutch.jail.output import Capture
 from hutch.jail.output_files import OutputFiles
-
-
-@given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 60))
-def test_head_and_tail_are_the_ends_of_what_came(chunks: list[bytes], most_bytes: int) -> None:
-    kept = Kept(most_bytes)
-    for chunk in chunks:
-        kept.add(chunk)
-    whole, half = b"".join(chunks), (most_bytes + 1) // 2
-    if len(whole) <= 2 * half:
-        assert kept.text() == whole
-    else:
-        left_out = len(whole) - 2 * half
-        assert kept.text() == whole[:half] + b"\n[... %d bytes left out ...]\n" % left_out + whole[-half:]
 
 
 def test_the_file_has_both_streams_in_order_and_an_end(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.jail.output import Kept
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.seam import StreamName
 from hutch.jail.shell_cwd import shown
@@ -20,11 +19,12 @@ from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Job
 from hutch.jail.shell_output import nobody
 from hutch.jail.shell_result import Result
+from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
 
 KEPT_ENDED = 100  # that can still be asked about
 KEPT_WHOLE = 4  # of these, the last to end
 KEPT_BYTES = 16 * 1024  # of the others' output, head and tail
-BEFORE_BYTES = 64 * 1024  # of what stood before, for who looks for secrets: as a stream holds back
+BEFORE_BYTES = AROUND_BYTES  # of what stood before, for who looks for secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,16 @@ class BackgroundCommand:
         self._result: Result | None = None
         self._began = time.monotonic()
         first = job.finish(None)
-        self._kept = bytearray(first.stdout_bytes + first.stderr_bytes)
+        # The place on the tape of the first byte that can be read, and the bytes from shortly before it on.
+        self._start, self._kept = _tape(first.stdout_output, first.stderr_output)
         self._first = replace(
             first,
             id=id_,
             note=f"Still running, now in the background as {id_}. The shell is free again: same directory "
             "and exported variables; other variables and functions stayed with the command.",
         )
-        self._start = 0  # the place on the tape of the first byte that is kept
-        self._read = len(self._kept)  # of the one to read next: the first result has told what is before
+        # Of the one to read next: the first result has told what is before.
+        self._read = first.stdout_output.total_bytes + first.stderr_output.total_bytes
         self._ended = asyncio.Event()
         self._also, job.on_output = job.on_output, self._hear
 
@@ -150,7 +151,7 @@ class BackgroundCommand:
         process.output.resume()
         process.retire()
         self._result = result
-        self._first = replace(self._first, stdout_bytes=b"", stderr_bytes=b"")
+        self._first = replace(self._first, stdout_output=NO_OUTPUT, stderr_output=NO_OUTPUT)
         self._job = None
         self._ended.set()
         return result
@@ -158,10 +159,10 @@ class BackgroundCommand:
     def shrink(self) -> None:
         """Others have ended since; of this one, keep the ends of what it printed."""
         if self._result is not None:
-            stdout, stderr = _ends(self._result.stdout_bytes), _ends(self._result.stderr_bytes)
-            cut = self._result.truncated or len(stdout) < len(self._result.stdout_bytes)
-            cut = cut or len(stderr) < len(self._result.stderr_bytes)
-            self._result = replace(self._result, stdout_bytes=stdout, stderr_bytes=stderr, truncated=cut)
+            stdout = self._result.stdout_output.shortened(KEPT_BYTES)
+            stderr = self._result.stderr_output.shortened(KEPT_BYTES)
+            cut = self._result.truncated or bool(stdout.left_out_bytes or stderr.left_out_bytes)
+            self._result = replace(self._result, stdout_output=stdout, stderr_output=stderr, truncated=cut)
             self._most = KEPT_BYTES
             self._take("stdout", b"")
 
@@ -242,7 +243,14 @@ class Background:
             del self._commands[id_]
 
 
-def _ends(text: bytes) -> bytes:
-    kept = Kept(KEPT_BYTES)
-    kept.add(text)
-    return kept.text()
+def _tape(stdout: StreamOutput, stderr: StreamOutput) -> tuple[int, bytearray]:
+    """The output of a command up to now: from where on it can be read, and the bytes from BEFORE_BYTES before
+    that on. It begins behind the last gap: next to one there may be half of a secret."""
+    if stderr.left_out_bytes:
+        before, shown = stderr.before_tail, stderr.tail
+    elif stdout.left_out_bytes:
+        before, shown = stdout.before_tail, stdout.tail + stderr.head
+    else:
+        return 0, bytearray(stdout.head + stderr.head)
+    start = stdout.total_bytes + stderr.total_bytes - len(shown)
+    return start, bytearray(before[-BEFORE_BYTES:].rjust(min(start, BEFORE_BYTES), b"\n") + shown)

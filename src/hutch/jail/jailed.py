@@ -123,8 +123,6 @@ class Jailed:
             return Finished(
                 exit_code=None,
                 signal=SIGKILL,
-                stdout=b"",
-                stderr=b"",
                 timed_out=True,
                 duration_s=time.monotonic() - began,
                 limit_hit=overtime,
@@ -138,8 +136,8 @@ class Jailed:
         return Finished(
             exit_code=exit_.code,
             signal=exit_.signal,
-            stdout=capture.text("stdout"),
-            stderr=capture.text("stderr"),
+            stdout_output=capture.output("stdout"),
+            stderr_output=capture.output("stderr"),
             timed_out=timed_out,
             truncated=capture.truncated,
             output_path=capture.path,

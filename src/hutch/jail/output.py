@@ -7,65 +7,14 @@ the disk. It holds both streams in the order in which they came.
 import asyncio
 import fcntl
 import os
-import re
-from collections import deque
 from pathlib import Path
 
 from hutch.jail.output_files import OutputFile, OutputFiles
 from hutch.jail.pipes import USUAL_BYTES, widen
 from hutch.jail.seam import OnOutput, StreamName
+from hutch.jail.stream_output import NO_OUTPUT, Kept, StreamOutput
 
 CHUNK_BYTES = 256 * 1024
-LEFT_OUT = re.compile(r"\n\[\.\.\. \d+ bytes left out \.\.\.\]\n")
-LONGEST_WORD = 4096  # that may be a secret
-
-
-class Kept:
-    """One stream: its first and its last bytes."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.total_bytes = 0
-        self._half = max(1, (most_bytes + 1) // 2)
-        self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
-
-    def add(self, data: bytes) -> None:
-        self.total_bytes += len(data)
-        room = self._half - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
-        if data:
-            self._tail.append(data)
-            self._tail_bytes += len(data)
-            while self._tail_bytes - len(self._tail[0]) >= self._half:
-                self._tail_bytes -= len(self._tail.popleft())
-
-    @property
-    def left_out_bytes(self) -> int:
-        return max(0, self.total_bytes - 2 * self._half)
-
-    def text(self) -> bytes:
-        tail = b"".join(self._tail)
-        if not self.left_out_bytes:
-            return bytes(self._head) + tail
-        return b"%s\n[... %d bytes left out ...]\n%s" % (
-            self._head,
-            self.left_out_bytes,
-            tail[len(tail) - self._half :],
-        )
-
-
-def without_halves(text: str) -> str:
-    """Without the words on which something was left out: half of a secret may be among them."""
-    found = LEFT_OUT.search(text)
-    if not found:
-        return text
-    head, tail = text[: found.start()], text[found.end() :]
-    before = max(head.rfind(" "), head.rfind("\n"), len(head) - LONGEST_WORD - 1)
-    after = re.search(r"\s", tail[:LONGEST_WORD])
-    return f"{head[: before + 1]}{found[0]}{tail[after.start() if after else LONGEST_WORD :]}"
 
 
 class Capture:
@@ -91,9 +40,8 @@ class Capture:
         if self._file is not None:
             self._save(self._file, data)
 
-    def text(self, name: StreamName) -> bytes:
-        """One stream: head and tail, with a line between that tells what was left out."""
-        return self._streams[name].text() if name in self._streams else b""
+    def output(self, name: StreamName) -> StreamOutput:
+        return self._streams[name].output() if name in self._streams else NO_OUTPUT
 
     @property
     def truncated(self) -> bool:
@@ -109,7 +57,7 @@ class Capture:
             self._file = file = self._files.begin()
             self.path = file.path
             for kept in self._streams.values():  # nothing is left out of them yet
-                self._save(file, kept.text())
+                self._save(file, bytes(kept.output()))
 
     def _save(self, file: OutputFile, data: bytes) -> None:
         part = data[: self._room]

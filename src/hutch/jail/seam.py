@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.policy import Limits, Policy
+from hutch.jail.stream_output import NO_OUTPUT, StreamOutput
 
 
 class Pipe(Enum):
@@ -72,8 +73,8 @@ class Finished:
 
     exit_code: int | None  # None when a signal ended it
     signal: int | None
-    stdout: bytes  # head and tail, with a line between that tells what was left out
-    stderr: bytes
+    stdout_output: StreamOutput = NO_OUTPUT
+    stderr_output: StreamOutput = NO_OUTPUT
     timed_out: bool = False
     truncated: bool = False
     output_path: Path | None = None  # both streams as they came, when memory was not enough
@@ -82,6 +83,15 @@ class Finished:
     cpu_s: float = 0.0
     peak_bytes: int = 0
     limit_hit: LimitHit | None = None
+
+    @property
+    def stdout(self) -> bytes:
+        """Head and tail, with a line between that tells what was left out."""
+        return bytes(self.stdout_output)
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self.stderr_output)
 
 
 class Reader(Protocol):

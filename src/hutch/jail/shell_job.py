@@ -113,12 +113,12 @@ class Job:
         hit = None
         if self.timed_out:
             hit = LimitHit("command_timeout_s", f"{self._timeout_s:g} s")
-        stderr = self._capture.text("stderr")
+        stderr = self._capture.output("stderr")
         return Result(
             exit_code=ended.exit_code if ended else None,
             signal=ended.signal if ended else None,
-            stdout_bytes=self._capture.text("stdout"),
-            stderr_bytes=self.process.clean(stderr, ended) if ended else stderr,
+            stdout_output=self._capture.output("stdout"),
+            stderr_output=self.process.clean(stderr, ended) if ended else stderr,
             timed_out=self.timed_out,
             cwd=shown(self.process.cwd),
             duration_s=time.monotonic() - self._began,

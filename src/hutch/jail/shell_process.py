@@ -18,6 +18,7 @@ import sys
 import time
 from binascii import b2a_hex
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.jailed import Jailed
@@ -32,6 +33,7 @@ from hutch.jail.shell_hunt import HUNT, PASS_ON
 from hutch.jail.shell_input import ShellInput
 from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
 from hutch.jail.shell_script import NULL, Dialect, dialect
+from hutch.jail.stream_output import StreamOutput
 
 START_S = 10.0
 PROBE_S = 0.25
@@ -160,12 +162,18 @@ class ShellProcess:
         """What takes out of a command's standard error, as it comes, what the shell adds to it."""
         return Chatter(command) if self._dialect.chatty else None
 
-    def clean(self, stderr: bytes, ended: Ended) -> bytes:
+    def clean(self, stderr: StreamOutput, ended: Ended) -> StreamOutput:
         """A command's standard error without what the shell added to it."""
         if not self._dialect.chatty or not stderr:
             return stderr
-        jobs_began = self._background_pid != self._earlier_pid or bool(ended.lost)
-        return without_chatter(stderr, nonce=self._nonce, jobs_began=jobs_began, left=bool(ended.lost))
+        jobs_began, left = self._background_pid != self._earlier_pid or bool(ended.lost), bool(ended.lost)
+
+        def clean(part: bytes, *, left: bool) -> bytes:
+            return without_chatter(part, nonce=self._nonce, jobs_began=jobs_began, left=left)
+
+        if not stderr.left_out_bytes:
+            return StreamOutput(clean(stderr.head, left=left))
+        return replace(stderr, head=clean(stderr.head, left=False), tail=clean(stderr.tail, left=left))
 
     def close(self) -> None:
         """Give the pipes back: nothing is left that could write there."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from hutch.jail.seam import LimitHit, StreamName
+from hutch.jail.stream_output import NO_OUTPUT, StreamOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,8 +14,8 @@ class Result:
 
     exit_code: int | None  # None when the shell did not live to tell, or the command still runs
     signal: int | None = None  # that ended the command's shell, or the command at its timeout
-    stdout_bytes: bytes = b""  # head and tail, with a line between that tells what was left out
-    stderr_bytes: bytes = b""
+    stdout_output: StreamOutput = NO_OUTPUT
+    stderr_output: StreamOutput = NO_OUTPUT
     timed_out: bool = False
     cwd: str = ""  # where the next command will start
     duration_s: float = 0.0
@@ -26,6 +27,15 @@ class Result:
     note: str = ""  # why, for people and models
     running: bool = False  # it goes on in the background
     id: str | None = None  # under which it does
+
+    @property
+    def stdout_bytes(self) -> bytes:
+        """Head and tail, with a line between that tells what was left out."""
+        return bytes(self.stdout_output)
+
+    @property
+    def stderr_bytes(self) -> bytes:
+        return bytes(self.stderr_output)
 
     @property
     def stdout(self) -> str:

@@ -14,9 +14,9 @@ from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFou
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.redaction import Redactor, excerpt
 from hutch.jail.background import BEFORE_BYTES
-from hutch.jail.output import without_halves
 from hutch.jail.seam import StreamName
 from hutch.jail.shell_result import Result
+from hutch.jail.stream_output import AT_ONCE_BYTES
 from hutch.sessions import requests
 from hutch.sessions.desk import Desk
 from hutch.sessions.peoples_commands import (
@@ -226,7 +226,9 @@ class Serving:
         await self._record()
         if not result.running:
             await self._keep_for_undo(f"{AFTER_COMMAND}{wanted.shell}")
-        return self._result(result)
+        if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
+            return self._result(result)
+        return await asyncio.to_thread(self._result, result)
 
     async def _keep_for_undo(self, reason: str) -> None:
         """Take a snapshot while an agent works: an undo of its run names what a command has changed."""
@@ -267,16 +269,18 @@ class Serving:
             logger.warning("session.output_lost", error=str(error))
 
     def _result(self, result: Result) -> requests.CommandResult:
+        def clean(data: bytes) -> str:
+            return self._redactor.clean(data.decode(errors="replace"))
 
-        def clean(text: str) -> str:  # half of a secret is not recognised
-            text = without_halves(text) if result.truncated else text
-            return self._redactor.clean(self._redactor.settled(text) if result.running else text)
+        def clean_running(data: bytes) -> str:
+            return self._redactor.clean(self._redactor.settled(data.decode(errors="replace")))
 
+        clean_end = clean_running if result.running else clean
         return requests.CommandResult(
             exit_code=result.exit_code,
             signal=result.signal,
-            stdout=clean(result.stdout),
-            stderr=clean(result.stderr),
+            stdout=result.stdout_output.render(clean, clean_end=clean_end),
+            stderr=result.stderr_output.render(clean, clean_end=clean_end),
             timed_out=result.timed_out,
             running=result.running,
             id=result.id,

@@ -1,5 +1,6 @@
 """bash: commands in one shell that keeps its directory and variables."""
 
+import asyncio
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,9 +9,9 @@ from pydantic import Field
 from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.jail.output import without_halves
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.shell_result import Result
+from hutch.jail.stream_output import AT_ONCE_BYTES
 
 YIELD_S = 20.0
 SHOWN_LETTERS = 10_000  # of all output
@@ -47,13 +48,11 @@ class Bash:
         )
         if context.output_read:
             await context.output_read(shell.name, not result.running)
-        printed = Printed(plain(result.stdout), plain(result.stderr))
-        kept = await self._kept(printed.both, context)
-        # What is cut must be clean before: half of a secret is not recognised.
-        parts = map(without_halves, printed) if result.truncated else printed
-        if result.running:  # the rest of a secret may be about to come
-            parts = map(context.settle, parts)
-        printed = Printed(*map(context.clean, parts))
+        kept = await self._kept(Printed(plain(result.stdout), plain(result.stderr)).both, context)
+        if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
+            printed = _printed(result, context)
+        else:
+            printed = await asyncio.to_thread(_printed, result, context)
         ok = not result.timed_out and result.signal is None
         return ToolResult(told(result, printed, kept), ok=ok, data=_data(result, printed))
 
@@ -74,6 +73,22 @@ class Printed(NamedTuple):
     @property
     def both(self) -> str:
         return "\n".join(part.rstrip("\n") for part in self if part.strip())
+
+
+def _printed(result: Result, context: Context) -> Printed:
+    """The output without secrets. It is cut afterwards: half of a secret is not recognised."""
+
+    def clean(data: bytes) -> str:
+        return context.clean(plain(data.decode(errors="replace")))
+
+    def clean_running(data: bytes) -> str:  # the rest of a secret may be about to come
+        return context.clean(context.settle(plain(data.decode(errors="replace"))))
+
+    clean_end = clean_running if result.running else clean
+    return Printed(
+        result.stdout_output.render(clean, clean_end=clean_end),
+        result.stderr_output.render(clean, clean_end=clean_end),
+    )
 
 
 def told(result: Result, printed: Printed, kept: str = "") -> str:

@@ -1,0 +1,114 @@
+"""What is kept of one stream of a command: all of it, or its two ends.
+
+A secret that lies across a cut is not recognised by either half. So what was printed next to
+the cut is kept too: it is never shown, but a redactor reads it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hutch.domain.redaction import excerpt
+
+AROUND_BYTES = 64 * 1024  # on either side of a cut: longer than any secret
+AT_ONCE_BYTES = 4 * 1024  # so many can be redacted without leaving the event loop
+
+Render = Callable[[bytes], str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOutput:
+    """The beginning and the end of what was printed; all of it is in `head` if nothing is left out."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    left_out_bytes: int = 0
+    after_head: bytes = b""  # was left out
+    before_tail: bytes = b""  # was left out
+
+    def __bytes__(self) -> bytes:
+        if not self.left_out_bytes:
+            return self.head
+        return b"%s%s%s" % (self.head, self._note.encode(), self.tail)
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.tail)
+
+    @property
+    def total_bytes(self) -> int:
+        """How much was printed."""
+        return len(self) + self.left_out_bytes
+
+    def shortened(self, most_bytes: int) -> "StreamOutput":
+        """The same with less of it."""
+        half, around = (most_bytes + 1) // 2, min(most_bytes, AROUND_BYTES)
+        if len(self) <= 2 * half:
+            return self
+        first = self.head + (self.after_head if self.left_out_bytes else b"")
+        last = self.before_tail + self.tail if self.left_out_bytes else self.head
+        return StreamOutput(
+            head=first[:half],
+            tail=last[-half:],
+            left_out_bytes=self.left_out_bytes + len(self) - 2 * half,
+            after_head=first[half : half + around],
+            before_tail=last[-half - around : -half],
+        )
+
+    def render(self, clean: Render, *, clean_end: Render | None = None) -> str:
+        """The text without secrets, also at the cut. `clean_end` is for the part that is still being
+        printed, where the rest of a secret may be about to come."""
+        clean_end = clean_end or clean
+        if not self.left_out_bytes:
+            return clean_end(self.head)
+        head = excerpt(self.head + self.after_head, 0, len(self.head), clean)
+        last = self.before_tail + self.tail
+        return f"{head}{self._note}{excerpt(last, len(self.before_tail), len(last), clean_end)}"
+
+    @property
+    def _note(self) -> str:
+        return f"\n[... {self.left_out_bytes} bytes left out ...]\n"
+
+
+NO_OUTPUT = StreamOutput()
+
+
+class Kept:
+    """Takes a stream as it comes, and keeps its first and its last bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.total_bytes = 0
+        self._half = max(1, (most_bytes + 1) // 2)
+        self._end_bytes = self._half + AROUND_BYTES  # kept at either end
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+
+    def add(self, data: bytes) -> None:
+        self.total_bytes += len(data)
+        room = self._end_bytes - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if data:
+            self._tail.append(data)
+            self._tail_bytes += len(data)
+            while self._tail_bytes - len(self._tail[0]) >= self._end_bytes:
+                self._tail_bytes -= len(self._tail.popleft())
+
+    @property
+    def left_out_bytes(self) -> int:
+        return max(0, self.total_bytes - 2 * self._half)
+
+    def output(self) -> StreamOutput:
+        if not self.left_out_bytes:
+            return StreamOutput(b"".join([self._head, *self._tail]))
+        half, is_whole = self._half, self.total_bytes == len(self._head) + self._tail_bytes
+        last = b"".join([self._head, *self._tail] if is_whole else self._tail)
+        first = last if is_whole else bytes(self._head)
+        return StreamOutput(
+            head=first[:half],
+            tail=last[-half:],
+            left_out_bytes=self.left_out_bytes,
+            after_head=first[half : self._end_bytes],
+            before_tail=last[-self._end_bytes : -half],
+        )
