@@ -296,3 +296,22 @@ def test_a_command_of_a_known_runner_is_read_as_its_own() -> None:
     assert found({}, "go test -race ./...").reader == "go"
     assert found({}, "pytest | tee out").reader == "summary"
     assert found({}, "make test").words == ("/bin/bash", "-c", "make test")
+
+
+@anyio
+async def test_no_part_of_a_secret_is_shown_where_a_long_failure_is_cut(tmp_path: Path) -> None:
+    value = "Zq7-KvRwtE93kxl"
+    test = (
+        f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail('{value}' * 2000)\n"
+    )
+    flood = f"print('{value}' * 300000)\nraise SystemExit(1)\n"
+    redactor = Redactor([value])
+    async with open_desk(tmp_path, {"test_x.py": test.encode(), "flood.py": flood.encode()}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean)
+        failed = await desk.use("run_tests")
+        desk.context.test_command = "python3 flood.py"
+        flooded = await desk.use("run_tests")
+    for told in (failed, flooded):
+        assert "letters left out" in told.text and "[redacted:secret]" in told.text
+        shown = f"{told.text} {told.data}"
+        assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown

@@ -343,6 +343,8 @@ def make_bench(
             ignore=loaded.settings.ignore,
             test_command=loaded.settings.tests.command,
             test_timeout_s=loaded.settings.tests.timeout_s,
+            clean=redactor.clean,
+            settle=redactor.settled,
         ),
         redactor=redactor,
         limits=who.limits_for(limits),

@@ -87,6 +87,8 @@ async def open_tools(
                 ignore=loaded.settings.ignore,
                 test_command=loaded.settings.tests.command,
                 test_timeout_s=loaded.settings.tests.timeout_s,
+                clean=redactor.clean,
+                settle=redactor.settled,
             ),
             log=log,
             clean=redactor.clean,

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain
@@ -10,15 +11,25 @@ from hutch.agent.testing.read import LARGEST_BYTES, READERS
 from hutch.agent.testing.report import TAIL_LETTERS, Counts, Report
 from hutch.domain.errors import NotFound
 from hutch.jail.policy import profile
-from hutch.jail.seam import Jail, StreamName
+from hutch.jail.seam import Finished, Jail, StreamName
 
 OUTPUT = "/tmp/hutch-tests.txt"
 READ = 'test -f "$1" && test ! -L "$1" && head -c "$2" -- "$1"'  # nothing that waits or never ends
 READ_S = 10.0  # should somebody put such a thing there meanwhile
 
 
-async def run_tests(jail: Jail, runner: Runner, *, cwd: str = "", timeout_s: float | None = None) -> Report:
-    """One run under the limits of the `test` profile, inside those of the jail."""
+async def run_tests(
+    jail: Jail,
+    runner: Runner,
+    *,
+    cwd: str = "",
+    timeout_s: float | None = None,
+    clean: Callable[[str], str] = str,
+) -> Report:
+    """One run under the limits of the `test` profile, inside those of the jail.
+
+    `clean` takes secrets out of all that is read of it, before anything is cut.
+    """
     began, printed = time.monotonic(), _Printed()
     if runner.report:
         await jail.run(["rm", "-rf", runner.report])  # an old one would speak for a run that left none
@@ -34,11 +45,11 @@ async def run_tests(jail: Jail, runner: Runner, *, cwd: str = "", timeout_s: flo
     except NotFound as error:
         raise NotFound(f"{runner.argv[0]} is needed to run these tests. {error}") from None
     duration_s = time.monotonic() - began
-    output = plain((ran.stdout + b"\n" + ran.stderr).decode(errors="replace"))
+    output = await asyncio.to_thread(_cleaned, ran, clean)
     report = Report(
         runner=runner.name,
         command=str(runner),
-        counts=await _counts(jail, runner, printed, ran.stdout + b"\n" + ran.stderr),
+        counts=await _counts(jail, runner, printed, ran.stdout + b"\n" + ran.stderr, clean),
         exit_code=ran.exit_code if ran.exit_code is not None else 128 + (ran.signal or 0),
         surely_tells=runner.surely_tells,
         timed_out=ran.timed_out,
@@ -51,7 +62,21 @@ async def run_tests(jail: Jail, runner: Runner, *, cwd: str = "", timeout_s: flo
     return report.kept_at(await keep(jail, OUTPUT, output))
 
 
-async def _counts(jail: Jail, runner: Runner, printed: "_Printed", output: bytes) -> Counts | None:
+def _cleaned(ran: Finished, clean: Callable[[str], str]) -> str:
+    def cleaned(data: bytes) -> str:
+        return clean(plain(data.decode(errors="replace")))
+
+    return f"{ran.stdout_output.render(cleaned)}\n{ran.stderr_output.render(cleaned)}"
+
+
+def _read(reader: str, data: bytes, clean: Callable[[str], str]) -> Counts | None:
+    text = data.decode("utf-8", "surrogateescape")
+    return READERS[reader](clean(text).encode("utf-8", "surrogateescape"))
+
+
+async def _counts(
+    jail: Jail, runner: Runner, printed: "_Printed", output: bytes, clean: Callable[[str], str]
+) -> Counts | None:
     if runner.reader == "summary":
         return READERS["summary"](output)
     if runner.report:
@@ -63,7 +88,7 @@ async def _counts(jail: Jail, runner: Runner, printed: "_Printed", output: bytes
         )
     if printed.cut:
         return None  # no honest runner writes that much, and half a report is none
-    return await asyncio.to_thread(READERS[runner.reader], printed.data)
+    return await asyncio.to_thread(_read, runner.reader, printed.data, clean)
 
 
 class _Printed:

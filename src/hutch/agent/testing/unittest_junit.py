@@ -24,12 +24,19 @@ def note(test: Any, inner: str = "") -> None:
     CASES.append(f"<testcase classname={quoteattr(owner)} name={quoteattr(clean(name))}>{inner}</testcase>")
 
 
+def bounded(message: str) -> str:
+    """Whole, or its first words: half of a secret at a cut would not be recognised by whoever reads it."""
+    if len(message) <= 100_000:
+        return message
+    return f"{message[:2000].rpartition(' ')[0]} ... ({len(message):,} characters in all)"
+
+
 def fault(test: Any, error: Any, kind: str) -> None:
     """As it is printed, but for frames of unittest itself."""
     ends = traceback.format_exception_only(error[0], error[1])
     steps = traceback.extract_tb(error[2])
     frames = [step for step in steps if os.path.basename(os.path.dirname(step[0])) != "unittest"]  # noqa: PTH119, PTH120
-    message = quoteattr(clean("".join(ends))[:2000])
+    message = quoteattr(bounded(clean("".join(ends))))
     text = escape(clean("".join(traceback.format_list(frames))))
     note(test, f"<{kind} message={message}>{text}</{kind}>")
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -37,23 +35,15 @@ class RunTests:
             words = shlex.split(given.arguments)
         except ValueError as error:
             raise BadRequest(f"arguments cannot be split into words: {error}. Mind the quotes.") from None
-        report = _clean(await run(context, words, given.timeout_s), context.clean)
+        report = await run(context, words, given.timeout_s)
         return ToolResult(report.text(), data={"tests": report.data(), "partial": bool(words)})
-
-
-def _clean(report: Report, clean: Callable[[str], str]) -> Report:
-    """Without secrets before anything is cut: half of one would not be recognised."""
-    counts = report.counts and replace(
-        report.counts,
-        failures=tuple(replace(each, message=clean(each.message)) for each in report.counts.failures),
-    )
-    return replace(report, counts=counts, output=clean(report.output))
 
 
 async def run(context: Context, words: list[str], timeout_s: float | None = None) -> Report:
     """One run of the tests, whoever asks for it."""
     runner = with_words(await find_runner(context), words)
-    return await run_tests(context.jail, runner, timeout_s=timeout_s or context.test_timeout_s)
+    timeout_s = timeout_s or context.test_timeout_s
+    return await run_tests(context.jail, runner, timeout_s=timeout_s, clean=context.clean)
 
 
 async def find_runner(context: Context) -> Runner:
