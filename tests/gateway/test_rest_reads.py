@@ -262,3 +262,10 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(api: Api,
         assert not shows_a_part(read["text"]), read["start"]
         offset, text = read["end"], text + read["text"]
     await api.delete(f"{url}/commands/{begun['id']}")
+
+
+async def test_a_prompt_that_becomes_the_purpose_is_redacted_before_it_is_cut(api: Api) -> None:
+    for before in range(200 - len(SECRET), 200):
+        prompt = f"{'x' * before}{SECRET} and more"
+        session = await api.new_session(prompt=prompt)
+        assert not shows_a_part(session), before

@@ -6,6 +6,7 @@ in it can lift a rule, because rules are not made of text.
 """
 
 import re
+from collections.abc import Callable
 
 from hutch.agent.persona import Persona
 from hutch.agent.plain import plain
@@ -47,13 +48,16 @@ def _where(workspace: Workspace, jail_path: str, network: tuple[str, ...]) -> st
     )
 
 
-async def repository_notes(workspace: Workspace) -> str:
-    """The repository's notes for agents: the top one whole, of those further down where they are."""
+async def repository_notes(workspace: Workspace, clean: Callable[[str], str] = str) -> str:
+    """The repository's notes for agents: the top one whole, of those further down where they are.
+
+    `clean` takes secrets out, before anything is cut.
+    """
     text = ""
     for name in NOTES:
         raw = await _small(workspace, name)
         if raw is not None and raw.strip():
-            text = _marked(name, raw.decode(errors="replace"))
+            text = _marked(name, clean(raw.decode(errors="replace")))
             break
     page = await workspace.entries(recursive=True, ignores=True, limit=5000)
     deeper: dict[str, str] = {}
@@ -66,7 +70,7 @@ async def repository_notes(workspace: Workspace) -> str:
         }
     if deeper:
         listed = ", ".join(sorted(deeper.values())[:MOST_PATHS])
-        text += f"\n\nDirectories with notes of their own, to be read before you work there: {listed}."
+        text += f"\n\nDirectories with notes of their own, to be read before you work there: {clean(listed)}."
     return text.strip()
 
 

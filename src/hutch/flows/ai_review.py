@@ -30,6 +30,7 @@ from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.session import UNBOUND, Bounds, Delivery, Session
 from hutch.domain.stand_in import is_stand_in
 from hutch.domain.user import Who
+from hutch.domain.words import first_words
 from hutch.flows import sessions
 from hutch.flows.code_change import Bench
 from hutch.flows.comments import made
@@ -89,7 +90,8 @@ def prompt(subject: Subject) -> str:
     if len(patch) > MOST_LETTERS:
         files = "\n".join(map(legible, list(subject.patch.files)[:500]))
         cut = f"\n(the rest of the diff is not shown; read the files themselves. It touches:\n{files})"
-    written = f"Title: {legible(subject.title)}\n\n{legible(subject.body)}\n\n{patch[:MOST_LETTERS]}{cut}"
+    patch = first_words(patch, MOST_LETTERS)
+    written = f"Title: {legible(subject.title)}\n\n{legible(subject.body)}\n\n{patch}{cut}"
     return (
         f"Review the change at commit {subject.commit[:12]}, which is made for {legible(subject.base)} at "
         f"{subject.base_commit[:12]}. The workspace holds the files as the change leaves them.\n\n"

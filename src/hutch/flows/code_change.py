@@ -112,7 +112,7 @@ async def begin(
     conversation = Conversation.of(entries)
     notes = _notes(entries) if bench.notes is None else bench.notes
     if notes is None:
-        notes = bench.redactor.clean(await repository_notes(bench.context.workspace))
+        notes = await repository_notes(bench.context.workspace, bench.redactor.clean)
     first = await bench.context.workspace.snapshot(BEFORE)
     looked = await _looked(bench, run_id, first) if not conversation.messages else []
     started = RunStarted(
@@ -176,7 +176,7 @@ async def _work(
     context, run_id = bench.context, started.run_id
     notes = started.notes
     if notes is None:  # a run of an older Hutch
-        notes = bench.redactor.clean(await repository_notes(context.workspace))
+        notes = await repository_notes(context.workspace, bench.redactor.clean)
     system = system_prompt(
         bench.persona,
         context.workspace,

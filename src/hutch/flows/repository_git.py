@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
+from hutch.domain.words import last_words
 from hutch.flows.commit_text import plain
 from hutch.jail.seam import Finished, Jail
 
@@ -54,5 +55,5 @@ def failed(command: str, ran: Finished) -> Unavailable:
 
 def said(ran: Finished) -> str:
     """Why git failed, by its own words."""
-    told = plain(ran.stderr.decode(errors="replace"))[-1000:]
+    told = last_words(plain(ran.stderr.decode(errors="replace")), 1000)
     return told or f"exit code {ran.exit_code}"

@@ -138,7 +138,7 @@ async def create(
     session = Session(
         id=new_session_id(),
         owner=who.user.id,
-        purpose=clean(new.purpose or new.prompt[:200]),
+        purpose=clean(new.purpose) or clean(new.prompt)[:200],
         role=clean(new.role),
         expectations=clean(new.expectations),
         repository=new.repository,

@@ -200,7 +200,7 @@ class Triggers:
                 raise NotPossible("The branch of the pull request is in a fork, where Hutch cannot push.")
             revision = pull.branch
         new = NewSession(
-            purpose=f"{wish.title[:150]} (#{wish.number})",
+            purpose=f"{self.site.redactor.clean(wish.title)[:150]} (#{wish.number})",
             repository=wish.repository,
             revision=revision,
             deliver=True,
@@ -328,7 +328,8 @@ class Triggers:
         if not progress.started or progress.no_model:
             return ""
         title, summary = past(await read_log(self.site.log, SessionId(session.id)), progress.run_id).said
-        return self.site.redactor.clean(f"{title}\n\n{quiet(summary)[:4000]}")
+        clean = self.site.redactor.clean
+        return f"{clean(title)}\n\n{clean(quiet(summary))[:4000]}"
 
 
 def _issue_url(wish: Wish) -> str:

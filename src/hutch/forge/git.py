@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
+from hutch.domain.words import last_words
 from hutch.forge.failure import explain
 from hutch.forge.leash import FILE_BYTES, leashed, put_down
 from hutch.forge.progress import Listener, OnProgress
@@ -120,7 +121,8 @@ class GitFailed(Unavailable):
     """git said no, and the caller may know better what that means. Carries its words."""
 
     def __init__(self, command: str, code: int, said: str) -> None:
-        super().__init__(f"git {command} failed ({code}): {said.strip()[-2000:] or 'it did not say why'}")
+        why = last_words(said.strip(), 2000) or "it did not say why"
+        super().__init__(f"git {command} failed ({code}): {why}")
         self.said = said
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
+from hutch.domain.words import first_words
 from hutch.llm.bounds import Bound
 from hutch.llm.faults import TRANSIENT_STATUSES, Transient
 from hutch.llm.names import how_to_set, near_names, setting_of_address
@@ -261,5 +262,5 @@ def _sentence(text: str, most: int = MOST_LETTERS) -> str:
     if re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):  # a page for people, of some proxy
         found = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         text = found[1] if found else "it sent a web page"
-    text = " ".join(text.split())[:most]
+    text = first_words(" ".join(text.split()), most)
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
+from hutch.domain.words import first_words
 from hutch.forge.git import Git, GitFailed, strictness
 from hutch.forge.mirror import COMMIT, keep, make, replace_tags, unknown_revision
 from hutch.forge.progress import OnProgress
@@ -305,7 +306,7 @@ def _fault(said: str) -> str:
 def _last_line(said: str) -> str:
     lines = [line for line in said.splitlines() if line.strip()]
     return (
-        ascii(lines[-1][:300])[1:-1].removeprefix("fatal: ").removeprefix("error: ")
+        ascii(first_words(lines[-1], 300))[1:-1].removeprefix("fatal: ").removeprefix("error: ")
         if lines
         else "it did not say why"
     )
