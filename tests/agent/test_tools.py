@@ -308,3 +308,19 @@ async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
         result = await desk.use("finish", title=" Two\n lines ", summary="Why.")
     assert (result.ok, result.data) == (True, {"title": "Two lines", "summary": "Why."})
+
+
+async def test_grep_hides_a_secret_that_goes_on_in_the_next_line_also_for_programs(tmp_path: Path) -> None:
+    value = "Zq7-KvRwtE93kxl"
+    redactor = Redactor([value])
+    text = f"one\n{value[:7]}\n{value[7:]}\ntwo {value}\n"
+    async with open_desk(tmp_path, {"a": text.encode()}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        found = await desk.use("grep", pattern=".")
+    assert [line["text"] for line in found.data["lines"]] == [
+        "one",
+        "*" * 7,
+        "*" * 8,
+        "two [redacted:secret]",
+    ]
+    assert not any(value[at : at + 4] in found.text for at in range(len(value) - 3))

@@ -335,7 +335,9 @@ def make_bench(
         log=log,
         model=model,
         persona=who,
-        toolbox=Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled).only(who.tools),
+        toolbox=Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask).only(
+            who.tools
+        ),
         context=Context(
             desk.workspace,
             desk.jail,
@@ -345,6 +347,7 @@ def make_bench(
             test_timeout_s=loaded.settings.tests.timeout_s,
             clean=redactor.clean,
             settle=redactor.settled,
+            mask=redactor.mask,
         ),
         redactor=redactor,
         limits=who.limits_for(limits),

@@ -76,7 +76,7 @@ async def open_tools(
         )
         shells = jails.Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
         redactor = models.redactor(loaded)
-        toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled)
+        toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
         tools = Tools(
             session_id=new_session_id(),
             toolbox=toolbox.only(name for name in NAMES if name not in FOR_AGENTS_ONLY),
@@ -89,6 +89,7 @@ async def open_tools(
                 test_timeout_s=loaded.settings.tests.timeout_s,
                 clean=redactor.clean,
                 settle=redactor.settled,
+                mask=redactor.mask,
             ),
             log=log,
             clean=redactor.clean,

@@ -119,7 +119,10 @@ async def equip(
     bench.persona = persona
     redactor = bench.redactor
     bench.toolbox = Toolbox(
-        [*tools, CommentTool(subject.patch, made_before)], clean=redactor.clean, settle=redactor.settled
+        [*tools, CommentTool(subject.patch, made_before)],
+        clean=redactor.clean,
+        settle=redactor.settled,
+        mask=redactor.mask,
     )
     bench.approvals.policy = persona.policy.narrowed(RULES)
     bench.limits = persona.limits_for(asked)

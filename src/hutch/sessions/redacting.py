@@ -15,7 +15,7 @@ from hutch.workspace.edit.edited import Edited, EditedFile
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import Bytes
-from hutch.workspace.found_lines import Line, beginning, hide_parts, mask_lines, neighbours
+from hutch.workspace.found_lines import Line, redact_lines
 from hutch.workspace.search import Found, Paths
 from hutch.workspace.snapshots.compare import Change
 from hutch.workspace.values import Entry, FileChange
@@ -72,16 +72,8 @@ def clean_text(found: Bytes, redactor: Redactor) -> str:
 
 
 def _found_lines(lines: Sequence[Line], redactor: Redactor) -> list[Line]:
-    """Lines that a search found; a secret may go on in the next line, or where a long line was cut."""
-    shown: list[Line] = []
-    for block in neighbours(lines):
-        parts = [beginning(line.text) for line in block]
-        texts = [redactor.settled(text) if note else text for text, note in parts]
-        texts = hide_parts(texts, mask_lines(texts, redactor.mask), redactor.mask)
-        for line, text, (_, note) in zip(block, texts, parts, strict=True):
-            text = redactor.clean(text) + note
-            shown.append(replace(line, path=redactor.clean(line.path), text=text))
-    return shown
+    shown = redact_lines(lines, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+    return [replace(line, path=redactor.clean(line.path)) for line in shown]
 
 
 def _entry(entry: Entry, redactor: Redactor) -> Entry:

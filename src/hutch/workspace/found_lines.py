@@ -6,12 +6,13 @@ neighbours. ripgrep cuts a long line and says so in a note behind it.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAX_LINE_COLUMNS = 5000  # a caller that shows less of a line can look for secrets before
 _NOTE = re.compile(r" \[\.\.\. (?:omitted end of long line|[0-9]+ more match(?:es)?)\]\Z")
 
 Mask = Callable[[bytes], bytes]
+Clean = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +59,18 @@ def hide_parts(texts: Sequence[str], masked: Sequence[str], mask: Mask) -> list[
         text if hidden == text or mask_lines([text], mask) == [hidden] else hidden
         for text, hidden in zip(texts, masked, strict=True)
     ]
+
+
+def redact_lines(lines: Sequence[Line], *, clean: Clean, settle: Clean, mask: Mask) -> list[Line]:
+    """The lines without secrets, also one that goes on in the next line or where a long line was cut.
+
+    `settle` leaves away the beginning of a secret at the end of a text that goes on.
+    """
+    shown: list[Line] = []
+    for block in neighbours(lines):
+        parts = [beginning(line.text) for line in block]
+        texts = [settle(text) if note else text for text, note in parts]
+        texts = hide_parts(texts, mask_lines(texts, mask), mask)
+        for line, text, (_, note) in zip(block, texts, parts, strict=True):
+            shown.append(replace(line, text=clean(text) + note))
+    return shown

@@ -1,5 +1,7 @@
 """grep: a regular expression in the files of the workspace."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar
@@ -8,7 +10,7 @@ from pydantic import Field
 
 from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.workspace.found_lines import beginning
+from hutch.workspace.found_lines import Line, redact_lines
 from hutch.workspace.search import Found, Grep, GrepOutput
 
 LINE_LETTERS = 500
@@ -42,8 +44,7 @@ class GrepTool:
         wanted = Grep(**{**given.model_dump(), "path": path})
         hidden = context.hides and context.hides(self.name, path)
         found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore, hidden=hidden)
-        lines = [replace(line, text=_cut(line.text, context)) for line in found.lines]
-        found = replace(found, lines=lines)
+        found = replace(found, lines=await asyncio.to_thread(_shown, found.lines, context))
         data = {
             "total": found.total,
             "cut": found.cut,
@@ -59,12 +60,13 @@ class GrepTool:
         )
 
 
-def _cut(text: str, context: Context) -> str:
-    """As much of a line as is told; clean before, since half of a secret would not be recognised."""
-    if len(text) <= LINE_LETTERS:
-        return text
-    begun, note = beginning(text)
-    text = context.clean(context.settle(begun) + note if note else text)
+def _shown(lines: Sequence[Line], context: Context) -> list[Line]:
+    """As much of each line as is told; clean before, since half of a secret would not be recognised."""
+    clean = redact_lines(lines, clean=context.clean, settle=context.settle, mask=context.mask)
+    return [replace(line, text=_cut(line.text)) for line in clean]
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= LINE_LETTERS else f"{text[:LINE_LETTERS]}… (the line is longer)"
 
 

@@ -56,6 +56,7 @@ class Context:
     output_read: OutputRead | None = None  # all output of a command's result was given to on_output
     hides: Hides | None = None  # what rules keep from a tool that looks below a path
     settle: Callable[[str], str] = str  # leaves away the beginning of a secret at the end of what goes on
+    mask: Callable[[bytes], bytes] = bytes  # puts a `*` for each byte of a secret
     clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
 
 

@@ -33,9 +33,10 @@ class Toolbox:
         *,
         clean: Callable[[str], str] = str,
         settle: Callable[[str], str] = str,
+        mask: Callable[[bytes], bytes] = bytes,
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._clean, self._settle = clean, settle
+        self._clean, self._settle, self._mask = clean, settle, mask
         self.specs = tuple(
             ToolSpec(tool.name, tool.description, schema(tool.arguments)) for tool in self._tools.values()
         )
@@ -47,7 +48,7 @@ class Toolbox:
         """With those tools alone."""
         wanted = set(names)
         chosen = (tool for name, tool in self._tools.items() if name in wanted)
-        return Toolbox(chosen, clean=self._clean, settle=self._settle)
+        return Toolbox(chosen, clean=self._clean, settle=self._settle, mask=self._mask)
 
     def parallel(self, name: str) -> bool:
         """Whether a call may run beside others."""
@@ -87,7 +88,7 @@ class Toolbox:
 
     async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
         """Do what was asked; a refusal is a result too. Nothing in it is a secret or no text."""
-        context.clean, context.settle = self._clean, self._settle
+        context.clean, context.settle, context.mask = self._clean, self._settle, self._mask
         try:
             result = await self._tools[name](given, context)
         except HutchError as error:
