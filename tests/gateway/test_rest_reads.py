@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hutch.store.vault import Vault
 from tests.gateway.api import V1, Api, serving
 
 pytestmark = pytest.mark.anyio
@@ -269,3 +270,23 @@ async def test_a_prompt_that_becomes_the_purpose_is_redacted_before_it_is_cut(ap
         prompt = f"{'x' * before}{SECRET} and more"
         session = await api.new_session(prompt=prompt)
         assert not shows_a_part(session), before
+
+
+async def test_why_a_snapshot_was_taken_is_kept_without_secrets_and_controls(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        paths = api.server.loaded.paths
+        Vault(paths.vault, paths.vault_keys).set("forge_token", SECRET)
+        session = await api.ready_session(purpose="reasons")
+        url = f"{V1}/sessions/{session}"
+        await api.put(f"{url}/files/{SECRET}", content=b"one")
+        reason = f"\x1b[31mred\x07 {SECRET[:9]}\r{SECRET[9:]}"
+        taken = (await api.post(f"{url}/snapshots", json={"reason": reason})).json()
+        await api.put(f"{url}/files/{SECRET}", content=b"two")
+        await api.post(f"{url}/snapshots/{taken['id']}/restore", json={"path": SECRET})
+        api.server.redactor.learn([])  # so that all is shown as it is stored
+        stored = (await api.get(f"{url}/snapshots")).json()["items"]
+        events = [each for each in await api.events(session) if each["type"] == "snapshot.taken"]
+    reasons = [str(each["reason"]) for each in (*stored, *events)]
+    assert r"\x1b[31mred\x07 [redacted:secret]" in reasons
+    assert f"restored snapshot {taken['id']}: [redacted:secret]" in reasons
+    assert not [reason for reason in reasons if shows_a_part(reason) or not reason.isprintable()]

@@ -79,7 +79,7 @@ def test_a_snapshot_tells_what_it_is(snapshots: Snapshots, tree: Path) -> None:
     (tree / "b").write_text("678")
     second = take(snapshots, tree, "second, with \n 'odd' ü")
     assert (first.id, first.reason, first.files, first.bytes, first.left_out) == (1, "first", 1, 5, 0)
-    assert (second.id, second.reason, second.files, second.bytes) == (2, "second, with \n 'odd' ü", 2, 8)
+    assert (second.id, second.reason, second.files, second.bytes) == (2, "second, with \\n 'odd' ü", 2, 8)
     assert snapshots.list() == [first, second]
     assert Snapshots(snapshots.storage.git_dir.parent).list() == [first, second]
     assert abs(second.taken_at.timestamp() - time.time()) < 60

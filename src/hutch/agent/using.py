@@ -122,7 +122,9 @@ class Using:
         """A snapshot after whatever may have changed something, if it did."""
         if self.toolbox.parallel(call.tool) or call.tool in ("finish", "ask_user"):
             return []
-        taken = await self.context.workspace.snapshot(f"after {call.tool}")
+        # The model makes up the name of a tool that does not exist; it may hold anything.
+        tool = call.tool if call.tool in self.toolbox else "a call of no tool"
+        taken = await self.context.workspace.snapshot(f"after {tool}")
         if call.tool == "run_tests" and self.tests_ok and self.tested is not None:
             if await self.altered.between(self.context.workspace, self.tested, taken):
                 self.tests_ok = None

@@ -330,14 +330,13 @@ def make_bench(
     )
     if persona is None and loaded.is_from_repository("persona"):
         who = who.narrowed_to(load_persona(DEFAULT, known_tools=NAMES, folder=folder))
+    tools = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
     return Bench(
         session_id=session_id,
         log=log,
         model=model,
         persona=who,
-        toolbox=Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask).only(
-            who.tools
-        ),
+        toolbox=tools.only(who.tools),
         context=Context(
             desk.workspace,
             desk.jail,
@@ -346,8 +345,6 @@ def make_bench(
             test_command=loaded.settings.tests.command,
             test_timeout_s=loaded.settings.tests.timeout_s,
             clean=redactor.clean,
-            settle=redactor.settled,
-            mask=redactor.mask,
         ),
         redactor=redactor,
         limits=who.limits_for(limits),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from hutch.app import models
 from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
 from hutch.forge.git import Git
@@ -121,9 +122,11 @@ async def prepare_empty(loaded: Loaded, *, id: str | None = None) -> Record:
 @asynccontextmanager
 async def open_workspace(loaded: Loaded, id: str) -> AsyncIterator[Workspace]:
     """A workspace by its id, for this process alone."""
-    home = home_of(loaded)
+    home, clean = home_of(loaded), models.redactor(loaded).clean
     opened = await open_place(home, id)
-    async with use(home, opened, home.workspace(id), host_git(), keep=_keep(loaded)) as workspace:
+    async with use(
+        home, opened, home.workspace(id), host_git(), keep=_keep(loaded), clean=clean
+    ) as workspace:
         yield workspace
 
 
@@ -135,7 +138,8 @@ async def open_directory(loaded: Loaded, directory: Path) -> AsyncIterator[Works
     opened, place = await open_in_place(
         home, directory, quota_bytes=settings.quota_bytes, quota_files=settings.quota_files
     )
-    async with use(home, opened, place, host_git(), keep=_keep(loaded)) as workspace:
+    clean = models.redactor(loaded).clean
+    async with use(home, opened, place, host_git(), keep=_keep(loaded), clean=clean) as workspace:
         yield workspace
 
 

@@ -30,6 +30,7 @@ from hutch.cli.workspace_app import (
     print_json,
     visible,
 )
+from hutch.domain.printable import printable
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too
 
@@ -122,9 +123,10 @@ def snapshot(
     """Keep the content as it is now, or list what was kept."""
 
     async def work() -> None:
-        async with opened(id) as workspace:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
             taken = await workspace.list_snapshots() if list_all else [await workspace.snapshot(reason)]
-            if not list_all and taken[-1].reason != reason:
+            if not list_all and taken[-1].reason != printable(cleaned(reason, loaded)):
                 typer.echo("hutch: nothing has changed since this one, so there is no new one", err=True)
             for each in taken:
                 if as_json:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from hutch.domain.printable import printable
 from hutch.domain.redaction import Redactor
 from hutch.workspace.comparing import Difference
 from hutch.workspace.edit.edited import Edited, EditedFile
@@ -18,15 +19,16 @@ from hutch.workspace.files.ranges import Bytes
 from hutch.workspace.found_lines import Line, redact_lines
 from hutch.workspace.search import Found, Paths
 from hutch.workspace.snapshots.compare import Change
+from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import Entry, FileChange
 
-WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited)
+WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited, Snapshot)
 
 
 def is_text(found: object) -> bool:
     """Whether it has paths or texts of files in it."""
     return isinstance(found, WITH_TEXT) or (
-        isinstance(found, list | tuple) and any(isinstance(each, FileChange) for each in found)
+        isinstance(found, list | tuple) and any(isinstance(each, FileChange | Snapshot) for each in found)
     )
 
 
@@ -44,6 +46,8 @@ def redacted(found: Any, redactor: Redactor) -> Any:
             lines = _found_lines(lines, redactor)
             named = {clean(path): count for path, count in counts.items()}
             return replace(found, lines=lines, counts=named, paths=[clean(each) for each in paths])
+        case Snapshot():
+            return replace(found, reason=clean_reason(found, redactor))
         case Difference(files=files, patch=patch):
             changed = [_difference(each, redactor) for each in files]
             return replace(found, files=changed, patch=clean_bytes(patch, redactor))
@@ -52,10 +56,21 @@ def redacted(found: Any, redactor: Redactor) -> Any:
                 tuple(_edited(each, redactor) for each in files),
                 tuple(_change(each, redactor) for each in changes),
             )
-    return [
-        _change(each, redactor) if isinstance(each, FileChange) else _difference(each, redactor)
-        for each in found
-    ]
+    return [_listed(each, redactor) for each in found]
+
+
+def clean_reason(snapshot: Snapshot, redactor: Redactor) -> str:
+    """Why it was taken. One of an older Hutch may hold a secret, or one that became a secret since."""
+    return printable(redactor.clean(snapshot.reason))
+
+
+def _listed(each: FileChange | Snapshot | Change, redactor: Redactor) -> FileChange | Snapshot | Change:
+    match each:
+        case FileChange():
+            return _change(each, redactor)
+        case Snapshot():
+            return replace(each, reason=clean_reason(each, redactor))
+    return _difference(each, redactor)
 
 
 def clean_bytes(data: bytes, redactor: Redactor) -> bytes:

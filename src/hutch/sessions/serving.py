@@ -12,6 +12,7 @@ import structlog
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
+from hutch.domain.printable import printable as printable_line
 from hutch.domain.redaction import Redactor, excerpt
 from hutch.jail.background import BEFORE_BYTES
 from hutch.jail.seam import StreamName
@@ -29,7 +30,7 @@ from hutch.sessions.peoples_commands import (
 )
 from hutch.sessions.ports import listening
 from hutch.sessions.printing import Printing
-from hutch.sessions.redacting import is_text, redacted
+from hutch.sessions.redacting import clean_reason, is_text, redacted
 from hutch.sessions.session_log import SessionLog
 from hutch.sessions.terminals import Terminals
 from hutch.store.gaps import is_storage_failure
@@ -176,8 +177,8 @@ class Serving:
 
     async def _kept(self, taken: Snapshot, reason: str = "") -> Snapshot:
         """Record a snapshot; `reason` is for one that is an older one, since nothing has changed."""
-        event = SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=reason or taken.reason)
-        await self._record([event])
+        why = printable_line(self._redactor.clean(reason)) if reason else clean_reason(taken, self._redactor)
+        await self._record([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=why)])
         return taken
 
     async def _record(self, events: Sequence[Event] = ()) -> None:

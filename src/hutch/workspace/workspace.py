@@ -38,7 +38,7 @@ from hutch.workspace.resolved import resolved
 from hutch.workspace.snapshots import compare
 from hutch.workspace.snapshots.collecting import MANY_PACKS, Held, drop, fit, held
 from hutch.workspace.snapshots.restore import Restored, restore
-from hutch.workspace.snapshots.snapshot import Content, Snapshots
+from hutch.workspace.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange, Move, Operation, Write
 
@@ -348,15 +348,16 @@ def content(opened: Opened) -> Content:
 
 @asynccontextmanager
 async def use(
-    home: Home, opened: Opened, directory: Path, git: Git, *, keep: Keep = ALL
+    home: Home, opened: Opened, directory: Path, git: Git, *, keep: Keep = ALL, clean: Clean = str
 ) -> AsyncIterator[Workspace]:
-    """The workspace that was opened, until the block is left."""
+    """The workspace that was opened, until the block is left. `clean` takes secrets out of what is stored."""
     workspace: Workspace | None = None
     patience_s = 0.0
     held_open = ExitStack()
     held_open.callback(opened.close)
     try:
         workspace = await finish(_assemble, home, opened, directory, git, keep, held_open)
+        workspace.snapshots.clean = clean
         yield workspace
         patience_s = TIDY_S
     finally:

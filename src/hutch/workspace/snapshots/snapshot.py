@@ -8,12 +8,13 @@ after any crash is the list as it was, or with the new snapshot in it.
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.printable import printable
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.snapshots.base_index import BaseIndex
 from hutch.workspace.snapshots.layout import Absent, Branch, Item, Leaf, items_of, whole
@@ -27,6 +28,8 @@ from hutch.workspace.snapshots.storage import CONFIG, SHOWN, Snapshot, Storage, 
 from hutch.workspace.snapshots.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 
 DEFAULT = Limits()
+
+Clean = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Snapshots:
         self.storage.clear()
         self.cache = StatCache(self.storage.own / "cache")
         self._texts: dict[bytes, bytes] = {}
+        self.clean: Clean = str  # takes secrets out of reasons, which may hold a path or what a caller says
 
     def take(self, content: Content, reason: str) -> Snapshot:
         """Keep the content as it is now. When it is as it was, the newest snapshot is the answer."""
@@ -203,6 +207,7 @@ class Snapshots:
         tree = whole(writer, branch)
         if newest and storage.whole_tree(newest) == tree:
             return newest
+        reason = printable(self.clean(reason))
         text = commit_text(
             tree, branch, reason=reason, files_tree=branch.files or EMPTY_TREE, taken_at=datetime.now(UTC)
         )
