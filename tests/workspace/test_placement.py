@@ -173,3 +173,25 @@ def test_many_hunks_are_placed_by_an_index() -> None:
 def test_work_is_bounded(hunks: list[Hunk]) -> None:
     with pytest.raises(BadRequest, match="too many hunks that match in many places"):
         lines("a\n" * 200_000, *hunks)
+
+
+@pytest.mark.parametrize("above", [1, 100])
+def test_the_nearest_lines_are_looked_for_below_the_anchor_first(above: int) -> None:
+    before = "".join(f"def aaa_{n}():\n    value = compute(1)\n    return value\n\n" for n in range(above))
+    content = f"{before}def bbb():\n    value = compute(22)\n    return value\n"
+    with pytest.raises(Conflict) as refused:
+        lines(content, hunk("-    value = compute(2)\n+    value = 3\n     return value", "def bbb():"))
+    first = 4 * above + 2
+    assert f"these lines?\n{first:>6}\t    value = compute(22)\n" in str(refused.value)
+
+
+def test_lines_above_the_anchor_are_shown_when_none_below_is_alike() -> None:
+    content = "def aaa():\n    value = compute(1)\n\ndef bbb():\n    pass\n"
+    with pytest.raises(Conflict, match=r"these lines\?\n     2\t    value = compute\(1\)\n"):
+        lines(content, hunk("-    value = compute(2)\n+    value = 3", "def bbb():"))
+
+
+def test_a_missing_anchor_is_looked_for_below_the_one_before_it() -> None:
+    content = "class A:\n  def compute_all(x):\n    y\nclass B:\n  def compute_all(x):\n    y\n"
+    with pytest.raises(Conflict, match=r"these lines\?\n     5\t  def compute_all\(x\):"):
+        lines(content, hunk("-    y\n+    z", "class B:", "  def compute_all(x, y):"))

@@ -107,10 +107,12 @@ class Keys:
         line = bisect_right(self._starts, offset) - 1
         return line, offset - self._starts[line]
 
-    def blocks(self, pattern: Sequence[str], *, most: int) -> list[int]:
-        """Where this sequence of keys stands, as indices of its first line; at most so many."""
+    def blocks(self, pattern: Sequence[str], *, most: int, first: int = 0) -> list[int]:
+        """Where this sequence of keys stands, as indices of its first line, from the line `first` on; at most
+        so many."""
         wanted = "\n".join(["", *pattern, ""])
-        return [self.position(offset + 1)[0] for offset in occurrences(self.joined, wanted, most=most)]
+        start = self._starts[first] - 1 if first else 0
+        return [self.position(at + 1)[0] for at in occurrences(self.joined, wanted, most=most, start=start)]
 
 
 class Page:

@@ -30,14 +30,14 @@ class Nearest:
     likeness: float
 
 
-def nearest(page: Page, quote: Sequence[str]) -> Nearest | None:
-    """The lines most like the quote, if any are like it."""
+def nearest(page: Page, quote: Sequence[str], *, first: int = 0) -> Nearest | None:
+    """The lines most like the quote, if any are like it; from the line `first` on."""
     wanted = [line.strip() for line in _without_blank_ends(quote)]
     lines = page.keys(Rung.INDENT).lines
-    if not wanted or not lines:
+    if not wanted or first >= len(lines):
         return None
     votes: defaultdict[int, float] = defaultdict(float)
-    for start, weight in _votes(page, wanted[:_MOST_LINES]):
+    for start, weight in _votes(page, wanted[:_MOST_LINES], first):
         votes[start] += weight
     best: Nearest | None = None
     text = "\n".join(wanted)[:_MOST_CHARACTERS]
@@ -54,16 +54,17 @@ def nearest(page: Page, quote: Sequence[str]) -> Nearest | None:
     return best
 
 
-def _votes(page: Page, wanted: list[str]) -> Iterator[tuple[int, float]]:
+def _votes(page: Page, wanted: list[str], first: int) -> Iterator[tuple[int, float]]:
     """First lines of places that share something with the quote; what is rare weighs more."""
     for index, line in enumerate(wanted):
         if line and (count := page.content.count(line)):
-            for place in page.keys(Rung.INDENT).blocks([line], most=_MOST_PLACES):
-                yield max(place - index, 0), 3 / count
+            for place in page.keys(Rung.INDENT).blocks([line], most=_MOST_PLACES, first=first):
+                yield max(place - index, first), 3 / count
+    start = page.start_of(first)
     for word, index in _words(wanted).items():
         count = page.content.count(word)
-        for offset in occurrences(page.content, word, most=_MOST_PLACES):
-            yield max(page.line_at(offset) - index, 0), 1 / count
+        for offset in occurrences(page.content, word, most=_MOST_PLACES, start=start):
+            yield max(page.line_at(offset) - index, first), 1 / count
 
 
 def _words(wanted: list[str]) -> dict[str, int]:

@@ -226,7 +226,8 @@ class _Finder:
         for number, anchor in enumerate(anchors):
             lines = self._anchor_lines(anchor)
             if not lines:
-                near = nearest(self._page, [anchor])
+                below = nearest(self._page, [anchor], first=marks[0]) if marks else None
+                near = below or nearest(self._page, [anchor])
                 hint = did_you_mean(self._page, near, [anchor]) if near else "Name one that is, or none."
                 raise Conflict(f"the line '{anchor:.100}' after '@@' is not in the file. {hint}")
             self._count(len(marks))
@@ -274,7 +275,8 @@ class _Finder:
 
     def _not_found(self, hunk: Hunk) -> Conflict:
         wanted = [piece.text for piece in hunk.old]
-        near = nearest(self._page, wanted)
+        marks = self._marks(hunk.anchors)
+        near = (nearest(self._page, wanted, first=marks[0]) if marks else None) or nearest(self._page, wanted)
         if near is None:
             return Conflict(
                 "its lines are not in the file, nor anything like them. Read the file again and give"
