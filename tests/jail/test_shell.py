@@ -478,7 +478,7 @@ async def test_a_command_that_replaced_the_shell_times_out_as_any_other(
     ran = await shell.run(command, timeout_s=timeout_s)
     assert (ran.timed_out, ran.exit_code, ran.signal) == (True, None, 9)
     assert ran.limit_hit == LimitHit("command_timeout_s", f"{timeout_s:g} s")
-    assert ran.restarted and "The shell was lost" in ran.note
+    assert ran.restarted and "The next command gets a new shell in /workspace" in ran.note
     assert (await shell.run("echo $?; pgrep -fx 'sleep 85'; pgrep -cfx 'sleep 300'")).stdout == "137\n1\n"
 
 
@@ -520,3 +520,43 @@ async def test_output_of_a_job_that_came_between_commands_and_was_too_much_count
         await shell.jail.run(["sh", "-c", "until test -e done; do sleep 0.05; done"])
         assert (await shell.run("true")).truncated
         assert not (await shell.run("true")).truncated
+
+
+NEW_SHELL = (
+    "The next command gets a new shell in /workspace/sub, with the variables that were exported before this "
+    "command. Other variables, functions, options, and a change of directory by this command are lost."
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("exec sleep 85", "The command replaced the shell (exec) and was killed after 3 s."),
+        (
+            "trap 'x=1' INT TERM; while :; do sleep 0.1; done",
+            "The command did not leave the shell when it was stopped; both were killed after 3 s.",
+        ),
+        ("exec true", "The command ended the shell (exit, exec or set -e), with exit code 0."),
+        ("exec sh -c 'exit 4'", "The command ended the shell (exit, exec or set -e), with exit code 4."),
+        ("exit 3", "The command ended the shell (exit, exec or set -e), with exit code 3."),
+        ("set -e; false", "The command ended the shell (exit, exec or set -e), with exit code 1."),
+        ("kill -9 $$", "The process of the shell was ended by signal 9."),
+    ],
+)
+async def test_a_result_says_why_the_shell_is_gone_and_what_is_lost(
+    shell: Shell, command: str, why: str
+) -> None:
+    await shell.run("mkdir sub; cd sub; export KEPT=1; lost=1")
+    ran = await shell.run(f"cd /tmp; export KEPT=2; {command}", timeout_s=3)
+    assert (ran.note, ran.restarted, ran.cwd) == (f"{why} {NEW_SHELL}", True, "/workspace/sub")
+    after = await shell.run("pwd; echo $KEPT $lost")
+    assert (after.stdout, after.note) == ("/workspace/sub\n1\n", "")
+
+
+@pytest.mark.parametrize(
+    "command", ["kill $$", "trap 'echo trapped' TERM; kill $$", "(exit 3)", "(exec true)"]
+)
+async def test_a_shell_that_goes_on_needs_no_note(shell: Shell, command: str) -> None:
+    ran = await shell.run(f"cd /tmp; lost=1; {command}")
+    assert (ran.note, ran.restarted, ran.cwd) == ("", False, "/tmp")
+    assert (await shell.run("echo $lost")).stdout == "1\n"

@@ -9,6 +9,12 @@ import asyncio
 import math
 from dataclasses import dataclass
 
+# Why a shell is not there any more, where there is more to say than that.
+REPLACED = "the command replaced it"
+KILLED = "it was killed"
+LEFT = "it ended by itself"
+SIGNALLED = "a signal ended it"
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+from hutch.jail import shell_end
 from hutch.jail.jailed import Jailed
 from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
@@ -101,6 +102,7 @@ class Job:
 
     def finish(self, ended: Ended | None) -> Result:
         """All there is to tell now; None when it still runs."""
+        raw = ended
         if ended is not None:
             if self._stopped:  # however the shell saw it
                 ended = Ended(None, SIGKILL, ended.lost)
@@ -127,8 +129,28 @@ class Job:
             output_cut=self._capture.cut,
             limit_hit=hit or (self._hits.check(ended) if ended else None),
             restarted=bool(ended and ended.lost),
-            note=_note(ended.lost) if ended and ended.lost else "",
+            note=self._note(raw) if raw and raw.lost else "",
             running=ended is None,
+        )
+
+    def _note(self, ended: Ended) -> str:
+        """Why the shell is gone, and what the next command finds."""
+        after = f" after {self._timeout_s:g} s" if self.timed_out else ""
+        match ended.lost:
+            case shell_end.REPLACED:
+                why = f"The command replaced the shell (exec) and was killed{after}."
+            case shell_end.KILLED:
+                why = f"The command did not leave the shell when it was stopped; both were killed{after}."
+            case shell_end.LEFT:
+                why = f"The command ended the shell (exit, exec or set -e), with exit code {ended.exit_code}."
+            case shell_end.SIGNALLED:
+                why = f"The process of the shell was ended by signal {ended.signal}."
+            case other:
+                why = f"The shell was lost: {other}."
+        return (
+            f"{why} The next command gets a new shell in {shown(self.process.cwd)}, with the variables that "
+            "were exported before this command. Other variables, functions, options, and a change of "
+            "directory by this command are lost."
         )
 
     def close(self) -> None:
@@ -152,10 +174,3 @@ class Hits:
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal))
         self._mark = self._jail.mark()
         return hit
-
-
-def _note(lost: str) -> str:
-    return (
-        f"The shell was lost: {lost}. A new one starts in the same directory with the exported variables; "
-        "other variables, functions and options are gone."
-    )

@@ -28,7 +28,7 @@ from hutch.jail.seam import SOCKET, Exit
 from hutch.jail.shell_answer import Hearing
 from hutch.jail.shell_chatter import Chatter, without_chatter
 from hutch.jail.shell_cwd import ShellCwd
-from hutch.jail.shell_end import Alarm, Ended, Ending
+from hutch.jail.shell_end import KILLED, LEFT, REPLACED, SIGNALLED, Alarm, Ended, Ending
 from hutch.jail.shell_hunt import HUNT, PASS_ON
 from hutch.jail.shell_input import ShellInput
 from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
@@ -136,7 +136,7 @@ class ShellProcess:
         done = self._done
         self._is_stopping = True
         if self._is_replaced and done.ended is None:
-            self.lost = self.lost or "the command had taken its place"
+            self.lost = self.lost or REPLACED
         if done.ended is None and await self._run_hunter(HUNT, HUNT_S):
             self._ask_again()
             await done.until(ANSWER_S)
@@ -148,7 +148,7 @@ class ShellProcess:
 
     async def kill(self) -> None:
         """The end of the shell and of all that was ever started from it."""
-        self.lost = self.lost or "it was killed"
+        self.lost = self.lost or KILLED
         with contextlib.suppress(HutchError):  # of a jail that is gone, so is the shell
             await self._process.kill()
         self._lose(Exit(None, 9))
@@ -251,8 +251,7 @@ class ShellProcess:
     def _lose(self, ended: Exit) -> None:
         if self._answers >= 0:
             self._answered()  # an answer given just before counts, and so do the exported variables
-        how = f"exit {ended.code}" if ended.signal is None else f"signal {ended.signal}"
-        self.lost = self.lost or f"it ended with {how}"
+        self.lost = self.lost or (LEFT if ended.signal is None else SIGNALLED)
         self._done.set(Ended(ended.code, ended.signal, self.lost))
 
     def _look(self) -> None:
