@@ -244,3 +244,15 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(tmp_path:
             assert "bytes left out" in result.text and result.data["truncated"]
             shown = f"{result.text} {result.data['stdout']}"
             assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), before
+
+
+async def test_a_signal_that_a_command_outlives_is_answered_with_how_to_end_it(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, {"a": b""}) as desk:
+        command = "trap 'true' TERM; touch ready; while :; do sleep 0.1; done"
+        id_ = (await desk.use("bash", command=command, yield_s=0)).data["id"]
+        await desk.use("bash", command="until test -e ready; do sleep 0.05; done")
+        sent = await desk.use("bash_kill", id=id_, signal="TERM")
+        assert sent.text == f"SIGTERM was sent to {id_}, which still runs; KILL ends it."
+        assert sent.data == {"id": id_, "running": True}
+        ended = await desk.use("bash_kill", id=id_, signal="KILL")
+        assert (ended.text, ended.data["running"]) == (f"{id_} was ended.", False)

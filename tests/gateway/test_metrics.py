@@ -1,6 +1,8 @@
 """Numbers: counted where facts are, read by who may, and never more of them than there are routes."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,22 @@ def test_made_up_names_do_not_fill_the_memory() -> None:
         if sample.name == "hutch_model_tokens_total"
     }
     assert len(labels) == MOST_NAMES + 1 and "other" in labels
+
+
+async def test_what_is_refused_for_its_body_is_counted_by_the_route_it_was_for(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"body_bytes": 2000, "body_timeout_s": 1}) as api:
+        await api.post(f"{V1}/sessions", content=b"x" * 3000)
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"{"
+            await asyncio.sleep(2)  # longer than the server waits
+            yield b"}"
+
+        slow = await api.post(f"{V1}/sessions/ses_1/fork", content=slowly())
+        made_up = await api.post("/made/up", content=b"x" * 3000)
+        found = await read(api)
+    assert (slow.status_code, made_up.status_code) == (408, 413)
+    counted = "hutch_http_requests_total"
+    assert value(found, counted, method="POST", route=f"{V1}/sessions", status="413") == 1
+    assert value(found, counted, method="POST", route=f"{V1}/sessions/{{session_id}}/fork", status="408") == 1
+    assert value(found, counted, method="POST", route="none", status="413") == 1

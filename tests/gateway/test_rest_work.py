@@ -1,5 +1,7 @@
 """Snapshots, commands and terminals over HTTP."""
 
+from typing import Any
+
 import pytest
 
 from tests.gateway.api import V1, Api, eventually
@@ -192,3 +194,36 @@ async def test_the_rest_of_a_long_private_key_is_not_shown_from_its_middle(api: 
         told = (await api.get(f"{url}/commands/{started['id']}?offset={offset}")).json()["text"]
         assert "ABCD" not in told and told.endswith("after\n")
     await api.delete(f"{url}/commands/{started['id']}")
+
+
+async def pages(api: Api, address: str) -> list[dict[str, Any]]:
+    """All answers, each found by the link of the one before it."""
+    found = []
+    while address:
+        answered = await api.get(address)
+        found.append(answered.json())
+        next_ = answered.links.get("next", {}).get("url", "")
+        assert bool(next_) == (found[-1]["next"] is not None) == found[-1]["cut"]
+        address = next_
+    return found
+
+
+async def test_a_search_goes_on_where_its_last_answer_ended(api: Api) -> None:
+    url = f"{V1}/sessions/{await api.ready_session(purpose='pages')}"
+    for name in "abcde":
+        await api.put(f"{url}/files/{name}.txt", content=f"x\nhit {name} 1\ny\nhit {name} 2\nz\n".encode())
+    whole = (await api.get(f"{url}/grep?pattern=hit&context=1")).json()
+    assert (whole["total"], whole["cut"], whole["next"]) == (10, False, None)
+    found = await pages(api, f"{url}/grep?pattern=hit&context=1&limit=3")
+    assert [line for page in found for line in page["lines"]] == whole["lines"]
+    assert [sum(line["matched"] for line in page["lines"]) for page in found] == [3, 3, 3, 1]
+    names = [f"{name}.txt" for name in "abcde"]
+    files = await pages(api, f"{url}/grep?pattern=hit&output=files&limit=2")
+    assert [path for page in files for path in page["paths"]] == names
+    counts = await pages(api, f"{url}/grep?pattern=hit&output=count&limit=2")
+    assert [item for page in counts for item in page["counts"].items()] == [(name, 2) for name in names]
+    globbed = await pages(api, f"{url}/glob?pattern=*.txt&limit=2")
+    assert sorted(path for page in globbed for path in page["paths"]) == names
+    assert [len(page["paths"]) for page in globbed] == [2, 2, 1]
+    for bad in ("grep?pattern=x&offset=-1", "glob?pattern=x&offset=a"):
+        assert (await api.get(f"{url}/{bad}")).status_code == 422

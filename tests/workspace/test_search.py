@@ -86,7 +86,7 @@ async def test_files_and_counts(jail: Jail) -> None:
         paths=["README.md", "skipped.min.py", "src/main.py"], total=3
     )
     assert await grep(jail, Grep(pattern="return|def", path="src", output="count", limit=1)) == Found(
-        counts={"src/deep/er/util.py": 2}, total=4, cut=True
+        counts={"src/deep/er/util.py": 2}, total=4, cut=True, next=1
     )
 
 
@@ -151,7 +151,7 @@ async def test_globs_come_newest_first_without_what_is_ignored(jail: Jail, tree:
     found = await glob(jail, "**/*.py", modified_ns=modified_ns(tree))
     assert found == Paths(["src/deep/er/util.py", "src/main.py"], 2, False)
     found = await glob(jail, "*.py", path="src", limit=1, modified_ns=modified_ns(tree))
-    assert found == Paths(["src/deep/er/util.py"], 2, True)
+    assert found == Paths(["src/deep/er/util.py"], 2, True, 1)
     found = await glob(jail, "deep/**", path="src", modified_ns=modified_ns(tree))
     assert found.paths == ["src/deep/er/util.py"]
 
@@ -248,7 +248,7 @@ async def test_with_a_mask_only_lines_without_secrets_match(jail: Jail) -> None:
     counted = await grep(jail, Grep(pattern="def|return", path="src", output="count"), mask=without_keys)
     assert counted == Found(counts={"src/deep/er/util.py": 1, "src/main.py": 1}, total=2)
     one = await grep(jail, Grep(pattern="def", path="src", output="files", limit=1), mask=without_keys)
-    assert one == Found(paths=["src/deep/er/util.py"], total=2, cut=True)
+    assert one == Found(paths=["src/deep/er/util.py"], total=2, cut=True, next=1)
 
 
 async def test_with_a_mask_nothing_is_shown_whose_context_was_not_read(tree: Path, jail: Jail) -> None:

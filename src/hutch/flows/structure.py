@@ -82,6 +82,8 @@ def sentence(paths: Sequence[str], *, files: int, tests: str) -> str:
     suffixes = [PurePosixPath(path).suffix[1:].lower() for path in paths]
     found = Counter(LANGUAGES[suffix] for suffix in suffixes if suffix in LANGUAGES)
     languages = [f"{name} ({count})" for name, count in found.most_common(MAX_LANGUAGES)]
+    if (more := len(found) - MAX_LANGUAGES) > 0:
+        languages.append(f"{more} more language{'s' if more != 1 else ''}")
     counted = ", ".join([f"{files} file{'s' if files != 1 else ''}", *languages])
     partial = f" among the first {len(paths)}" if languages and len(paths) < files else ""
     ran = f"tests: {printable(tests)[:MAX_COMMAND]}" if tests else "no tests found"

@@ -60,11 +60,15 @@ def page(
     **more: Any,
 ) -> Response:
     """A page of a list; the address of the next one is in the header Link too."""
-    headers = {}
-    if next is not None:
-        url = request.url.include_query_params(**{cursor: next})
-        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
-    return answer({"items": items, "next": next, **more}, headers=headers)
+    return answer({"items": items, "next": next, **more}, headers=next_link(request, cursor, next))
+
+
+def next_link(request: Request, parameter: str, next: str | int | None) -> dict[str, str]:
+    """The header with the address of the next page, if there is one."""
+    if next is None:
+        return {}
+    url = request.url.include_query_params(**{parameter: next})
+    return {"Link": f'<{url.path}?{url.query}>; rel="next"'}
 
 
 def paged(request: Request, found: Sequence[Any], limit: int) -> Response:

@@ -41,6 +41,7 @@ class InSession(In):
 class SessionsAsked(In):
     text: str = Field("", max_length=200, description="Only those with this in their purpose.")
     limit: int = Field(20, ge=1, le=200)
+    cursor: str = Field("", max_length=80, description="`next` of the answer before.")
 
 
 class Command(CommandIn, InSession):
@@ -71,6 +72,7 @@ class FilesAsked(InSession):
     pattern: str = Field(min_length=1, max_length=10_000, examples=["**/*.py"])
     path: PathText = ""
     limit: int = Field(200, ge=1, le=5000)
+    offset: int = Field(0, ge=0, le=LARGEST, description="`next` of the answer before.")
 
 
 class Searched(InSession):
@@ -80,6 +82,7 @@ class Searched(InSession):
     ignore_case: bool = False
     context: int = Field(0, ge=0, le=MOST_CONTEXT)
     limit: int = Field(100, ge=1, le=2000)
+    offset: int = Field(0, ge=0, le=LARGEST, description="`next` of the answer before.")
     output: Literal["content", "files", "count"] = "content"
 
 
@@ -112,7 +115,10 @@ class Call:
 
 
 async def list_sessions(call: Call, given: SessionsAsked) -> Any:
-    found = await flow.page(call.server.site, call.who, text=given.text, limit=given.limit)
+    found = await flow.page(
+        call.server.site, call.who, text=given.text, before=given.cursor, limit=given.limit + 1
+    )
+    more, found = len(found) > given.limit, found[: given.limit]
     return {
         "sessions": [
             {
@@ -123,7 +129,8 @@ async def list_sessions(call: Call, given: SessionsAsked) -> Any:
                 "last_event": shown.head.seq,
             }
             for shown in found
-        ]
+        ],
+        "next": found[-1].session.id if more else None,
     }
 
 
@@ -165,7 +172,9 @@ async def apply_patch(call: Call, given: Patch) -> Any:
 async def glob(call: Call, given: FilesAsked) -> Any:
     path = parse_path(given.path, or_root=True)
     read_only = await call.is_read_only(given)
-    return await call.ask(given, requests.FindFiles(given.pattern, path, given.limit, read_only))
+    return await call.ask(
+        given, requests.FindFiles(given.pattern, path, given.limit, given.offset, read_only)
+    )
 
 
 async def grep(call: Call, given: Searched) -> Any:

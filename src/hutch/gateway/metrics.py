@@ -22,6 +22,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hutch
@@ -37,6 +38,7 @@ from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
 URL = "/metrics"
+CUT_SHORT = (408, 413)  # a body that came too slowly, or is too large: nobody reads it
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only what failed is worth a line
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -146,7 +148,10 @@ class Measured:
         async def send_on(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                route, status = seen[0] or "none", message["status"]
+                status = message["status"]
+                if not seen[0] and status in CUT_SHORT:
+                    seen[0] = _addressed(scope)
+                route = seen[0] or "none"
                 self._metrics.requests.labels(method, route, str(message["status"])).inc()
                 self._metrics.seconds.labels(method, route).observe(time.perf_counter() - began)
             await send(message)
@@ -193,6 +198,17 @@ class Routed:
             await send(message)
 
         await self._app(scope, receive, send_on)
+
+
+def _addressed(scope: Scope) -> str:
+    """The path of the route that a request was for, which was refused before any route saw it."""
+    if scope.get("hutch.preview"):
+        return "preview"
+    matches = [(route.matches(scope)[0], route) for route in scope["app"].router.routes]
+    fitting = sorted(
+        (each for each in matches if each[0] is not Match.NONE), key=lambda each: -each[0].value
+    )  # one for another method is better than none
+    return str(getattr(fitting[0][1], "path", "")) if fitting else ""
 
 
 def _route_path(scope: Scope) -> str:

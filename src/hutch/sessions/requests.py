@@ -107,6 +107,7 @@ class FindFiles(Request[Paths]):
     pattern: str
     path: str = ""
     limit: int = 200
+    offset: int = 0
     read_only: bool = False  # the caller may not write: paths with secrets are no match
 
 

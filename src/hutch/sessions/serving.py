@@ -113,9 +113,11 @@ class Serving:
             case requests.SearchFiles(wanted, read_only):
                 mask = self._redactor.mask if read_only else None
                 return await workspace.grep(jail, wanted, mask=mask)
-            case requests.FindFiles(pattern, path, limit, read_only):
+            case requests.FindFiles(pattern, path, limit, offset, read_only):
                 hidden = hide_secrets(self._redactor.mask) if read_only else None
-                return await workspace.glob(jail, pattern, path=path, limit=limit, hidden=hidden)
+                return await workspace.glob(
+                    jail, pattern, path=path, limit=limit, offset=offset, hidden=hidden
+                )
             case requests.RunCommand():
                 return await self._run(request)
             case requests.ListCommands():

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.seam import Finished, Jail, StreamName
@@ -25,6 +25,7 @@ from hutch.workspace.globs import glob_pattern
 from hutch.workspace.pieces import sort_in_pieces
 from hutch.workspace.secret_lines import AROUND_LINES, MAX_READ_COLUMNS, matches_without_secrets
 
+Item = TypeVar("Item")
 GrepOutput = Literal["content", "files", "count"]
 Hidden = Callable[[str], bool]  # whether a file is not to be told of
 
@@ -54,6 +55,7 @@ class Grep:
     multiline: bool = False
     context: int = 0
     limit: int = 200
+    offset: int = 0  # so many matching lines, or files, are left out at the beginning
     output: GrepOutput = "content"
 
 
@@ -66,6 +68,7 @@ class Found:
     paths: list[str] = field(default_factory=list)  # for files
     total: int = 0  # of matching lines, or of files
     cut: bool = False
+    next: int | None = None  # the offset of what comes after this; None: nothing that was kept
     latin1: bool = False  # by reading files as that: as UTF-8 none has it
 
 
@@ -76,6 +79,7 @@ class Paths:
     paths: list[str]
     total: int
     cut: bool
+    next: int | None = None  # the offset of what comes after this
 
 
 async def grep(
@@ -102,8 +106,10 @@ async def grep(
 async def _grep(
     jail: Jail, wanted: Grep, ignore: Sequence[str], hidden: Hidden, mask: Mask | None, *more: str
 ) -> Found:
-    if wanted.limit < 1 or not 0 <= wanted.context <= MOST_CONTEXT:
-        raise BadRequest(f"limit must be at least 1, and context between 0 and {MOST_CONTEXT} lines.")
+    if wanted.limit < 1 or wanted.offset < 0 or not 0 <= wanted.context <= MOST_CONTEXT:
+        raise BadRequest(
+            f"limit must be at least 1, offset at least 0, and context between 0 and {MOST_CONTEXT} lines."
+        )
     columns, context = MAX_LINE_COLUMNS, wanted.context
     if mask:
         columns, context = MAX_READ_COLUMNS, wanted.context + AROUND_LINES
@@ -128,19 +134,17 @@ async def _grep(
         return await asyncio.to_thread(_without_secrets, printed, wanted, hidden, mask)
     match wanted.output:
         case "content":
-            return await asyncio.to_thread(_content, printed, wanted.limit, hidden)
+            return await asyncio.to_thread(_content, printed, wanted, hidden)
         case "files":
             paths = await asyncio.to_thread(_shown, printed.kept, hidden)
             total = len(paths) + printed.more
-            return Found(paths=paths[: wanted.limit], total=total, cut=total > wanted.limit)
+            shown, next_ = _page(paths, wanted)
+            return Found(paths=shown, total=total, cut=total > wanted.offset + wanted.limit, next=next_)
         case "count":
             counts = await asyncio.to_thread(_counts, printed.kept, hidden)
             total = sum(count for _, count in counts)
-            return Found(
-                counts=dict(counts[: wanted.limit]),
-                total=total,
-                cut=len(counts) > wanted.limit or printed.cut,
-            )
+            some, next_ = _page(counts, wanted)
+            return Found(counts=dict(some), total=total, cut=bool(next_) or printed.cut, next=next_)
 
 
 async def glob(
@@ -150,12 +154,13 @@ async def glob(
     modified_ns: Callable[[str], int],
     path: str = "",
     limit: int = 200,
+    offset: int = 0,
     ignore: Sequence[str] = (),
     hidden: Hidden | None = None,
 ) -> Paths:
     """Files below a path whose path from there fits `pattern`; `modified_ns` tells when a file changed."""
-    if limit < 1:
-        raise BadRequest("limit must be at least 1.")
+    if limit < 1 or offset < 0:
+        raise BadRequest("limit must be at least 1, and offset at least 0.")
     fits = glob_pattern(pattern)
     argv = ["rg", *EVERYWHERE, *_ignored(ignore), "--files"]
     printed = await _search(jail, argv, path, unit=NUL, kept_bytes=LISTED_BYTES)
@@ -167,11 +172,12 @@ async def glob(
         listed = (_relative(name) for name in _names(printed.kept))
         found = [name for name in listed if fits.fullmatch(name, skip) and not hides(name)]
         # Not sorted whole: that is one step, in which nobody else gets the interpreter.
-        newest = heapq.nsmallest(limit, ((-modified_ns(name), name) for name in found))
-        return [name for _, name in newest], len(found)
+        newest = heapq.nsmallest(offset + limit, ((-modified_ns(name), name) for name in found))
+        return [name for _, name in newest[offset:]], len(found)
 
     paths, total = await asyncio.to_thread(fitting)  # of a large tree this takes a while
-    return Paths(paths, total, total > limit or printed.cut)
+    next_ = offset + limit if total > offset + limit else None
+    return Paths(paths, total, bool(next_) or printed.cut, next_)
 
 
 def _names(kept: bytes) -> Iterator[bytes]:
@@ -285,11 +291,12 @@ def _counts(kept: bytes, hidden: Hidden) -> list[tuple[str, int]]:
     return sort_in_pieces([(path, count) for path, count in told if not hidden(path)])
 
 
-def _content(printed: _Printed, limit: int, hidden: Hidden) -> Found:
+def _content(printed: _Printed, wanted: Grep, hidden: Hidden) -> Found:
     told = [line for line in _lines(printed.kept) if not hidden(line.path)]
     lines = sort_in_pieces(told, key=lambda line: (line.path, line.number))
-    total = sum(line.matched for line in lines) + printed.more
-    return Found(lines=_first(lines, limit), total=total, cut=total > limit)
+    end, matches = wanted.offset + wanted.limit, sum(line.matched for line in lines)
+    total, next_ = matches + printed.more, end if matches > end else None
+    return Found(lines=_some(lines, wanted), total=total, cut=total > end, next=next_)
 
 
 def _without_secrets(printed: _Printed, wanted: Grep, hidden: Hidden, mask: Mask) -> Found:
@@ -305,25 +312,34 @@ def _without_secrets(printed: _Printed, wanted: Grep, hidden: Hidden, mask: Mask
     counts = Counter(line.path for line in found if line.matched)  # in the order of the paths
     total = len(counts) if wanted.output == "files" else counts.total()
     units = total if wanted.output == "content" else len(counts)
-    cut = units > wanted.limit or printed.cut
+    end = wanted.offset + wanted.limit
+    cut, next_ = units > end or printed.cut, end if units > end else None
     match wanted.output:
         case "content":
-            return Found(lines=_first(found, wanted.limit), total=total, cut=cut)
+            return Found(lines=_some(found, wanted), total=total, cut=cut, next=next_)
         case "files":
-            return Found(paths=list(counts)[: wanted.limit], total=total, cut=cut)
+            return Found(paths=_page(list(counts), wanted)[0], total=total, cut=cut, next=next_)
         case "count":
-            return Found(counts=dict(list(counts.items())[: wanted.limit]), total=total, cut=cut)
+            some = dict(_page(list(counts.items()), wanted)[0])
+            return Found(counts=some, total=total, cut=cut, next=next_)
 
 
-def _first(lines: Sequence[Line], limit: int) -> list[Line]:
-    """The lines up to the last match that is within the limit."""
+def _page(items: list[Item], wanted: Grep) -> tuple[list[Item], int | None]:
+    """Those that are wanted, and the offset of the next, if there is one."""
+    end = wanted.offset + wanted.limit
+    return items[wanted.offset : end], end if len(items) > end else None
+
+
+def _some(lines: Sequence[Line], wanted: Grep) -> list[Line]:
+    """The lines from behind the last match before the offset up to the last match within the limit."""
     shown: list[Line] = []
     matches = 0
     for line in lines:
         matches += line.matched
-        if matches > limit:
+        if matches > wanted.offset + wanted.limit:
             break
-        shown.append(line)
+        if matches > wanted.offset or not wanted.offset:
+            shown.append(line)
     return shown
 
 

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -186,13 +187,13 @@ class Workspace:
         *,
         path: str = "",
         limit: int = 200,
+        offset: int = 0,
         ignore: Sequence[str] = (),
         hidden: search.Hidden | None = None,
     ) -> search.Paths:
-        path, modified_ns = await self._inside(jail, path), self._modified_ns
-        return await search.glob(
-            jail, pattern, modified_ns=modified_ns, path=path, limit=limit, ignore=ignore, hidden=hidden
-        )
+        find = partial(search.glob, jail, pattern, modified_ns=self._modified_ns)
+        path = await self._inside(jail, path)
+        return await find(path=path, limit=limit, offset=offset, ignore=ignore, hidden=hidden)
 
     async def snapshot(self, reason: str) -> Snapshot:
         """Keep the content as it is; the newest snapshot again when nothing has changed since."""

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.errors import BadRequest
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import In, Out, answer
+from hutch.gateway.answers import LARGEST, In, Out, answer, next_link
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.files import FileChangeOut
@@ -24,6 +24,8 @@ MOST_FOUND = 10_000
 Pattern = Annotated[str, Query(min_length=1, max_length=10_000)]
 Below = Annotated[str, Query(max_length=4096, description="Only below this path.")]
 AtMost = Annotated[int, Query(ge=1, le=MOST_FOUND, description="How many at most.")]
+Offset = Annotated[int, Query(ge=0, le=LARGEST, description="`next` of the answer before.")]
+NEXT = "The offset of what comes next; null: no more, or more than a search reads. Then narrow it."
 
 
 class ReplaceIn(In):
@@ -96,7 +98,8 @@ class FoundOut(Out):
     counts: dict[str, int] = Field(description="With output=count: matches by file.")
     paths: list[str] = Field(description="With output=files.")
     total: int
-    cut: bool = Field(description="There is more than the limit.")
+    cut: bool = Field(description="There is more than this.")
+    next: int | None = Field(description=NEXT)
 
 
 class PathsOut(Out):
@@ -104,7 +107,8 @@ class PathsOut(Out):
 
     paths: list[str]
     total: int
-    cut: bool
+    cut: bool = Field(description="There is more than this.")
+    next: int | None = Field(description=NEXT)
 
 
 def told(edited: Edited) -> dict[str, object]:
@@ -145,6 +149,7 @@ async def grep(
     multiline: bool = False,
     context: Annotated[int, Query(ge=0, le=MOST_CONTEXT, description="Lines around each match.")] = 0,
     limit: AtMost = 200,
+    offset: Offset = 0,
     output: Literal["content", "files", "count"] = "content",
 ) -> Response:
     """Look for a regular expression in the files.
@@ -161,23 +166,32 @@ async def grep(
         multiline=multiline,
         context=context,
         limit=limit,
+        offset=offset,
         output=output,
     )
     read_only = not await may_write(site, who, session)
     found = await site.host.call(session.id, SearchFiles(wanted, read_only), by=who.user.id)
-    return answer({name: getattr(found, name) for name in FoundOut.model_fields})
+    headers = next_link(request, "offset", found.next)
+    return answer({name: getattr(found, name) for name in FoundOut.model_fields}, headers=headers)
 
 
 @routes.get("/sessions/{session_id}/glob", operation_id="find_files", response_model=PathsOut)
 async def glob(
-    request: Request, who: Reader, session_id: str, pattern: Pattern, path: Below = "", limit: AtMost = 200
+    request: Request,
+    who: Reader,
+    session_id: str,
+    pattern: Pattern,
+    path: Below = "",
+    limit: AtMost = 200,
+    offset: Offset = 0,
 ) -> Response:
     """Files whose path fits a pattern: `**/*.py`."""
     site = server_of(request).site
     session = await allowed(site, who, session_id)
     read_only = not await may_write(site, who, session)
-    wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, read_only)
-    return answer(await site.host.call(session.id, wanted, by=who.user.id))
+    wanted = FindFiles(_plain(pattern), parse_path(path, or_root=True), limit, offset, read_only)
+    found = await site.host.call(session.id, wanted, by=who.user.id)
+    return answer(found, headers=next_link(request, "offset", found.next))
 
 
 def _plain(pattern: str) -> str:
