@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from hutch.flows.users import LOCAL, Accounts
-from tests.gateway.api import Api, serving
+from tests.gateway.api import V1, Api, serving
 from tests.gateway.serving import LEGACY, MODERN, PATIENCE_S, text_of
 
 pytestmark = pytest.mark.anyio
@@ -201,3 +201,21 @@ async def test_what_is_wrong_with_a_call_is_told(tmp_path: Path) -> None:
         for body in (b"", b"{", b"[]", b"\xff", b'{"jsonrpc":"2.0"}'):
             headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
             assert 400 <= (await api.post("/mcp", content=body, headers=headers)).status_code < 500
+
+
+async def test_lists_of_sessions_and_files_say_how_to_read_on(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        made = [await api.ready_session(purpose=f"session {number}") for number in range(3)]
+        url = f"{V1}/sessions/{made[0]}"
+        for name in "abc":
+            await api.put(f"{url}/files/{name}", content=b"hit\n")
+        async with client(api, MODERN) as mcp:
+            first = await done(mcp, "list_sessions", limit=2)
+            rest = await done(mcp, "list_sessions", limit=2, cursor=first["next"])
+            listed = [each["session_id"] for each in (*first["sessions"], *rest["sessions"])]
+            assert (listed, rest["next"]) == (made[::-1], None)
+            here = {"session_id": made[0], "limit": 2}
+            for tool, pattern in (("glob", "*"), ("grep", "hit")):
+                begun = await done(mcp, tool, **here, pattern=pattern)
+                ended = await done(mcp, tool, **here, pattern=pattern, offset=begun["next"])
+                assert (begun["cut"], begun["next"], ended["cut"], ended["next"]) == (True, 2, False, None)

@@ -203,7 +203,15 @@ async def test_a_search_does_not_tell_readers_whether_a_guess_is_right(api: Api)
     assert names[0].json() == names[1].json()
     for output, found in (("count", {"counts": {"kept": 1}}), ("files", {"paths": ["kept"]})):
         told = (await reader.get(f"{url}/grep", params={"pattern": "^x", "output": output})).json()
-        assert told == {"lines": [], "counts": {}, "paths": [], "total": 1, "cut": False, "next": None, **found}
+        assert told == {
+            "lines": [],
+            "counts": {},
+            "paths": [],
+            "total": 1,
+            "cut": False,
+            "next": None,
+            **found,
+        }
     owner = (await api.get(f"{url}/grep", params={"pattern": "^x", "output": "count"})).json()
     assert owner["counts"] == {"kept": 2}  # callers who may write can read the file as it is
 

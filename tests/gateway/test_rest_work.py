@@ -227,3 +227,15 @@ async def test_a_search_goes_on_where_its_last_answer_ended(api: Api) -> None:
     assert [len(page["paths"]) for page in globbed] == [2, 2, 1]
     for bad in ("grep?pattern=x&offset=-1", "glob?pattern=x&offset=a"):
         assert (await api.get(f"{url}/{bad}")).status_code == 422
+
+
+async def test_a_session_that_began_empty_is_compared_with_that(api: Api) -> None:
+    url = f"{V1}/sessions/{await api.ready_session(purpose='empty')}"
+    nothing = (await api.get(f"{url}/diff")).json()
+    assert (nothing["old"], nothing["files"]) == (1, [])
+    await api.post(f"{url}/commands", json={"command": "mkdir d; echo one > d/new.txt"})
+    for _ in range(2):
+        found = (await api.get(f"{url}/diff")).json()
+        assert ("d/new.txt", "added") in [(each["path"], each["kind"]) for each in found["files"]]
+        assert "+++ b/d/new.txt\n@@ -0,0 +1 @@\n+one\n" in found["patch"]
+        await api.put(f"{url}/files/other.txt", content=b"two\n")  # which takes a snapshot

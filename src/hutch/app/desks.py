@@ -17,6 +17,8 @@ async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str]
     """All that commands need; when the block is left, nothing runs there any more."""
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(workspaces.open_workspace(loaded, workspace_id))
+        if not await workspace.list_snapshots():  # before anybody changes a file: what to compare with
+            await workspace.snapshot("as it came")
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
         told = Told()
         outside = jails.Outside(
