@@ -15,6 +15,11 @@ HERE = Path(__file__).parent
 
 
 def main(wanted: list[str]) -> None:
+    names = [path.stem.removeprefix("claim_") for path in sorted(HERE.glob("claim_*.py"))]
+    if unknown := [name for name in wanted if name not in names]:
+        sys.exit(
+            f"There is no claim {unknown[0]!r}. Name some of these, or none for all: {', '.join(names)}."
+        )
     table = Table("claim", "ours", "alternative", "theirs", "ratio", "bar", "")
     sys.path.insert(0, str(HERE.parent))
     console = Console()
