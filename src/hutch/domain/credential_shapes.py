@@ -40,7 +40,7 @@ _AUTHORIZATION = (
     r"(?i:uthorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?i:bearer|basic|token)\s{1,4}"
     r"[A-Za-z0-9._~+/=-]{8,}+"
 )
-CREDENTIAL_BEGUN = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*$")
+CREDENTIAL_BEGUN = re.compile(rf"[aA]{_AUTHORIZATION.removesuffix('{8,}+')}*+$")
 
 
 def alternatives() -> Iterator[str]:

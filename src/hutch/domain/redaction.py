@@ -13,7 +13,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, quote_plus
 
 from hutch.domain.credential_shapes import (
@@ -34,9 +34,9 @@ from hutch.domain.text_view import (
     View,
     has_controls,
     open_escape,
+    outline,
     spelled_out,
     spellings_of,
-    squeezed,
 )
 
 SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
@@ -44,6 +44,8 @@ SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret ea
 SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest takes to come
 
 AROUND = 1024  # characters around a value, for the line breaks and colours that may be in it
+BREAK_CHARS = 160  # that may stand before each character of a value that is broken into lines
+PART_CHARS = 32 * 1024  # of a long text that are looked at together
 MOST_HELD = 64 * 1024  # letters of a stream that may be kept back
 
 
@@ -109,17 +111,14 @@ class Redactor:
         # Of values that a word's end does not end, so many letters are held back in a stream.
         self.spaced_letters = max((len(text) for text in spellings if re.search(r"\s", text)), default=0)
         self._unbroken = {text for each in spellings if len(text := BREAKS.sub("", each)) >= SHORTEST_VALUE}
-        # Broken by a line's end, one of a value's ends is still whole.
-        ends = {
-            end for text in self._unbroken for end in (text[:SHORTEST_BEGINNING], text[-SHORTEST_BEGINNING:])
-        }
-        self._ends = tuple(squeezed(text) for text in ends)
+        self._outlines = tuple((text, outline(text)) for text in self._unbroken)
         self._values = {
             text for value in long for text in (value, value.encode(errors="surrogatepass").decode("latin-1"))
         }
         openings = {spellings_of(text[:SHORTEST_BEGINNING]) for text in self._values}
         self._opening = re.compile("|".join(openings)) if openings else None
-        self.window = 2 * max(map(len, spellings), default=0) + AROUND  # in which a value lies, as a rule
+        self.longest = max(map(len, spellings), default=0)
+        self.window = 2 * self.longest + AROUND  # in which a value lies, as a rule
 
     def clean(self, text: str) -> str:
         return self._shown(text, self._find(text))
@@ -144,16 +143,18 @@ class Redactor:
     def _find(self, text: str) -> list[Span]:
         """All secrets in a text, in order; none overlaps another."""
         found = [_span(each) for each in self._pattern.finditer(text)] if self._is_suspect(text) else []
-        found += self._find_among_controls(text)
-        found += self._find_broken(text)
+        bare = CONTROLS.sub("", text) if has_controls(text) else text
+        if bare is not text:
+            found += self._find_among_controls(text, bare)
+        found += self._find_broken(text, bare)
         found += self._find_spelled(text)
         if len(found) > 1:
             found = _merged(sorted(found, key=lambda span: (span.start, -span.end)))
         return found
 
-    def _find_among_controls(self, text: str) -> Iterator[Span]:
-        """Those with colours, carriage returns and the like in them."""
-        if not has_controls(text) or not self._is_suspect(CONTROLS.sub("", text)):
+    def _find_among_controls(self, text: str, bare: str) -> Iterator[Span]:
+        """Those with colours, carriage returns and the like in them; `bare` is the text without these."""
+        if not self._is_suspect(bare):
             return
         view = View(text, CONTROLS)
         for each in self._pattern.finditer(view.text):
@@ -161,16 +162,25 @@ class Redactor:
             start, end = view.span(span.start, span.end)
             yield Span(start, end, span.name, span.instead + _escapes(text[start:end]))
 
-    def _find_broken(self, text: str) -> Iterator[Span]:
-        """Known values that go on in another line."""
-        if not self._ends or not any(sign in text for sign in ("\n", "\r", "\\n")):
+    def _find_broken(self, text: str, bare: str) -> Iterator[Span]:
+        """Known values that go on in another line; `bare` is the text without controls."""
+        if not self._outlines or not any(sign in bare for sign in ("\n", "\\n")):
             return
-        quick = squeezed(text)
-        if any(end in quick for end in self._ends):
+        if not self._may_be_broken(bare):
+            return
+        for start, part in _parts_of(text, around=BREAK_CHARS * self.longest + AROUND):
+            if part is not text and not self._may_be_broken(CONTROLS.sub("", part)):
+                continue
             for pattern in (BREAKS, MARKED_BREAKS):
-                unbroken = pattern.sub("", text)
-                if here := [value for value in self._unbroken if value in unbroken]:
-                    yield from _find_values(View(text, pattern), here, text)
+                view = View(part, pattern)
+                values = [each for each in self._unbroken if each in view.text]
+                for span in _find_values(view, values, part):
+                    yield replace(span, start=start + span.start, end=start + span.end)
+
+    def _may_be_broken(self, text: str) -> bool:
+        """Whether a known value may go on in another line, at a tenth of what it takes to be sure."""
+        quick = outline(text)
+        return any(_is_broken(text, quick, *each) for each in self._outlines)
 
     def _find_spelled(self, text: str) -> Iterator[Span]:
         """Known values as some other program spells them in a URL, in JSON or in HTML."""
@@ -291,6 +301,26 @@ def _begun(text: str, values: Iterable[str], least: int) -> Iterator[int]:
                 yield place
                 break
             place += 1
+
+
+def _parts_of(text: str, *, around: int) -> Iterator[tuple[int, str]]:
+    """A long text in parts that overlap by so many characters on either side; each with where it begins."""
+    if len(text) <= 2 * PART_CHARS or around > PART_CHARS:
+        yield 0, text
+        return
+    for at in range(0, len(text), PART_CHARS):
+        start = max(0, at - around)
+        yield start, text[start : at + PART_CHARS + around]
+
+
+def _is_broken(text: str, text_outline: bytes, value: str, value_outline: bytes) -> bool:
+    """Whether a value may be in a text with line breaks in it, at little cost."""
+    if len(value_outline) < SHORTEST_BEGINNING:  # it says too little
+        return value[:SHORTEST_BEGINNING] in text or value[-SHORTEST_BEGINNING:] in text
+    if value_outline not in text_outline:
+        return False
+    repeats = any(value_outline.startswith(value_outline[at:]) for at in range(1, len(value_outline)))
+    return repeats or text_outline.count(value_outline) > text.count(value)
 
 
 def _find_values(view: View, values: Iterable[str], text: str) -> Iterator[Span]:

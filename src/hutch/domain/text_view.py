@@ -34,7 +34,7 @@ SPELLINGS = re.compile(
 )
 # A sequence that the text ends in the middle of.
 _OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]P^_X][^\x07\x1b\x9c]{0,256}\x1b?|[ -/]{0,4})$")
-_DROPPED = bytes([*range(33), 127, ord("|")])
+_IN_BREAKS = bytes([*range(33), 127, *b"|+-:\\nrt0123456789"])  # also as JSON spells them
 
 
 class View:
@@ -109,8 +109,9 @@ def open_escape(text: str) -> int:
     return found.start() if found else len(text)
 
 
-def squeezed(text: str) -> bytes:
-    """A text without escapes, controls and spaces, to look for something in it quickly."""
-    if "\x1b" in text:
-        text = ESCAPES.sub("", text)
-    return text.encode(errors="surrogatepass").translate(None, _DROPPED)
+def outline(text: str) -> bytes:
+    """A text without all that line breaks, indentation, line numbers and signs of patches consist of.
+
+    If a text has a value in it that goes on in another line, its outline has the value's in one piece.
+    """
+    return text.encode(errors="surrogatepass").translate(None, _IN_BREAKS)

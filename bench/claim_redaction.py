@@ -1,0 +1,78 @@
+"""What it takes to take secrets out of 1 MB of text, honest or hostile."""
+
+import re
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from bench.row import Row
+
+from hutch.domain.clean_stream import CleanStream
+from hutch.domain.credential_shapes import SHAPES
+from hutch.domain.redaction import Redactor
+
+VALUES = ["Zq7vaultvalue93kxlPmw0TtRest", "secret-value", "secret-valve", 'k/V=&w "1']
+CHARS = 1_000_000
+PIECES = 8
+HOSTILE = (
+    *("eyJ", "-eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----\n", "-----BEGIN A A A A", "sk-ant-"),
+    *("-----BEGIN PRIVATE KEY-----" + "\na: b" * 8, "authorization: bearer ", "A", "-", "\n", "\\n"),
+    *("secret-valu", "secret-valu\n", "\x1b", "\x1b[", "\x1b]" + "a" * 300, "\x1b[31m", "\r", "sec\n"),
+    *("secr" + "\x1b[m" * 20, "secr%61", "%73%65%63%72", "secr\\u0061", "secr&amp;", "&#"),
+)
+
+
+def best_ms(work: Callable[[], object], times: int = 3) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.process_time()
+        work()
+        taken.append(time.process_time() - began)
+    return min(taken) * 1000
+
+
+def source_code() -> str:
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    return "".join(file.read_text(errors="replace") for file in files)[:CHARS]
+
+
+def stream(redactor: Redactor, text: str) -> None:
+    cleaning = CleanStream(redactor)
+    for at in range(0, len(text), 4096):
+        cleaning.add(text[at : at + 4096])
+
+
+def measure() -> Iterator[Row]:
+    redactor = Redactor(VALUES)
+    code, half = source_code(), CHARS // 2
+    broken = f"{code[:half]}{VALUES[0][:9]}\n    {VALUES[0][9:]}{code[half:]}"
+    naive = [re.compile(each) for each in (*map(re.escape, VALUES), *SHAPES.values())]
+
+    def replace_each(text: str) -> None:
+        for pattern in naive:
+            text = pattern.sub("[redacted]", text)
+
+    for about, text in (("source code", code), ("with a value over two lines", broken)):
+        theirs = best_ms(partial(replace_each, text))
+        ours = best_ms(partial(redactor.clean, text))
+        yield Row(f"redact 1 MB, {about}", ours, theirs, "ms", 1, "a re.sub for each value and shape")
+    worst: dict[str, tuple[float, float]] = {}
+    for unit in HOSTILE:
+        text = unit * (CHARS // len(unit))
+        part = text[: CHARS // PIECES]
+        for way, work in (("text", redactor.clean), ("stream", partial(stream, redactor))):
+            ours = best_ms(partial(work, text), 1)
+            theirs = PIECES * best_ms(partial(work, part))
+            if ours / theirs > worst.get(way, (0.0, 1.0))[0] / worst.get(way, (0.0, 1.0))[1]:
+                worst[way] = ours, theirs
+    for way, (ours, theirs) in worst.items():
+        yield Row(
+            f"redact 1 MB of the worst hostile {way}",
+            ours,
+            theirs,
+            "ms",
+            2,
+            f"{PIECES} times an eighth of it",
+        )
