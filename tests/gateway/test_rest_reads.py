@@ -277,7 +277,7 @@ async def test_a_prompt_that_becomes_the_purpose_is_redacted_before_it_is_cut(ap
     for before in range(200 - len(SECRET), 200):
         prompt = f"{'x' * before}{SECRET} and more"
         session = await api.new_session(prompt=prompt)
-        assert not shows_a_part(session), before
+        assert not shows_a_part(session["purpose"]), before  # ids and times may have such digits
 
 
 async def test_why_a_snapshot_was_taken_is_kept_without_secrets_and_controls(tmp_path: Path) -> None:
