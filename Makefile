@@ -9,8 +9,8 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
-# On two cores: tests wait a third of their time.
-WORKERS := 4
+# On two cores: tests wait for much of their time.
+WORKERS := 6
 ROOMS :=
 BASE := main
 
