@@ -121,6 +121,7 @@ def _joined(text: str) -> str:
 @MANY
 @given(content=contents(), new=new_text, script=st.data())
 @example(content="a\r\nb\r\n", new="x\ny", script=None)
+@example(content="a\nb\rc\rd", new="x\n\ny", script=None)
 def test_replacing_a_quote_changes_nothing_around_it(
     content: str, new: str, script: st.DataObject | None
 ) -> None:

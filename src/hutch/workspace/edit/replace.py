@@ -12,7 +12,14 @@ from typing import NamedTuple
 from hutch.workspace.edit.indent import Shift, shift_between
 from hutch.workspace.edit.ladder import Page, Rung, fold, key, occurrences, unfolded
 from hutch.workspace.edit.spans import Replacement
-from hutch.workspace.edit.text import ending, kept_apart, usual_ending, with_endings, without_ending
+from hutch.workspace.edit.text import (
+    ending,
+    joined_lines,
+    kept_apart,
+    usual_ending,
+    with_endings,
+    without_ending,
+)
 
 MOST_MATCHES = 1_000
 _MOST_COMPARED = 40_000  # pairs of lines; a larger edit keeps only what its ends share
@@ -85,7 +92,7 @@ def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement
     near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
     end = usual_ending(page.content, "".join(near)) if page.has_cr else "\n"
     adapt = _adapting(rung, match, old_lines, pieces)
-    text = "".join(fitted(old_lines, new_lines, pieces, ends, end, adapt))
+    text = joined_lines(fitted(old_lines, new_lines, pieces, ends, end, adapt))
     if _past_the_end(page, match, old_lines):
         text = without_ending(text)
     if page.has_cr:

@@ -7,6 +7,7 @@ nothing else: a form feed or U+2028 is part of its line.
 
 import io
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
@@ -91,6 +92,16 @@ def kept_apart(left: str, new: str, right: str) -> str:
     if new and left.endswith("\r") and new.startswith("\n"):
         new = "\r" + new
     return new + "\n" if new.endswith("\r") and right.startswith("\n") else new
+
+
+def joined_lines(parts: Iterable[str]) -> str:
+    """Texts and line ends, joined; a CR and an LF that are the ends of two lines do not become one end."""
+    joined: list[str] = []
+    before = ""
+    for part in filter(None, parts):
+        before = f"\r{part}" if before.endswith("\r") and part.startswith("\n") else part
+        joined.append(before)
+    return "".join(joined)
 
 
 def printable(text: str) -> str:
