@@ -5,9 +5,11 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,15 @@ import pytest
 
 from hutch.app.server import Server
 from hutch.domain import inputs
-from hutch.domain.events import InputTaken, MessageSent, RunEnded, RunQueued, RunStarted, ToolReturned
+from hutch.domain.events import (
+    Event,
+    InputTaken,
+    MessageSent,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    ToolReturned,
+)
 from hutch.domain.ids import SessionId
 from hutch.domain.user import Who
 from hutch.flows import sessions
@@ -145,3 +155,51 @@ async def test_a_jail_that_is_killed_is_replaced(tmp_path: Path) -> None:
         assert ran.stdout == "yes"
         events = await until(server, session.id, "session.parked")
         assert events[-1].reason == "its jail was lost"  # type: ignore[attr-defined]
+
+
+async def test_a_message_that_is_heard_while_the_run_is_cancelled_is_no_prompt_too(tmp_path: Path) -> None:
+    model = cassette(
+        tmp_path / "c.json",
+        [{"delay_s": 1.0, **call("bash", command="true")}, {"text": "Late.", "delay_s": 600}],
+    )
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        blocking = sqlite3.connect(tmp_path / "home" / "data" / "hutch.db", isolation_level=None)
+        blocked = asyncio.Event()
+
+        def block(_: SessionId, events: Sequence[Event], *rest: object) -> None:
+            if any(event.type == "tool.returned" for event in events):
+                blocking.execute("BEGIN IMMEDIATE")  # the next to write waits: what is heard
+                blocked.set()
+
+        server.log.listeners.append(block)
+        session = await sessions.create(server.site, who, NewSession(prompt="Go."))
+        await until(server, session.id, "run.started")
+        await sessions.give(server.site, who, session.id, inputs.Message(text="Listen."))
+        await asyncio.wait_for(blocked.wait(), DEADLINE_S)
+        await asyncio.sleep(0.5)
+        stopping = asyncio.create_task(server.host._lives[session.id].stop())  # type: ignore[attr-defined]
+        await asyncio.sleep(0.1)
+        blocking.execute("ROLLBACK")
+        blocking.close()
+        await stopping
+        await until(server, session.id, "input.taken")
+        assert await state(server, who, session.id, *SETTLED) in SETTLED
+        events = [entry.event for entry in await server.log.read(session.id)]
+        assert [event.text for event in events if isinstance(event, MessageSent)] == ["Listen."]
+        assert [event.prompt for event in events if isinstance(event, RunQueued)] == ["Go."]
+
+
+async def test_a_run_that_was_held_for_a_moment_when_the_server_was_killed_goes_on(tmp_path: Path) -> None:
+    model = cassette(tmp_path / "c.json", [{"text": "Late.", "delay_s": 600}])
+    async with serving(tmp_path / "home", model=model, sessions__runs=1) as server:
+        who = await owner(server)
+        busy = await sessions.create(server.site, who, NewSession(prompt="Take the only place."))
+        await until(server, busy.id, "run.started")
+        session = await sessions.create(server.site, who, NewSession(prompt="Wait."))
+        (run,) = await Runs(server.rows).unfinished(session.id)
+        assert await Runs(server.rows).hold_waiting(run.id)
+        (working,) = await Runs(server.rows).unfinished(busy.id)
+        assert not await Runs(server.rows).hold_waiting(working.id)
+    async with serving(tmp_path / "home", model=model, sessions__runs=2) as server:
+        await until(server, session.id, "run.started")

@@ -39,6 +39,7 @@ from hutch.flows.terms import Terms
 from hutch.llm.price import Prices
 from hutch.llm.seam import Model
 from hutch.store.seam import EventLog
+from hutch.workspace.prepare.thread import complete
 from hutch.workspace.snapshots.storage import Snapshot
 
 OnEvent = Callable[[Event], None]
@@ -76,7 +77,13 @@ class Bench:
             await self.append(told)
 
     async def append(self, events: Sequence[Event]) -> int:
-        """Write events, then tell them; the number of the last one."""
+        """Write events, then tell them; the number of the last one.
+
+        A run that is cancelled meanwhile waits for that: else nobody would know that they are in the log.
+        """
+        return await complete(self._append(events))
+
+    async def _append(self, events: Sequence[Event]) -> int:
         head = await self.log.append(self.session_id, events)
         self.last_seq = head.seq
         for event in events:

@@ -237,6 +237,7 @@ class LocalHost:
         sessions = Sessions(rows)
         for session_id in await sessions.in_states(PERHAPS_OPEN):
             await self._note_lost_output(session_id)
+        await Runs(rows).requeue_unpaused()
         # The last run was over when the server was killed, and the session did not say so yet.
         for session_id in await sessions.settle(["queued"], "parked", without_runs=True):
             if (await log.head(session_id)).ended:

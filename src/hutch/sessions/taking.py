@@ -5,6 +5,7 @@ does it again, and every effect here can be done twice. What was heard by a run 
 seen in the log by its number.
 """
 
+import asyncio
 from contextlib import suppress
 
 from pydantic import ValidationError
@@ -38,6 +39,7 @@ from hutch.store.runs import add_run
 from hutch.store.sessions import now_ms
 from hutch.workspace.edit.text import printable
 
+MAX_TRIES, TRY_INTERVAL_S = 50, 0.02  # to stop a run that is being taken up
 _IN_TURN = frozenset({"prompt", "cancel", "pause", "resume", "undo", "end", "unknown"})  # kinds of inputs
 
 
@@ -180,13 +182,20 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
 
 async def _cancel(live: Live) -> None:
     """Stop the run that works, or else the one that would be next."""
-    if await live.stop():
-        return
-    waiting = await live.runs.unfinished(live.id)
-    if waiting and waiting[0].kind == "prompt":
-        await give_up(live, waiting.pop(0), CANCELLED)
+    for tries_left in reversed(range(MAX_TRIES)):
+        if await live.stop():
+            return
+        waiting = await live.runs.unfinished(live.id)
+        if not waiting or waiting[0].kind != "prompt":
+            return
+        next_run = waiting.pop(0)
+        if not await live.runs.hold_waiting(next_run.id) and tries_left:
+            await asyncio.sleep(TRY_INTERVAL_S)
+            continue  # the worker has taken it up this moment, or its end could not be written
+        await give_up(live, next_run, CANCELLED)
         if not waiting and (await live.sessions.get(live.id)).state == "queued":
             await live.tell_state()
+        return
 
 
 async def _pause(live: Live, given: GivenInput) -> None:

@@ -82,6 +82,13 @@ class Runs:
         """It was stopped by a pause."""
         await self._move(run_id, ("running", "queued"), state="held", worker="")
 
+    async def hold_waiting(self, run_id: str) -> bool:
+        """Keep workers from taking it up; False when one works on it already, or it is over."""
+        here = update(runs).where(runs.c.id == run_id, runs.c.state.in_(("queued", "held")))
+        return await self._rows.change(
+            lambda connection: connection.execute(here.values(state="held")).rowcount > 0
+        )
+
     async def hold_all(self, session_id: str) -> None:
         """None of a session that wait is begun any more."""
         wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "queued")
@@ -92,6 +99,12 @@ class Runs:
         mine = (runs.c.id == run_id, runs.c.worker == worker, runs.c.state == "running")
         wanted = update(runs).where(*mine).values(state="queued", worker="", lease_until_ms=0)
         await self._rows.change(lambda connection: connection.execute(wanted))
+
+    async def requeue_unpaused(self) -> None:
+        """After a crash: only a pause holds a run; what held others for a moment is over."""
+        paused = select(sessions.c.id).where(sessions.c.state == "paused")
+        wanted = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
+        await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
 
     async def requeue(self, session_id: str) -> None:
         """What a pause has stopped may begin again, in its old place."""
