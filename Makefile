@@ -10,7 +10,7 @@ STAMP := .venv/.set-up
 DEV_STAMP := .venv/.set-up-for-development
 TESTS_STAMP := .venv/.set-up-for-tests
 # On two cores: tests wait for much of their time.
-WORKERS := 6
+WORKERS := 5
 ROOMS :=
 BASE := main
 
