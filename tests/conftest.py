@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hutch.store.log import SqlLog, open_log
+from tests.schema import place_database
 
 # How long an example takes says something about the machine, not about Hutch.
 settings.register_profile("hutch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -102,6 +103,7 @@ def _closed() -> Iterator[None]:
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqlLog]:
     """An event log of its own, in a directory that goes away."""
+    place_database(tmp_path)
     async with open_log(
         tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "keys" / "signing.pem"
     ) as opened:

@@ -27,6 +27,7 @@ from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
+from tests.schema import place_database
 
 PATIENCE_S = DEADLINE_S
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default one reads all certificates of the world
@@ -131,6 +132,7 @@ async def serving(
         "server": {"requests_per_minute": 1_000_000, **flags.get("server", {})},
     }
     loaded = settings.load(given, environ={"HUTCH_HOME": str(place / "home")})
+    place_database(loaded.paths.data)
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with open_server(loaded) as server, AsyncExitStack() as stack:

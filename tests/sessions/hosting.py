@@ -17,6 +17,7 @@ from hutch.settings import Loaded, load
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
 from tests.deadline import DEADLINE_S
+from tests.schema import place_database
 
 BUG = {"slug.py": "def slug(text):\n    return text\n"}
 
@@ -51,7 +52,9 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(home: Path, **settings: Any) -> AsyncIterator[Server]:
-    async with open_server(loaded(home, **settings)) as server:
+    chosen = loaded(home, **settings)
+    place_database(chosen.paths.data)
+    async with open_server(chosen) as server:
         yield server
 
 
