@@ -177,3 +177,18 @@ async def test_what_the_agents_command_printed_is_in_the_log_before_its_result(
         returned = next(place for place, event in enumerate(events) if isinstance(event, ToolReturned))
         printed = [each.text for each in events[:returned] if isinstance(each, ShellPrinted)]
         assert "".join(printed) == "".join(f"{number}\n" for number in range(1, 5001)) + last
+
+
+async def test_what_runs_in_the_background_is_not_mixed_with_the_agents_next_command(tmp_path: Path) -> None:
+    """A secret that is printed in two parts is recognised only when nothing stands between them."""
+    ticking = call("bash", command="while :; do echo tick; sleep 0.05; done", yield_s=0.2)
+    parts = call("bash", command="printf first-; sleep 0.5; printf second")
+    model = cassette(tmp_path / "model.json", [ticking, parts, {"text": "Enough."}])
+    async with serving(tmp_path / "home", model=model) as server:
+        session = await sessions.create(server.site, await owner(server), NewSession(prompt="Tick"))
+        await until(server, session.id, "run.ended")
+        events = await _events(server, session.id)
+        first = next(place for place, event in enumerate(events) if isinstance(event, ToolReturned))
+        printed = [each for each in events[first:] if isinstance(each, ShellPrinted)]
+        assert "".join(each.text for each in printed if not each.background_id) == "first-second"
+        assert {each.text.strip() for each in printed if each.background_id} == {"tick"}

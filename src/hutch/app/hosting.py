@@ -34,7 +34,6 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.flows import ai_review
 from hutch.flows.code_change import begin, go_on
 from hutch.flows.terms import Terms
-from hutch.jail.seam import StreamName
 from hutch.llm import seam as llm
 from hutch.sessions.channel import Channels
 from hutch.sessions.giving_up import DELIVERED, UNDONE, first_end, tell_undelivered
@@ -188,11 +187,8 @@ async def _work(
             telling.event(event)
             live.happened(event)
 
-        def on_output(shell: str, stream: StreamName, data: bytes) -> None:
-            live.serving.printed(shell, stream, data)
-
         bench.on_delta, bench.on_event = telling.piece, on_event
-        bench.context.on_output, bench.context.output_read = on_output, live.serving.record_output
+        bench.context.open_output = live.serving.open_output
         bench.context.test_command = session.delivery.tests or bench.context.test_command
         bench.context.ask = live.waits.question
         await _with_kept(loaded, live, session, bench.approvals)

@@ -212,20 +212,12 @@ class Serving:
     async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
         program = AGENTS_PROGRAM if wanted.shell == AGENTS_SHELL else None
         shell = self._desk.shells.shell(wanted.shell, program=program)
-        source = object()  # what this command prints is not mixed with what others do
-        background: str | None = None
-
-        def on_output(stream: StreamName, data: bytes) -> None:
-            self.printed(wanted.shell, stream, data, source=source, background_id=background)
-
+        output = self.open_output(wanted.shell)
         await self._keep_for_undo(f"{BEFORE_COMMAND}{wanted.shell}")
         result = await shell.run(
-            wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=on_output
+            wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=output.add
         )
-        background = result.id
-        if not result.running:
-            for stream in ("stdout", "stderr"):
-                self._printing.end((source, stream))
+        output.end(result)
         await self._record()
         if not result.running:
             await self._keep_for_undo(f"{AFTER_COMMAND}{wanted.shell}")
@@ -243,33 +235,9 @@ class Serving:
         except HutchError as error:  # an undo names more files then
             logger.warning("session.command_without_snapshot", error=str(error))
 
-    def printed(
-        self,
-        shell: str,
-        stream: StreamName,
-        data: bytes,
-        *,
-        source: object = None,
-        background_id: str | None = None,
-    ) -> None:
-        """A command has printed something."""
-
-        def make(text: str, skipped: int) -> Event:
-            return ShellPrinted(
-                shell=shell, stream=stream, text=text, skipped_bytes=skipped, background_id=background_id
-            )
-
-        self._printing.add((source or shell, stream), data, make)
-
-    async def record_output(self, shell: str, ended: bool) -> None:
-        """Write what a shell's command has printed, before its result is written."""
-        if ended:
-            for stream in ("stdout", "stderr"):
-                self._printing.end((shell, stream))
-        try:
-            await self._printing.flush(quiet=False)
-        except HutchError as error:  # the log says how much is missing, when it can be written again
-            logger.warning("session.output_lost", error=str(error))
+    def open_output(self, shell: str) -> "ShellOutput":
+        """Where the output of a command goes that is about to run in this shell."""
+        return ShellOutput(self._printing, shell)
 
     def _result(self, result: Result) -> requests.CommandResult:
         def clean(data: bytes) -> str:
@@ -305,3 +273,41 @@ class Serving:
         exit_code = None if command.running else command.result().exit_code
         printed = end - start
         return requests.CommandOutput(text, tape.start, tape.start + printed, tape.running, exit_code)
+
+
+class ShellOutput:
+    """What one command prints, on its way into the log; it is not mixed with what others print."""
+
+    def __init__(self, printing: Printing, shell: str) -> None:
+        self._printing = printing
+        self._shell = shell
+        self._background_id: str | None = None
+
+    def add(self, stream: StreamName, data: bytes) -> None:
+        background_id = self._background_id
+
+        def make(text: str, skipped: int) -> Event:
+            return ShellPrinted(
+                shell=self._shell,
+                stream=stream,
+                text=text,
+                skipped_bytes=skipped,
+                background_id=background_id,
+            )
+
+        self._printing.add((self, stream), data, make)
+
+    def end(self, result: Result) -> None:
+        """The command has ended, or goes on in the background."""
+        self._background_id = result.id
+        if not result.running:
+            for stream in ("stdout", "stderr"):
+                self._printing.end((self, stream))
+
+    async def record(self, result: Result) -> None:
+        """Write what belongs to a result, before the result is written."""
+        self.end(result)
+        try:
+            await self._printing.flush(quiet=False)
+        except HutchError as error:  # the log says how much is missing, when it can be written again
+            logger.warning("session.output_lost", error=str(error))

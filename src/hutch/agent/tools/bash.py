@@ -42,12 +42,16 @@ class Bash:
         # A command that is given a time is waited for; one that is not goes on by itself after a while.
         waits = given.timeout_s is not None and given.yield_s is None
         yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
+        output = context.open_output(shell.name) if context.open_output else None
         on_output = partial(context.on_output, shell.name) if context.on_output else None
         result = await shell.run(
-            given.command, timeout_s=given.timeout_s, yield_s=yield_s, on_output=on_output
+            given.command,
+            timeout_s=given.timeout_s,
+            yield_s=yield_s,
+            on_output=output.add if output else on_output,
         )
-        if context.output_read:
-            await context.output_read(shell.name, not result.running)
+        if output:
+            await output.record(result)
         kept = await self._kept(Printed(plain(result.stdout), plain(result.stderr)).both, context)
         if len(result.stdout_output) + len(result.stderr_output) <= AT_ONCE_BYTES:
             printed = _printed(result, context)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from hutch.jail.seam import Jail, StreamName
+from hutch.jail.shell_result import Result
 from hutch.jail.shells import Shells
 from hutch.workspace.values import FileChange
 from hutch.workspace.workspace import Workspace
@@ -36,7 +37,21 @@ class ToolResult:
 Ask = Callable[[str], Awaitable[str]]
 Hides = Callable[[str, str], Callable[[str], bool]]
 OnOutput = Callable[[str, StreamName, bytes], None]  # of which shell, and what
-OutputRead = Callable[[str, bool], Awaitable[None]]  # of which shell, and whether the command has ended
+
+
+class CommandOutput(Protocol):
+    """Where the output of one command goes."""
+
+    def add(self, stream: StreamName, data: bytes) -> None:
+        """The command has printed this."""
+        ...
+
+    async def record(self, result: Result) -> None:
+        """All that belongs to a result was added; return when it is recorded."""
+        ...
+
+
+OpenOutput = Callable[[str], CommandOutput]  # for a command of this shell
 
 
 @dataclass(slots=True)
@@ -53,7 +68,7 @@ class Context:
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
     on_output: OnOutput | None = None  # what a shell prints while it does
-    output_read: OutputRead | None = None  # all output of a command's result was given to on_output
+    open_output: OpenOutput | None = None  # in place of on_output, for whoever records what is printed
     hides: Hides | None = None  # what rules keep from a tool that looks below a path
     settle: Callable[[str], str] = str  # leaves away the beginning of a secret at the end of what goes on
     mask: Callable[[bytes], bytes] = bytes  # puts a `*` for each byte of a secret
