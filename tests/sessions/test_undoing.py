@@ -120,6 +120,21 @@ async def test_what_somebody_restores_while_the_agent_works_is_named(tmp_path: P
         assert await lost(server, who, session) == ("old.txt",)
 
 
+async def test_a_command_before_the_run_is_in_nobodys_way(tmp_path: Path) -> None:
+    script = [call("bash", command="echo agent > agents.txt"), call("finish", summary="Done.")]
+    model = cassette(tmp_path / "c.json", script)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession())
+        await state(server, who, session.id, "idle")
+        await server.host.call(session.id, requests.WriteFile("mine.txt", b"mine"))
+        await run(server, session.id, "echo too > too.txt")
+        await sessions.give(server.site, who, session.id, inputs.Prompt(text="Go"))
+        await until(server, session.id, "run.ended")
+        await state(server, who, session.id, "idle")
+        assert await server.host.call(session.id, requests.FindLostByUndo()) == []
+
+
 async def test_a_command_in_the_agents_own_shell_is_a_persons(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as server:
         who = await owner(server)

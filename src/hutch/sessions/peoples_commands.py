@@ -16,6 +16,7 @@ from hutch.domain.events import (
     Entry,
     Event,
     RunEnded,
+    RunStarted,
     SessionParked,
     SnapshotTaken,
     TerminalEnded,
@@ -42,6 +43,8 @@ def spans(entries: Iterable[Entry], run_id: str, before: int, now: int) -> list[
     for entry in entries:
         if isinstance(entry.event, RunEnded) and entry.event.run_id == run_id:
             break
+        if isinstance(entry.event, RunStarted) and entry.event.run_id == run_id:
+            found.forget_earlier()
         if isinstance(entry.event, Event):
             found.add(entry.event)
     merged: list[tuple[int, int]] = []
@@ -85,6 +88,10 @@ class _Spans:
             case SessionParked():
                 for key in list(self._open):
                     self._end(key)
+
+    def forget_earlier(self) -> None:
+        """A run begins, with a snapshot of its own: what ended before that is in it."""
+        self._over = [each for each in self._over if each[2] == 0]
 
     def _begin(self, key: Key) -> None:
         self._open.setdefault(key, self._last)
