@@ -139,6 +139,19 @@ def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
     assert [name for name in acknowledged if f'"{name}"' not in kept] == []
 
 
+def test_after_a_cut_the_next_start_says_what_may_be_missing(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.up() as server:
+        cut_half_of_wal(home.data)
+        server.process.communicate(timeout=PATIENCE_S)
+    for words in (("up", "--port", "0"), ("log",)):
+        refused = home.hutch(*words)
+        assert refused.returncode == 6 and "may be missing" in refused.stderr, refused.stderr
+    (home.data / "hutch.db.damaged").unlink()
+    with home.up() as server:
+        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+
+
 def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.up() as server:

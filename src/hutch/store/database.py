@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
+from hutch.store.presence import damage_mark
 from hutch.store.schema import REVISIONS
 
 logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user
@@ -69,6 +70,7 @@ def open_database(
     """
     with plain_errors(path):
         _make_directory(path.parent)
+        _check_mark(path)
         _check_write_ahead_file(path)
         left = _left_behind(path.parent)  # first: another process may be making both
         if left and not begin_anew and _revision(path, migrations) is None:
@@ -77,6 +79,16 @@ def open_database(
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
         return _connect(path, busy_timeout_s)
+
+
+def _check_mark(path: Path) -> None:
+    mark = damage_mark(path)
+    if mark.exists():
+        raise Unavailable(
+            f"The last server on {path} stopped: {mark.read_text(errors='replace').strip()} What it had "
+            f"acknowledged may be missing. Put back the newest copy from {path.parent / 'backups'}, or go on "
+            f"with what is left; in both cases, delete {mark} first."
+        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ descriptor of those would give them up.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -46,12 +47,23 @@ class Presence:
         """Raise `DataGone` when the files are no longer there or whole; from then on, each time."""
         with self._lock:
             if self._gone is None and (problem := self._look()):
+                self._mark(problem)
                 self._gone = DataGone(
                     f"{problem} while Hutch was using it; nothing more is written. Keep a copy of what is in "
                     f"{self._path.parent}, put back what is missing or a backup of it, and start Hutch again."
                 )
         if self._gone is not None:
             raise self._gone
+
+    def _mark(self, problem: str) -> None:
+        """Leave word for the next start, which could not see what was cut off."""
+        if self._path.exists():
+            with suppress(OSError):  # the directory is gone, or full: the log of the server says it
+                damage_mark(self._path).write_text(f"{problem}.\n")
+
+    def unmark(self) -> None:
+        """Nothing is missing after all."""
+        damage_mark(self._path).unlink(missing_ok=True)
 
     def give_up(self, problem: Exception) -> None:
         """The database itself says that it is damaged."""
@@ -114,6 +126,11 @@ class Presence:
                 return True
         wal.size, wal.salts = size, salts
         return False
+
+
+def damage_mark(path: Path) -> Path:
+    """The file that says that a part of the database may be missing."""
+    return Path(f"{path}.damaged")
 
 
 def _identify(path: Path) -> tuple[int, int, int] | None:

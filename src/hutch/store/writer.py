@@ -234,6 +234,8 @@ class Writer:
                 logger.error("store.wal_not_saved", problem=str(error))
             else:
                 logger.warning("store.wal_saved", whole=saved)
+                if saved:
+                    self._presence.unmark()
 
     def _append_all(self, jobs: Sequence[Append]) -> None:
         batch = Batch(self._transaction, self._blobs, self._gaps, self._log_bytes)
