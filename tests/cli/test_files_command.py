@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +85,19 @@ def test_what_changed_and_back_again(house: House, session: str) -> None:
     done = house.hutch("undo", session, "--discard-others")
     assert done.returncode == exits.OK and "What others had changed in" in done.stdout
     assert house.hutch("diff", session, "--path", "src").stdout == ""
+
+
+def test_a_path_reaches_nothing_but_files_of_its_session(house: House, session: str, tmp_path: Path) -> None:
+    other = house.new({"text": "x"}, purpose="somebody's work")
+    (tmp_path / "file").write_text("x")
+    for words in (
+        ("rm", session, f"../../{other}"),
+        ("cat", session, "../../../me"),
+        ("get", session, "../../../me", str(tmp_path / "got")),
+        ("put", session, str(tmp_path / "file"), f"../../{other}/files/x"),
+        ("rm", session, "/workspace/../x"),
+    ):
+        refused = house.hutch("files", *words)
+        assert refused.returncode == exits.BAD_REQUEST and "'..'" in refused.stderr, (words, refused.stderr)
+    assert house.hutch("sessions", "show", f"../users/{other}").returncode != exits.OK
+    assert house.json("sessions", "show", other)["id"] == other

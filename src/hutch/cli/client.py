@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx2
 
@@ -99,10 +99,11 @@ class Client:
         headers = dict(options.pop("headers", None) or {})
         if method == "POST":
             headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
+        address = _api_address(path)
         waits = WAITS_S if again else ()
         for wait_s in (*waits, None):
             try:
-                answer = await self._open().request(method, f"{API}{path}", headers=headers, **options)
+                answer = await self._open().request(method, address, headers=headers, **options)
             except (httpx2.TransportError, OSError) as error:
                 if wait_s is None:
                     raise self._no_answer(error) from error
@@ -130,7 +131,7 @@ class Client:
         """An answer as it comes. It is not tried again here: who reads knows how far it got."""
         patience = httpx2.Timeout(PATIENCE_S, connect=CONNECT_S, read=silence_s)
         async with self._open().stream(
-            "GET", f"{API}{path}", headers=headers, params=params, timeout=patience
+            "GET", _api_address(path), headers=headers, params=params, timeout=patience
         ) as answer:
             if answer.is_error or answer.is_redirect:
                 await answer.aread()
@@ -191,6 +192,13 @@ def check(answer: httpx2.Response) -> None:
     if code == "limit_reached":
         raise LimitReached(detail, limit=str(told.get("limit")))
     raise FAMILIES.get(code, BadRequest)(detail)
+
+
+def _api_address(path: str) -> str:
+    """Where the API has something. A name that a user gives must not lead to another part of it."""
+    if ".." in (unquote(part) for part in path.split("/")):
+        raise BadRequest(f"'{unquote(path)}': no part of a name or a path may be '..'.")
+    return f"{API}{path}"
 
 
 def path_of(text: str) -> str:

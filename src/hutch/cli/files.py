@@ -193,8 +193,11 @@ def _tell(changes: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def _clean(path: str) -> str:
-    """A path in the workspace, however it was written; what leads out of it the server refuses."""
-    return path.removeprefix("/workspace/").removeprefix("./")
+    """A path in the workspace, however it was written."""
+    cleaned = path.removeprefix("/workspace/").removeprefix("./")
+    if ".." in cleaned.split("/"):  # in an address it would lead to another part of the API
+        raise BadRequest(f"'{path}' leads out of the workspace: no part of a path may be '..'.")
+    return cleaned
 
 
 def _address(session_id: str, path: str) -> str:
