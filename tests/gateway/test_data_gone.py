@@ -181,18 +181,18 @@ def test_a_file_that_was_written_without_a_record_is_answered_as_unavailable(
         assert server.process.returncode == 7
 
 
-def test_a_first_start_says_that_an_installation_begins(tmp_path: Path) -> None:
+def test_a_first_start_says_that_it_is_one(tmp_path: Path) -> None:
     home = Home(tmp_path)
     for _ in range(2):
         try:
             begun = home.hutch("up", "--detach", "--port", "0")
             assert begun.returncode == 0, begun.stderr
-            assert f"A new installation begins in {home.data}" in begun.stdout
+            assert f"This is the first server on {home.data}" in begun.stdout
         finally:
             assert home.hutch("down").returncode == 0
         again = home.hutch("up", "--detach", "--port", "0")
         assert home.hutch("down").returncode == 0
-        assert "new installation" not in again.stdout
+        assert "first server" not in again.stdout
         delete_all(home.data)
 
 
