@@ -298,3 +298,17 @@ async def test_why_a_snapshot_was_taken_is_kept_without_secrets_and_controls(tmp
     assert r"\x1b[31mred\x07 [redacted:secret]" in reasons
     assert f"restored snapshot {taken['id']}: [redacted:secret]" in reasons
     assert not [reason for reason in reasons if shows_a_part(reason) or not reason.isprintable()]
+
+
+async def test_a_binary_file_with_a_secret_is_in_no_patch_for_readers(api: Api) -> None:
+    """Git would show its bytes in an encoding that no redactor reads."""
+    reader, url = await shared(api, "binary-reader")
+    await command(api, url, f"printf '\\0{SECRET}' > secret.bin")
+    session = url.rpartition("/")[2]
+    query = {"query": f'{{ session(id: "{session}") {{ diff {{ patch }} }} }}'}
+    for accept in ("application/json", "text/x-diff"):
+        own, read = [(await who.get(f"{url}/diff", headers={"Accept": accept})).text for who in (api, reader)]
+        assert "GIT binary patch" in own
+        assert "GIT binary patch" not in read and "Binary files" in read and "secret.bin" in read
+    asked = (await reader.post("/api/graphql", json=query)).text
+    assert "GIT binary patch" not in asked and "Binary files" in asked

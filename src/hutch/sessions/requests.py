@@ -141,6 +141,7 @@ class Diff(Request[Difference]):
     path: str = ""
     cursor: str = ""
     limit: int = 1000
+    read_only: bool = False  # for a caller who may only read: a binary patch could hold secrets unseen
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,8 +154,10 @@ class Serving:
                 reason = f"{AFTER_RESTORE}{number}"
                 await self._kept(await workspace.snapshot(reason), reason)
                 return before
-            case requests.Diff(old, new, path, cursor, limit):
-                return await differences(workspace, old, new, path=path, cursor=cursor, limit=limit)
+            case requests.Diff(old, new, path, cursor, limit, read_only):
+                return await differences(
+                    workspace, old, new, path=path, cursor=cursor, limit=limit, binary=not read_only
+                )
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
     async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:

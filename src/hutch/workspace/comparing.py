@@ -58,8 +58,11 @@ async def differences(
     path: str = "",
     cursor: str = "",
     limit: int = MAX_FILES,
+    binary: bool = True,
 ) -> Difference:
     """Between two snapshots; without them, from the first to the files as they are now.
+
+    Without `binary`, the patch only says which binary files differ.
 
     All pages that are asked for with the cursors of one comparison are of the same moment. Only the listing
     of the last comparison is kept: the cursor of an older one compares again.
@@ -78,7 +81,9 @@ async def differences(
             compared = (workspace.git, trees.git_dir, trees.old, trees.new)
             printed = await compare.listing(*compared, path=path)
             if start == 0:
-                patch, cut = await compare.patch_of(*compared, path=path, most_bytes=PATCH_BYTES)
+                patch, cut = await compare.patch_of(
+                    *compared, path=path, most_bytes=PATCH_BYTES, binary=binary
+                )
     files, total = await workspace.work(compare.page, printed, start, limit)
     more = None
     if start + limit < total:

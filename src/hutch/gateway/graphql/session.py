@@ -7,7 +7,7 @@ import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.flows.access import may
-from hutch.flows.sessions import Shown
+from hutch.flows.sessions import Shown, may_write
 from hutch.gateway.graphql.bounds import MOST_PAGE
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.values import (
@@ -153,7 +153,9 @@ class Session:
         after: Annotated[str | None, strawberry.argument(description="`next` of the page before.")] = None,
         first: First = 100,
     ) -> Difference:
-        wanted = Diff(old, new, parse_path(path, or_root=True), after or "", within(first))
+        site, who, session = info.context.site, info.context.who, self.shown.session
+        read_only = not await may_write(site, who, session)
+        wanted = Diff(old, new, parse_path(path, or_root=True), after or "", within(first), read_only)
         found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
         return Difference.of(found)
 

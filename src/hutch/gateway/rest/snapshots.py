@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from hutch.flows.sessions import allowed
+from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
@@ -158,7 +158,8 @@ async def diff(
     """
     site = server_of(request).site
     session = await allowed(site, who, session_id)
-    wanted = Diff(old, new, parse_path(path, or_root=True), cursor, limit)
+    read_only = not await may_write(site, who, session)
+    wanted = Diff(old, new, parse_path(path, or_root=True), cursor, limit, read_only)
     found = await site.host.call(session.id, wanted, by=who.user.id)
     if DIFF in request.headers.get("accept", ""):
         headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}

@@ -206,7 +206,7 @@ async def _with_diff(
 
 async def _diff(site: Site, session_id: Any) -> str:
     try:
-        found = await site.host.call(session_id, Diff())
+        found = await site.host.call(session_id, Diff(read_only=True))
     except HutchError as error:  # the session was removed meanwhile, say
         return f"(no diff: {error})"
     text = site.redactor.clean(found.patch.decode(errors="replace"))

@@ -118,10 +118,17 @@ async def patch(
 
 
 async def patch_of(
-    git: Git, git_dir: Path, old: str, new: str, *, path: str = "", most_bytes: int = 4 << 20
+    git: Git,
+    git_dir: Path,
+    old: str,
+    new: str,
+    *,
+    path: str = "",
+    most_bytes: int = 4 << 20,
+    binary: bool = True,
 ) -> tuple[bytes, bool]:
-    """The same of two trees."""
-    words = ("--patch", "--binary", "--full-index")
+    """The same of two trees; without `binary`, of binary files only that they differ."""
+    words = ("--patch", *(("--binary",) if binary else ()), "--full-index")
     printed = await _diff(git, git_dir, old, new, *words, path=path, keep_bytes=most_bytes + 1)
     if len(printed) <= most_bytes:
         return printed, False
