@@ -206,7 +206,7 @@ def test_tiers_and_rooms(project: Path, words: tuple[str, ...], expected: tuple[
 
 
 def test_a_module_of_the_pure_ones_that_starts_a_process_fails(project: Path) -> None:
-    for name in ("conftest.py", "outside.txt"):
+    for name in ("conftest.py", "outside.txt", "schema.py"):
         shutil.copy(ROOT / "tests" / name, project / "tests")
     starts = "import subprocess\n\n\ndef test_starts(): subprocess.run(['true'])\n"
     add(project, starts)
