@@ -567,3 +567,16 @@ async def test_what_people_say_is_kept_without_secrets(tmp_path: Path) -> None:
         await sessions.give(server.site, who, session.id, inputs.Message(text=f"Use {key} for it."))
         [given] = await sessions.inputs(server.site, who, session.id)
         assert key not in given.body and "redacted" in given.body
+
+
+async def test_what_reads_deliveries_ends_also_when_one_is_over_at_that_moment(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        for turns in range(6):
+            running = asyncio.ensure_future(server.triggers.run())
+            await asyncio.sleep(0.05)
+            server.triggers._bell.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            running.cancel()
+            done, _ = await asyncio.wait([running], timeout=20)
+            assert done, f"it goes on when it is cancelled {turns} turns of the loop later"

@@ -106,8 +106,10 @@ class Triggers:
                     await self._look()
                 except HutchError as error:
                     logger.warning("triggers.not_read", problem=str(error))
+                # Not wait_for: before Python 3.12 it loses a cancellation that comes with the bell.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._bell.wait(), FIRST_WAIT_S)
+                    async with asyncio.timeout(FIRST_WAIT_S):
+                        await self._bell.wait()
         finally:
             tasks = list(self._tasks.values())
             for task in tasks:
