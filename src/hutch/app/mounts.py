@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 ESCAPED = re.compile(r"\\([0-7]{3})")  # how the kernel writes a space, a tab, a newline or a backslash
@@ -45,7 +46,8 @@ def locations(path: Path, fd: int | None = None) -> list[Location]:
     if found is None:
         return []
     here, own = found
-    below = (each for each in mounts if here in PurePosixPath(each.point).parents)
+    prefix = "/" if str(here) == "/" else f"{here}/"
+    below = (each for each in mounts if each.point.startswith(prefix) and each.point != prefix)
     return _of(own, here, mounts) + [
         location for each in below for location in _of([each], PurePosixPath(each.point), mounts)
     ]
@@ -58,7 +60,9 @@ def own_location(path: Path) -> list[Location]:
     return [] if found is None else [_inside(each, found[0]) for each in found[1]]
 
 
-def _find(path: Path, fd: int | None, mounts: list[_Mount]) -> tuple[PurePosixPath, list[_Mount]] | None:
+def _find(
+    path: Path, fd: int | None, mounts: tuple[_Mount, ...]
+) -> tuple[PurePosixPath, list[_Mount]] | None:
     """The path of a directory as the kernel spells it, and the mount that it is on."""
     try:
         own = os.open(path, os.O_PATH | os.O_CLOEXEC) if fd is None else fd
@@ -74,7 +78,7 @@ def _find(path: Path, fd: int | None, mounts: list[_Mount]) -> tuple[PurePosixPa
     return here, [each for each in mounts if each.id == mount_id and here.is_relative_to(each.point)]
 
 
-def _of(ones: list[_Mount], here: PurePosixPath, mounts: list[_Mount]) -> list[Location]:
+def _of(ones: list[_Mount], here: PurePosixPath, mounts: tuple[_Mount, ...]) -> list[Location]:
     """A directory on a mount, also as it lies in the layers of an overlay."""
     found = [_inside(each, here) for each in ones]
     for each in ones:
@@ -96,9 +100,14 @@ def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
     return any(one.holds(other) for one in ones for other in others)
 
 
-def _mounts() -> list[_Mount]:
-    lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
-    return [_parse(line) for line in lines if len(line.split(" ")) > 4]
+def _mounts() -> tuple[_Mount, ...]:
+    return _parse_table(Path("/proc/self/mountinfo").read_bytes())
+
+
+@lru_cache(maxsize=1)  # one check asks dozens of times, and the table rarely changes
+def _parse_table(table: bytes) -> tuple[_Mount, ...]:
+    lines = table.decode(errors="surrogateescape").splitlines()
+    return tuple(_parse(line) for line in lines if len(line.split(" ")) > 4)
 
 
 def _parse(line: str) -> _Mount:
