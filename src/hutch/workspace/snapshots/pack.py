@@ -11,14 +11,15 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Callable, Container, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
-from hutch.workspace.pieces import clear_in_pieces, pieces, sort_in_pieces
+from hutch.workspace.pieces import PIECE, clear_in_pieces, pieces, sort_in_pieces
 from hutch.workspace.snapshots.objects import CHUNK, KINDS, object_name
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
@@ -178,13 +179,10 @@ def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], che
 
 
 def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[bytes]:
-    """The index of a pack in parts, one for each first byte of a name: a pack may hold a million objects, and
-    sorting all names in one call would keep the interpreter for too long."""
-    groups: list[list[bytes]] = [[] for _ in range(256)]
-    for name in entries:
-        groups[name[0]].append(name)
-    groups = [sort_in_pieces(group) for group in groups]
-    yield b"\xfftOc\0\0\0\2" + struct.pack(">256I", *accumulate(len(group) for group in groups))
+    """The index of a pack, in parts."""
+    groups = _sorted_groups(entries)
+    counts = Counter(name[0] for name in entries)
+    yield b"\xfftOc\0\0\0\2" + struct.pack(">256I", *accumulate(counts[byte] for byte in range(256)))
     for group in groups:
         yield b"".join(group)
     for group in groups:
@@ -202,6 +200,17 @@ def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[b
     for piece in pieces(far):
         yield struct.pack(f">{len(piece)}Q", *piece)
     yield checksum
+
+
+def _sorted_groups(names: Collection[bytes]) -> list[list[bytes]]:
+    """The names in order. A pack may hold a million, and to sort all of them in one call would keep the
+    interpreter for too long: many are sorted by their first byte, a group at a time."""
+    if len(names) <= PIECE:
+        return [sorted(names)]
+    groups: list[list[bytes]] = [[] for _ in range(256)]
+    for name in names:
+        groups[name[0]].append(name)
+    return [sort_in_pieces(group) for group in groups]
 
 
 def _head(number: int, size: int) -> bytes:
