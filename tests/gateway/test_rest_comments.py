@@ -30,6 +30,14 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "repo"
 
 
+@pytest.fixture(scope="module")
+async def unchanged(api: Api, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A change for tests that leave it as it is."""
+    place = tmp_path_factory.mktemp("unchanged") / "repo"
+    make_repository(place, {"a.txt": "1\n2\n3\n", "far.txt": "x\n" * 50})
+    return await proposed(api, place)
+
+
 async def proposed(api: Api, repository: Path) -> dict[str, Any]:
     session = (await api.new_session(repository=str(repository), prompt="Add new.txt", deliver=True))["id"]
     await api.until(session, "idle")
@@ -79,12 +87,12 @@ async def test_a_comment_is_made_listed_and_dealt_with(api: Api, repository: Pat
     ],
 )
 async def test_a_place_that_is_not_there_is_refused(
-    api: Api, repository: Path, said: dict[str, Any], status: int, why: str
+    api: Api, unchanged: dict[str, Any], said: dict[str, Any], status: int, why: str
 ) -> None:
-    change = await proposed(api, repository)
-    answered = await api.post(f"{V1}/changes/{change['id']}/comments", json={"body": "x", **said})
+    comments = f"{V1}/changes/{unchanged['id']}/comments"
+    answered = await api.post(comments, json={"body": "x", **said})
     assert (answered.status_code, why in answered.json()["detail"]) == (status, True), answered.text
-    assert (await api.get(f"{V1}/changes/{change['id']}/comments")).json()["items"] == []
+    assert (await api.get(comments)).json()["items"] == []
 
 
 async def test_who_judged_when_and_what(api: Api, repository: Path) -> None:

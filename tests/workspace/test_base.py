@@ -76,10 +76,11 @@ async def test_files_carry_the_commits_time_and_history_is_shared(home: Home, mi
 async def test_directories_deeper_than_python_goes(home: Home, tmp_path: Path) -> None:
     deep, levels = tmp_path / "deep", sys.getrecursionlimit() + 100
     make_repository(deep, {"a": "one\n"})
-    tree = git(deep, "rev-parse", "HEAD^{tree}")
-    for _ in range(levels):
-        tree = git(deep, "mktree", stdin=f"040000 tree {tree}\td\n".encode())
-    commit_tree(deep, tree)
+    # One process, where mktree takes one for each level.
+    path, author = "d/" * levels + "a", "committer A <a@example.org> 0 +0000"
+    stream = f"commit refs/heads/deep\n{author}\ndata 1\nx\nM 100644 inline {path}\ndata 4\none\n"
+    git(deep, "fast-import", "--quiet", stdin=stream.encode())
+    commit_tree(deep, git(deep, "rev-parse", "deep^{tree}"))
     git(tmp_path, "clone", "--quiet", "--bare", "deep", "mirror.git")
     git(tmp_path / "mirror.git", "gc", "--quiet")
     try:

@@ -244,7 +244,7 @@ def _seen_readable(tree: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.soak  # `make fresh` runs all tests as an ordinary user
 @pytest.mark.skipif(os.geteuid() != 0, reason="runs this suite as an ordinary user")
 def test_an_ordinary_user_can_do_the_same() -> None:
     pytest_as(

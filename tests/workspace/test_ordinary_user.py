@@ -14,7 +14,7 @@ SUITES = (
 )
 
 
-@pytest.mark.long
+@pytest.mark.soak  # `make fresh` runs all tests as an ordinary user
 @pytest.mark.skipif(os.geteuid() != 0, reason="is an ordinary user already")
 @pytest.mark.parametrize("suites", SUITES, ids=lambda suites: suites[0])
 def test_as_an_ordinary_user(suites: tuple[str, ...]) -> None:
