@@ -42,8 +42,7 @@ check: $(DEV_STAMP) ## Check style, types, generated pages, house rules, and run
 	@$(MAKE) -j 2 --output-sync=target lint pages unit
 
 test: $(TESTS_STAMP) ## Check style, types and pages, and run all tests; ROOMS=changed or ROOMS=jail,store: some
-	@$(MAKE) -j 2 --output-sync=target lint pages
-	@$(BIN)/python -m scripts.run_tests test --workers $(WORKERS) --rooms '$(ROOMS)' --base '$(BASE)'
+	@$(BIN)/python -m scripts.run_tests test --workers $(WORKERS) --rooms '$(ROOMS)' --base '$(BASE)' --beside 'make lint pages'
 
 controls: $(TESTS_STAMP) ## Run the attacks with their guards off, after a change of them or of the jail
 	@$(BIN)/python -m scripts.run_tests controls

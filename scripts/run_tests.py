@@ -5,17 +5,20 @@
     controls   the attacks with their guards off
     soak       the long tests
 
-The exit code is 0 only if every test of every stage ran and none failed.
+The exit code is 0 only if every test of every stage ran and none failed, and the command of --beside, which
+runs at the same time as the first stage, ended with 0.
 """
 
 import argparse
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -108,7 +111,39 @@ class Stage:
         return [name for name, test in self.tests.items() if test["outcome"] == "failed"]
 
 
-def stages(tier: str, paths: list[str], workers: int) -> list[Stage]:
+class Beside:
+    """A command that runs beside the first stage. What it prints is shown as soon as it has ended."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._process = subprocess.Popen(
+            [*DEFAULT_SIGNALS, *shlex.split(command)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # so that what it starts can be ended with it
+        )
+        self._reader = threading.Thread(target=self._show)
+        self._reader.start()
+
+    def _show(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            printed = output.read()
+        os.write(1, b"\n" + printed if os.isatty(1) else printed)  # the line of progress is not ended
+
+    def stop(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)  # not waited for yet, so the number is its own
+
+    def wait(self) -> str:
+        """Why it failed; empty if it did not."""
+        self._reader.join()
+        code = self._process.wait()
+        return f"'{self._command}' ended with code {code}" if code else ""
+
+
+def stages(tier: str, paths: list[str], workers: int, command: str) -> list[Stage]:
     """Run the stages of a tier; they run one after the other, even if one has failures."""
     usual = "not soak and not control"
     match tier:
@@ -121,7 +156,12 @@ def stages(tier: str, paths: list[str], workers: int) -> list[Stage]:
         case _:
             first = Stage("side by side", f"{usual} and not serial", paths, workers)
     print(f"--- {first.name}", flush=True)
+    beside = Beside(command) if command else None
     first.run()
+    if beside:
+        if first.stopped:
+            beside.stop()
+        first.problem = "; ".join(filter(None, (first.problem, beside.wait())))
     done = [first]
     if tier == "test" and not first.stopped and (first.serial or not first.tests):
         files = sorted({name.partition("::")[0] for name in first.serial})
@@ -234,12 +274,13 @@ def main() -> int:
     parser.add_argument("--rooms", default="", help="'changed', or names of folders in tests/, with commas")
     parser.add_argument("--base", default="main", help="the branch that 'changed' compares with")
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--beside", default="", help="a command to run at the same time as the first stage")
     asked = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, stop)
     before = digest(ROOT)
-    code = summary(stages(asked.tier, selected(asked.rooms, asked.base), asked.workers))
+    code = summary(stages(asked.tier, selected(asked.rooms, asked.base), asked.workers, asked.beside))
     if asked.tier == "controls" and code == 0:
         code = record(ROOT, before)
     return code

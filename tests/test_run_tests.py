@@ -121,6 +121,17 @@ def test_a_run_that_is_killed_fails(project: Path) -> None:
     assert code == 1 and "failed: tests/test_some.py::test_kills_worker\n" in printed, printed
 
 
+def test_what_runs_beside_it_counts(project: Path) -> None:
+    code, printed = ran(project, "test", "--beside", "sh -c 'echo checked'")
+    assert code == 0 and "\nchecked\n" in printed, printed
+    add(project, "def test_waits():\n while not (HERE / 'beside').exists(): time.sleep(0.01)\n")
+    (project / "fails").write_text("echo wrong; touch tests/beside; exit 3\n")
+    code, printed = ran(project, "test", "--beside", "sh fails")
+    assert (code, printed.splitlines()[-1]) == (1, "3 passed, 0 failed, 1 skipped"), printed
+    assert "\nwrong\n" in printed
+    assert "failed: the stage 'side by side': 'sh fails' ended with code 3\n" in printed
+
+
 def test_a_run_of_nothing_fails(project: Path) -> None:
     (project / "tests/test_some.py").write_text("")
     code, printed = ran(project)
@@ -150,7 +161,8 @@ def test_an_interrupt_ends_all_of_it(
         project,
         f"{marks}def test_waits():\n  (HERE / 'pid').write_text(str(os.getpid()))\n  time.sleep(600)\n",
     )
-    with driver(project, before=before) as process:
+    beside = () if marks else ("--beside", "sleep 600")
+    with driver(project, "test", *beside, before=before) as process:
         deadline = time.monotonic() + 120
         while not (project / "tests/pid").exists():
             assert process.poll() is None and time.monotonic() < deadline
