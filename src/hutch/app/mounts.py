@@ -94,6 +94,11 @@ def _inside(mount: _Mount, here: PurePosixPath) -> Location:
     return Location(mount.device, PurePosixPath(mount.root) / here.relative_to(mount.point))
 
 
+def mount_table() -> bytes:
+    """What is mounted where, as the kernel writes it. Blocks."""
+    return Path("/proc/self/mountinfo").read_bytes()
+
+
 def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
     """Whether one of these holds one of those."""
     others = list(others)
@@ -101,7 +106,7 @@ def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
 
 
 def _mounts() -> tuple[_Mount, ...]:
-    return _parse_table(Path("/proc/self/mountinfo").read_bytes())
+    return _parse_table(mount_table())
 
 
 @lru_cache(maxsize=1)  # one check asks dozens of times, and the table rarely changes

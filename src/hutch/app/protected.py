@@ -7,10 +7,11 @@ name and by where a directory lies in its file system, so a bind mount or an ove
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hutch.app.mounts import Location, own_location
+from hutch.app.mounts import Location, mount_table, own_location
 
 Key = TypeVar("Key")
 
@@ -51,16 +52,22 @@ def is_of_system(
     services = [home for home in homes if any(home.is_relative_to(each) for each in HOMES_OF_SERVICES)]
     named = {PurePosixPath(home): Rule.PROJECTS for home in services}
     named |= {PurePosixPath(path): rule for path, rule in RULES.items()}
-    placed = {
-        (location.device, location.path): rule
-        for path, rule in named.items()
-        for location in own_location(Path(path))
-    }
+    placed = _place(tuple(named.items()), mount_table())
     found = [_refuses(named, [PurePosixPath(here), *PurePosixPath(here).parents], is_repository)]
     for each in shown:
         steps = [(each.device, step) for step in (each.path, *each.path.parents)]
         found.append(_refuses(placed, steps, is_repository))
     return any(found)
+
+
+@lru_cache(maxsize=1)
+def _place(named: tuple[tuple[PurePosixPath, Rule], ...], _: bytes) -> dict[tuple[str, PurePosixPath], Rule]:
+    """The rules by where their directories lie, found anew when something was mounted."""
+    return {
+        (location.device, location.path): rule
+        for path, rule in named
+        for location in own_location(Path(path))
+    }
 
 
 def _refuses(rules: dict[Key, Rule], steps: list[Key], is_repository: bool) -> bool:
