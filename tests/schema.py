@@ -1,5 +1,6 @@
 """A new database, copied: to make one takes longer than most tests that need one."""
 
+import os
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,10 +11,11 @@ from hutch.store.database import open_database
 def place_database(data: Path) -> None:
     """Put a database without rows into a data directory that has none."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = data / "hutch.db"
+    file, draft = data / "hutch.db", data / f"hutch.db.{os.getpid()}"
     if not file.exists():
-        file.touch(mode=0o600)
-        file.write_bytes(_new_database())
+        draft.touch(mode=0o600)
+        draft.write_bytes(_new_database())
+        draft.rename(file)  # another process may look for it, and must not find half of it
 
 
 @cache

@@ -56,6 +56,13 @@ async def test_its_timeout_still_kills_it(shell: Shell) -> None:
     assert (await shell.run("pgrep -fx 'sleep 81'")).stdout == ""
 
 
+async def started(shell: Shell, words: str) -> None:
+    """Wait until a program with these words runs in the jail."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not (await shell.run(f"pgrep -fx '{words}'")).stdout:
+            pass
+
+
 async def test_it_can_be_written_to_signalled_and_killed(shell: Shell) -> None:
     ran = await shell.run("cat; echo end", yield_s=0.05, stdin=PIPE)
     command = shell.background.get(ran.id or "")
@@ -69,6 +76,7 @@ async def test_it_can_be_written_to_signalled_and_killed(shell: Shell) -> None:
 
     ran = await shell.run("sleep 82; echo no", yield_s=0.05)
     command = shell.background.get(ran.id or "")
+    await started(shell, "sleep 82")  # an interrupt is lost on a shell that is about to start a program
     await command.signal(2)
     assert (await command.wait(DEADLINE_S)).exit_code == 130
     with pytest.raises(BadRequest, match="stdin=PIPE"):
@@ -100,16 +108,19 @@ async def test_a_signal_that_ends_programs_ends_the_command(shell: Shell, comman
     ended = await background.wait(30)
     assert (ended.running, ended.signal, ended.exit_code) == (False, number, None)
     assert b"tcsetattr" not in background.read(offset=0).data and "no" not in ended.stdout
-    left = await shell.run("pgrep -fx 'sleep (1|84|0.01)'; pgrep -cfx 'sleep 300'")
     # What another command began goes on; a bash that is hung up hangs up its jobs as well.
     hung_up = number == 1 and "bash" in shell.program and "exec" not in command
-    assert left.stdout == ("0\n" if hung_up else "1\n")
+    left = "0\n" if hung_up else "1\n"
+    async with asyncio.timeout(DEADLINE_S):  # a signal was sent to each by now, and takes effect in a moment
+        while (await shell.run("pgrep -fx 'sleep (1|84|0.01)'; pgrep -cfx 'sleep 300'")).stdout != left:
+            pass
 
 
 async def test_a_trap_decides_what_a_signal_does(shell: Shell) -> None:
-    command = "trap 'sleep 0.1; echo cleaned; exit 5' TERM; while :; do sleep 0.05; done"
-    ran = await shell.run(command, yield_s=0.3)
+    command = "trap 'sleep 0.1; echo cleaned; exit 5' TERM; sleep 85 & while :; do sleep 0.05; done"
+    ran = await shell.run(command, yield_s=0.05)
     background = shell.background.get(ran.id or "")
+    await started(shell, "sleep 85")
     await background.signal(15)
     ended = await background.wait(30)
     assert (ended.exit_code, ended.stdout) == (5, "cleaned\n")
