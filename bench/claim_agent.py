@@ -1,4 +1,4 @@
-"""The agent in one process: real jail, log, snapshots and client library; only the provider is played.
+"""The agent in one process: real jail, log, snapshots and HTTP client; only the provider is played.
 
 An alternative that does as agents without a sandbox do spawns the same command bare, and keeps what was said
 in a list.

@@ -36,8 +36,8 @@ def measure() -> Iterator[Row]:
         yield Row(f"{dialect}: cancel to a closed wire, p95", percentile(times, 95), None, "ms", 50)
     for dialect in DIALECTS:
         took, memory = loaded(f"{dialect.provider}:x")
-        yield Row(f"{dialect}: loaded and opened", took, None, "ms", 1000)
-        yield Row(f"{dialect}: memory then", memory, None, "MiB", 120)
+        yield Row(f"{dialect}: loaded and opened", took, None, "ms", 400)
+        yield Row(f"{dialect}: memory then", memory, None, "MiB", 60)
     for dialect in DIALECTS:
         share = asyncio.run(core_share(dialect))
         yield Row(f"{dialect}: of a core for 1,000 pieces a second", share, None, "%", 15)

@@ -51,6 +51,12 @@ def test_keys_come_from_the_environment_and_else_from_the_vault(home: Path) -> N
     assert keys(found, both)["gemini_api_key"] == "told-gemini"
 
 
+def test_the_environment_names_an_organization_for_openai_alone(home: Path) -> None:
+    environment = {"OPENAI_ORG_ID": "org-mine\n", "OPENAI_PROJECT_ID": "bad\nvalue"}
+    assert access(loaded(home), environment).headers == {"openai": {"OpenAI-Organization": "org-mine"}}
+    assert access(loaded(home), {}).headers == {"openai": {}}
+
+
 def test_every_key_is_known_to_the_redactor(home: Path) -> None:
     found = loaded(home)
     keep(found, anthropic_api_key="kept-anthropic", github_token="kept-github")

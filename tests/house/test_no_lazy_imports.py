@@ -51,7 +51,7 @@ LATE = {
             ("hutch.llm.open", f"hutch.llm.{module}")
             for module in ("provider", "anthropic", "gemini", "openai_chat", "openai_responses")
         ),
-        "each client library takes half a second or more; only the one in use is loaded",
+        "the HTTP client is loaded only when a provider is asked",
     ),
     ("hutch.gateway.auth.by_provider", "hutch.gateway.auth.oidc"): "only who has a provider waits for it",
     ("hutch.llm.price", "genai_prices"): "half a second, for those who pay",
@@ -62,7 +62,6 @@ LATE = {
 }
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
-    "hutch.llm.on_demand": "loads what a client library passes on when somebody wants it",
     "hutch.jail": "most who import the room want one of its modules, and not to wait for the others",
     "hutch.workspace.edit.grammar_process": "loads the one grammar that it is started for",
 }

@@ -279,7 +279,7 @@ GEMINI = Dialect(
     gemini_reply,
     gemini_error,
     lambda: event(gemini_error(503, "UNAVAILABLE", "Overloaded")),
-    lambda names: {"/v1/models": {"models": [{"name": f"models/{name}"} for name in names]}},
+    lambda names: {"/v1beta/models": {"models": [{"name": f"models/{name}"} for name in names]}},
     before_end=1,
 )
 OLLAMA = Dialect(

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.llm.bounds import MOST_EVENT_BYTES, MOST_REPLY_LETTERS, Bound
+from hutch.llm.bounds import MAX_EVENT_BYTES, MAX_REPLY_CHARS, Bound
 from hutch.llm.seam import CallArguments, CallStarted, Text, Thinking
 from tests.llm.dialects import ANTHROPIC, CHAT, DIALECTS, Dialect, chat_call, chat_chunk, pieces
 from tests.llm.wire import Act, answer, playing
@@ -14,7 +14,7 @@ MIB = 1024 * 1024
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
 async def test_a_line_without_end_is_told(dialect: Dialect) -> None:
-    line = [b"data: {", *[b"x" * MIB] * (MOST_EVENT_BYTES // MIB + 1)]
+    line = [b"data: {", *[b"x" * MIB] * (MAX_EVENT_BYTES // MIB + 1)]
     async with playing(Act(line, ending="stall")) as wire:
         with pytest.raises(Unavailable, match="a line without end"):
             await pieces(dialect.open(wire))
@@ -22,7 +22,7 @@ async def test_a_line_without_end_is_told(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", [CHAT, ANTHROPIC], ids=str)
 async def test_an_error_without_end_is_told(dialect: Dialect) -> None:
-    async with playing(answer(400, b"x" * (MOST_EVENT_BYTES + 1))) as wire:
+    async with playing(answer(400, b"x" * (MAX_EVENT_BYTES + 1))) as wire:
         with pytest.raises(Unavailable, match="a line without end"):
             await pieces(dialect.open(wire))
 
@@ -34,7 +34,7 @@ async def test_an_error_without_end_is_told(dialect: Dialect) -> None:
 )
 async def test_a_reply_without_end_is_told(delta: dict[str, object]) -> None:
     begin = chat_chunk({"tool_calls": [chat_call(0, "call_a", "bash", "")]})
-    chunks = [begin, *[chat_chunk(delta)] * (MOST_REPLY_LETTERS // MIB + 1)]
+    chunks = [begin, *[chat_chunk(delta)] * (MAX_REPLY_CHARS // MIB + 1)]
     async with playing(Act(chunks, ending="stall")) as wire:
         with pytest.raises(Unavailable, match="a reply without end"):
             await pieces(CHAT.open(wire))
@@ -42,8 +42,8 @@ async def test_a_reply_without_end_is_told(delta: dict[str, object]) -> None:
 
 def test_everything_that_is_kept_counts() -> None:
     bound = Bound()
-    bound.add(Text("x" * (MOST_REPLY_LETTERS // 2)))
-    bound.add(Thinking("x" * (MOST_REPLY_LETTERS // 2 - 1000)))
+    bound.add(Text("x" * (MAX_REPLY_CHARS // 2)))
+    bound.add(Thinking("x" * (MAX_REPLY_CHARS // 2 - 1000)))
     bound.add(CallArguments("a", "{}"))
     with pytest.raises(Unavailable):
         for _ in range(20):

@@ -213,12 +213,15 @@ async def test_thoughts_and_ends(delta: dict[str, str], finish: str, expected: l
         assert await pieces(OLLAMA.open(wire)) == expected
 
 
-async def test_another_server_hears_nothing_of_an_openai_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
-    async with playing(Act(CHAT.reply("x", ()))) as wire:
-        await pieces(OLLAMA.open(wire))
-    assert [value for value in wire.asked[0].headers.values() if "mine" in value] == []
+async def test_only_openai_hears_of_an_account_with_it() -> None:
+    of_openai = {"openai": {"OpenAI-Organization": "org-mine", "OpenAI-Project": "proj-mine"}}
+    for name, mine in (("openai:x", ["org-mine", "proj-mine"]), ("ollama:x", [])):
+        async with playing(Act(CHAT.reply("x", ()))) as wire:
+            urls = {"openai": f"{wire.url}/v1", "ollama": wire.url}
+            keys = {"openai_api_key": KEY}
+            access = Access(keys=keys, base_urls=urls, headers=of_openai, openai_protocol="chat")
+            await pieces(open_model(parse_model_name(name), access))
+        assert [value for value in wire.asked[0].headers.values() if "mine" in value] == mine
 
 
 async def test_a_model_that_ollama_does_not_have() -> None:

@@ -102,8 +102,10 @@ class Wire:
 
 
 @asynccontextmanager
-async def playing(*acts: Act, lists: Mapping[str, object] | None = None) -> AsyncIterator[Wire]:
-    wire = Wire(*acts, lists=lists)
+async def playing(
+    *acts: Act, lists: Mapping[str, object] | None = None, kind: type[Wire] = Wire
+) -> AsyncIterator[Wire]:
+    wire = kind(*acts, lists=lists)
     server = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
     wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

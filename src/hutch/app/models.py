@@ -16,6 +16,7 @@ from hutch.settings import Loaded, user_environment
 
 __all__ = ["Choice", "Model", "access", "choose_model", "keys", "parse_model_name", "redactor", "secrets_of"]
 
+OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 OFFLINE = Path(hutch.llm.__file__).with_name("offline.json")
 
 
@@ -24,7 +25,7 @@ async def choose_model(
 ) -> tuple[Model, Choice]:
     """Open the model that is named, or else the one that can be had, and say why it is this one.
 
-    Its client library is loaded in a thread, so that the rest of a run can be made ready meanwhile.
+    The HTTP client is loaded in a thread, so that the rest of a run can be made ready meanwhile.
     """
     granted = access(loaded)
     if name is None:
@@ -40,15 +41,25 @@ async def choose_model(
 def access(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Access:
     """Keys, addresses and patience, as the settings, the vault and the environment have them."""
     models = loaded.settings.models
+    environment = user_environment() if environment is None else environment
     addresses = {name: getattr(models, f"{name.replace('-', '_')}_base_url", None) for name in PROVIDERS}
     return Access(
         keys=keys(loaded, environment),
         base_urls={name: address for name, address in addresses.items() if address},
+        headers={"openai": _set_headers(environment)},
         openai_protocol=models.openai_protocol,
         patience=Patience(
             attempts=models.attempts, longest_wait_s=models.longest_wait_s, silence_s=models.silence_s
         ),
     )
+
+
+def _set_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """The organization and the project of OpenAI's that the environment names."""
+    told = {header: environment.get(variable, "").strip() for header, variable in OPENAI_HEADERS.items()}
+    return {
+        header: value for header, value in told.items() if value and value.isascii() and value.isprintable()
+    }
 
 
 def keys(loaded: Loaded, environment: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -217,7 +217,7 @@ async def open_run(
     async with AsyncExitStack() as stack:
         wanted = await _model_name(loaded, job)
         record = Path(job.terms.record) if job.terms.record else None
-        # A client library takes long to load: meanwhile the rest is made ready.
+        # The HTTP client takes a moment to load: meanwhile the rest is made ready.
         choosing = asyncio.ensure_future(models.choose_model(loaded, wanted, record=record))
         stack.callback(choosing.cancel)
         looking = asyncio.ensure_future(_left_out(loaded, job, resume))

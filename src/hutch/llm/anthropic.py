@@ -1,17 +1,15 @@
-"""Anthropic's models, through its own client library."""
+"""Anthropic's models, by its Messages interface."""
 
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-import anthropic
-
-from hutch.llm.bounds import bounded
+from hutch.llm.api_client import ApiClient
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
-from hutch.llm.fields import as_json, count, fields
+from hutch.llm.fields import count, fields
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
-from hutch.llm.provider import Account, trusted
+from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -38,6 +36,7 @@ FINISHES: dict[str | None, FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "refused",
 }
+VERSION = "2026-10-21"  # of the interface
 CACHE = {"cache_control": {"type": "ephemeral"}}
 # Anthropic looks back twenty blocks for what it has cached; two marks on the way keep long turns in reach.
 MARKED_MESSAGES = 2
@@ -52,35 +51,23 @@ class AnthropicModel:
     def __init__(self, account: Account) -> None:
         self.name = account.full_name
         self._account = account
-        self._client = anthropic.AsyncAnthropic(
-            api_key=account.key,
-            base_url=account.base_url,
-            max_retries=0,
-            timeout=account.timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                verify=trusted(), event_hooks={"response": [bounded]}
-            ),
-        )
+        headers = {"Authorization": f"Bearer {account.key}", "Anthropic-Version": VERSION}
+        self._client = ApiClient(account, headers)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
-        async with translated(self._account, anthropic.AnthropicError, names=self._names):
-            reply = await self._client.post(
-                "/v1/messages",
-                content=as_json(body),
-                cast_to=object,
-                stream=True,
-                stream_cls=anthropic.AsyncStream[object],
-            )
-            async with reply:
-                async for piece in plain(_pieces(reply, CallIds(request))):
-                    yield piece
+        async with (
+            translated(self._account, names=self._names),
+            self._client.stream("/v1/messages", body) as events,
+        ):
+            async for piece in plain(_pieces(events, CallIds(request))):
+                yield piece
 
     async def close(self) -> None:
         await self._client.close()
 
     async def _names(self) -> list[str]:
-        return [model.id for model in (await self._client.models.list(limit=1000)).data]
+        return [model["id"] for model in (await self._client.get("/v1/models?limit=1000"))["data"]]
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -153,12 +140,12 @@ def _id(id_: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", id_)
 
 
-async def _pieces(reply: "anthropic.AsyncStream[object]", ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]:
     calls: dict[int, str] = {}
     thoughts: dict[int, dict[str, Any]] = {}
     order, meter = Order(), Meter()
     usage, reason, ended = Usage(), None, False
-    async for piece in reply:
+    async for piece in events:
         event = fields(piece)
         match event.type:
             case "message_start":

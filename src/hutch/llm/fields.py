@@ -1,9 +1,4 @@
-"""What a server is sent, and what it sent, read by name.
-
-Client libraries make objects of their own classes of every piece of a reply, which takes most of the
-time of reading it. All that is needed of a piece is a field or two. A request they copy and check piece
-by piece before they write it; it is plain JSON already.
-"""
+"""JSON that a server is sent, and JSON that it sent, read by name."""
 
 import json
 from typing import Any
@@ -39,7 +34,7 @@ def fields(value: Any) -> Any:
 
 
 def as_json(body: dict[str, Any]) -> bytes:
-    """What is sent. A long conversation is written many times as fast as by the client libraries."""
+    """What is sent."""
     try:
         return orjson.dumps(body)
     except (

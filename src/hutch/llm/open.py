@@ -1,10 +1,7 @@
 """From a model's name to a model that can be asked; only what is used is loaded."""
 
-import gc
 import json
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,7 +10,6 @@ from urllib.parse import urlsplit
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.http_get import http_get
 from hutch.llm.names import WITH_KEY, ModelName, how_to_set, key_name, setting_of_address
-from hutch.llm.on_demand import load_on_demand
 from hutch.llm.retry import Patience, PatientModel
 from hutch.llm.scripted import ScriptedModel
 from hutch.llm.seam import Model
@@ -34,6 +30,7 @@ class Access:
 
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     base_urls: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # for a provider alone
     openai_protocol: Literal["responses", "chat"] = "responses"
     patience: Patience = field(default_factory=Patience)
 
@@ -53,15 +50,14 @@ class Choice:
 
 
 def open_model(name: ModelName, access: Access) -> Model:
-    """A model that is asked with patience. The client library of its provider is loaded now."""
+    """A model that is asked with patience. The HTTP client is loaded now."""
     if name.provider == "scripted":
         file = Path(name.model)
         file = file.expanduser() if name.model.startswith("~/") else file  # our own home, and nobody else's
         return PatientModel(ScriptedModel.load(file), access.patience)
     base_url = check_access(name, access)
-    with _no_garbage():
-        key = access.key(name.provider) or "none"
-        return PatientModel(_open(name, key, base_url, access), access.patience)
+    key = access.key(name.provider) or "none"
+    return PatientModel(_open(name, key, base_url, access), access.patience)
 
 
 def check_access(name: ModelName, access: Access) -> str:
@@ -96,28 +92,12 @@ def is_address(text: str) -> bool:
     return is_place and port_is_one and text.isprintable()
 
 
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """A client library makes thousands of classes and no garbage: to look for some takes a fifth longer,
-    and then again and again, so what is loaded for the first time is not looked through later either."""
-    was_on, loaded = gc.isenabled(), len(sys.modules)
-    gc.disable()
-    try:
-        yield
-    finally:
-        if len(sys.modules) > loaded:
-            gc.freeze()
-        if was_on:
-            gc.enable()
-
-
 def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
-    load_on_demand()
     from hutch.llm.provider import Account
 
     if name.provider == "ollama":
         base_url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1"
-    account = Account(name.provider, name.model, key, base_url)
+    account = Account(name.provider, name.model, key, base_url, access.headers.get(name.provider, {}))
     match name.provider:
         case "anthropic":
             from hutch.llm.anthropic import AnthropicModel

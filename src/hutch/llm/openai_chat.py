@@ -1,16 +1,14 @@
 """OpenAI's chat protocol, which many servers speak, each in its own way: OpenAI, Ollama, llama.cpp, vLLM."""
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-import openai
-
-from hutch.llm.bounds import bounded
+from hutch.llm.api_client import ApiClient
 from hutch.llm.calls import CallIds, Meter, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, as_json, count, fields
-from hutch.llm.provider import Account, trusted
+from hutch.llm.fields import Fields, count, fields
+from hutch.llm.provider import Account
 from hutch.llm.seam import (
     CallArguments,
     CallEnded,
@@ -38,19 +36,14 @@ FINISHES: dict[str | None, FinishReason] = {
 }
 
 
-def openai_client(account: Account) -> openai.AsyncOpenAI:
-    """A client that never tries again by itself, and tells other servers nothing of an OpenAI account."""
-    hidden: Any = {}
-    if account.provider != "openai":
-        hidden = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-    return openai.AsyncOpenAI(
-        api_key=account.key,
-        base_url=account.base_url,
-        max_retries=0,
-        timeout=account.timeout,
-        default_headers=hidden,
-        http_client=openai.DefaultAsyncHttpxClient(verify=trusted(), event_hooks={"response": [bounded]}),
-    )
+def openai_client(account: Account) -> ApiClient:
+    """A client of a server that speaks as OpenAI's."""
+    return ApiClient(account, {"Authorization": f"Bearer {account.key}"})
+
+
+async def listed_names(client: ApiClient) -> list[str]:
+    """The models that such a server has."""
+    return [model["id"] for model in (await client.get("/models"))["data"]]
 
 
 class OpenAIChatModel:
@@ -65,23 +58,15 @@ class OpenAIChatModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
-        async with translated(self._account, openai.OpenAIError, names=self._names):
-            reply = await self._client.post(
-                "/chat/completions",
-                content=as_json(body),
-                cast_to=object,
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-            async with reply:
-                async for piece in plain(_pieces(reply, CallIds(request))):
-                    yield piece
+        async with (
+            translated(self._account, names=lambda: listed_names(self._client)),
+            self._client.stream("/chat/completions", body) as events,
+        ):
+            async for piece in plain(_pieces(events, CallIds(request))):
+                yield piece
 
     async def close(self) -> None:
         await self._client.close()
-
-    async def _names(self) -> list[str]:
-        return [model.id for model in (await self._client.models.list()).data]
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -189,11 +174,11 @@ def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
-async def _pieces(reply: "openai.AsyncStream[object]", ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]:
     calls, meter = _Calls(ids), Meter()
     reason: str | None = None
     refused = False
-    async for piece in reply:
+    async for piece in events:
         chunk = fields(piece)
         if chunk.usage and (fresh := meter.read(_usage(chunk.usage))):  # some tell it with every piece
             yield fresh

@@ -4,15 +4,13 @@ Nothing is kept with the service: what it wants back, its encrypted thoughts, go
 back with the next request.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
-
-import openai
 
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
-from hutch.llm.fields import Fields, as_json, count, fields
-from hutch.llm.openai_chat import openai_client
+from hutch.llm.fields import Fields, count, fields
+from hutch.llm.openai_chat import listed_names, openai_client
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
 from hutch.llm.seam import (
@@ -48,23 +46,15 @@ class OpenAIResponsesModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta]:
         body = self._body(request)
-        async with translated(self._account, openai.OpenAIError, names=self._names):
-            reply = await self._client.post(
-                "/responses",
-                content=as_json(body),
-                cast_to=object,
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-            async with reply:
-                async for piece in plain(_pieces(reply, CallIds(request), self._account)):
-                    yield piece
+        async with (
+            translated(self._account, names=lambda: listed_names(self._client)),
+            self._client.stream("/responses", body) as events,
+        ):
+            async for piece in plain(_pieces(events, CallIds(request), self._account)):
+                yield piece
 
     async def close(self) -> None:
         await self._client.close()
-
-    async def _names(self) -> list[str]:
-        return [model.id for model in (await self._client.models.list()).data]
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -117,14 +107,12 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
                         }
 
 
-async def _pieces(
-    reply: "openai.AsyncStream[object]", ids: CallIds, account: Account
-) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds, account: Account) -> AsyncGenerator[Delta]:
     calls: dict[int, str] = {}
     begun: set[int] = set()  # the calls of which arguments have come
     phase: dict[str, str] = {}  # of the message that is being said
     order, refused = Order(), False
-    async for piece in reply:
+    async for piece in events:
         event = fields(piece)
         match event.type:
             case "response.output_item.added" if event.item.type == "function_call":

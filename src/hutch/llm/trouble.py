@@ -1,7 +1,7 @@
 """What an error of a provider means: try again, or tell somebody what to do.
 
-Client libraries raise in many ways, and servers word the same trouble in many more.
-Nothing of that leaves this room: all becomes a `Transient` or an error of the house.
+Servers word the same trouble in many ways. Nothing of that leaves this room: all becomes a
+`Transient` or an error of Hutch.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.domain.words import first_words
+from hutch.llm.api_client import ApiError
 from hutch.llm.bounds import Bound
 from hutch.llm.faults import TRANSIENT_STATUSES, Transient
 from hutch.llm.names import how_to_set, near_names, setting_of_address
@@ -66,7 +67,7 @@ LOCAL = {"localhost", "127.0.0.1", "::1"}
 MOST_LETTERS = 500
 NAMES_S = 5.0  # to ask a provider which models it has
 Names = Callable[[], Awaitable[list[str]]]
-# Client libraries do not check what a server sends, so that strange data is met first when it is used.
+# Nobody checks what a server sends, so strange data is met first when it is used.
 STRANGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
@@ -81,17 +82,14 @@ class Told:
 
 
 @asynccontextmanager
-async def translated(account: Account, kind: type[Exception], *, names: Names) -> AsyncIterator[None]:
-    """Errors of a client library as errors of this house, or as something that may work the next time."""
+async def translated(account: Account, *, names: Names) -> AsyncIterator[None]:
+    """Errors of a server or a connection as errors of Hutch, or as something that may work the next time."""
     try:
         yield
-    except kind as error:
-        told = _told(account, error)
-        if told.status is None and (isinstance(error.__cause__, (httpx2.HTTPError, OSError))):
-            raise _broken(account, error) from error
-        meaning = explained(account, told)
+    except ApiError as error:
+        meaning = explained(account, _told(account, error))
         if isinstance(meaning, NotFound):
-            meaning = NotFound(f"{meaning} {await _near(account, kind, names)}".strip())
+            meaning = NotFound(f"{meaning} {await _near(account, names)}".strip())
         raise meaning from error
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         raise _broken(account, error) from error
@@ -151,12 +149,12 @@ def _refusal(account: Account, status: int, text: str) -> HutchError:
     )
 
 
-async def _near(account: Account, kind: type[Exception], names: Names) -> str:
+async def _near(account: Account, names: Names) -> str:
     """Which models there are, asked where the model was asked for, or else from the list of prices."""
     try:
         async with asyncio.timeout(NAMES_S):
             known = [name.removeprefix("models/") for name in await names()]
-    except (kind, httpx2.HTTPError, OSError, *STRANGE):
+    except (ApiError, HutchError, httpx2.HTTPError, OSError, *STRANGE):
         known = await asyncio.to_thread(listed_models, account.provider)
     found = near_names(account.model, known)
     if account.provider == "ollama":
@@ -204,17 +202,17 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__ or seen.__context__
 
 
-def _told(account: Account, error: Exception) -> Told:
-    inner = _inner(getattr(error, "body", None) or getattr(error, "details", None))
+def _told(account: Account, error: ApiError) -> Told:
+    inner = _inner(error.body)
     kinds = [str(detail.get("reason") or "").lower() for detail in _details(inner)]
     kinds += [str(inner.get(name) or "").lower() for name in ("code", "type", "status")]
-    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    status = error.status
     named = next((STATUSES[kind] for kind in kinds if kind in STATUSES), None)
-    if not isinstance(status, int) or status < 400:  # inside a stream that began well
+    if status is None:  # inside a stream that began well
         status = named or next((int(kind) for kind in kinds if re.fullmatch(r"[45]\d\d", kind)), None)
     elif status == 400 and named == 401:
         status = 401
-    text = inner.get("message") or getattr(error, "message", None) or str(error) or type(error).__name__
+    text = inner.get("message") or error.body or f"It answered {status}, and nothing else."
     shown = _sentence(account.without_key(str(text)))
     words = f"{inner or text} {' '.join(kinds)}".lower()
     return Told(shown, status, words, _retry_after_s(error, inner))
@@ -233,11 +231,10 @@ def _details(inner: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
 
 
-def _retry_after_s(error: Exception, inner: Mapping[str, Any]) -> float | None:
+def _retry_after_s(error: ApiError, inner: Mapping[str, Any]) -> float | None:
     """How long the server asks to wait: in a header, in the body, or in words."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if (value := headers.get(name)) and (found := _seconds(value, unit)) is not None:
+        if (value := error.headers.get(name)) and (found := _seconds(value, unit)) is not None:
             return found
     for detail in _details(inner):
         if delay := re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay", ""))):

@@ -1,0 +1,136 @@
+"""A provider's HTTP interface: JSON is sent there, and server-sent events or JSON come back."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from functools import cache
+from typing import Any
+
+import httpx2
+
+from hutch import __version__
+from hutch.domain.errors import Unavailable
+from hutch.llm.bounds import MAX_EVENT_BYTES, REPORTED
+from hutch.llm.fields import as_json
+from hutch.llm.provider import Account
+
+CONNECT_S = 15.0
+READ_S = 600.0  # silence is watched elsewhere, for all providers alike; this is the last net
+END_S = 0.2  # for a server to end a stream after its last event
+DONE = "[DONE]"
+LAST_EVENTS = ("response.completed", "response.incomplete")
+
+
+class ApiError(Exception):
+    """A server reports an error: by its status, or inside a stream that began well."""
+
+    def __init__(
+        self, body: object, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(body)
+        self.body = body
+        self.status = status
+        self.headers = headers or {}
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The certificates that are trusted. To read them takes a moment, so they are read once."""
+    return httpx2.create_ssl_context()
+
+
+class ApiClient:
+    """Requests to one account. Nothing is retried here, and no redirect is followed: it would take the
+    key to another host."""
+
+    def __init__(self, account: Account, headers: Mapping[str, str]) -> None:
+        self._base_url = account.base_url.rstrip("/")
+        self._client = httpx2.AsyncClient(
+            headers={
+                "User-Agent": f"hutch/{__version__}",
+                "Content-Type": "application/json",
+                **account.headers,
+                **headers,
+            },
+            timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
+            verify=trusted(),
+        )
+
+    async def get(self, path: str) -> Any:
+        async with self._send("GET", path, None) as response:
+            return json.loads(await _read(response))
+
+    @asynccontextmanager
+    async def stream(self, path: str, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[Any]]:
+        """The events of a reply as JSON. Leaving the block closes the connection, unless all was read."""
+        async with self._send("POST", path, as_json(body)) as response, aclosing(_events(response)) as events:
+            yield events
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def _send(self, method: str, path: str, content: bytes | None) -> AsyncIterator[httpx2.Response]:
+        request = self._client.build_request(method, f"{self._base_url}{path}", content=content)
+        response = await self._client.send(request, stream=True)
+        try:
+            if response.status_code != 200:
+                raise await _error(response)
+            yield response
+        finally:
+            await response.aclose()
+
+
+async def _error(response: httpx2.Response) -> ApiError:
+    body: object
+    if target := response.headers.get("location"):
+        body = f"It redirects to {target}."
+    else:
+        text = (await _read(response)).decode(errors="replace")
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):
+            body = text
+    return ApiError(body, status=response.status_code, headers=response.headers)
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    whole = bytearray()
+    async for part in response.aiter_bytes():
+        whole += part
+        if len(whole) > MAX_EVENT_BYTES:
+            raise Unavailable(f"The server sends a line without end: {REPORTED}")
+    return bytes(whole)
+
+
+async def _events(response: httpx2.Response) -> AsyncGenerator[Any]:
+    # Servers of one's own name other types and encodings, and send events in UTF-8 all the same.
+    response.headers["content-type"] = "text/event-stream; charset=utf-8"
+    source = aiter(httpx2.EventSource(response, MAX_EVENT_BYTES))
+    try:
+        async for event in source:
+            if event.data == DONE:
+                await _read_end(source)
+                return
+            if not event.data:
+                continue
+            data = json.loads(event.data)
+            if isinstance(data, dict):
+                if data.get("error"):
+                    raise ApiError(data)
+                if data.get("type") in LAST_EVENTS:
+                    await _read_end(source)
+            yield data
+    except httpx2.SSEError as error:
+        raise Unavailable(f"The server sends a line without end: {REPORTED}") from error
+
+
+async def _read_end(source: AsyncIterator[Any]) -> None:
+    """Only a connection whose response was read to its end is used again for the next request."""
+    try:
+        async with asyncio.timeout(END_S):
+            await anext(source, None)
+    except (TimeoutError, httpx2.HTTPError):
+        return  # the reply is whole; the connection is closed
