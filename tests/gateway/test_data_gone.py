@@ -147,7 +147,9 @@ def test_after_a_cut_the_next_start_says_what_may_be_missing(tmp_path: Path) -> 
     for words in (("up", "--port", "0"), ("log",)):
         refused = home.hutch(*words)
         assert refused.returncode == 6 and "may be missing" in refused.stderr, refused.stderr
-    (home.data / "hutch.db.damaged").unlink()
+    for file in ("hutch.db.damaged", "hutch.db-shm"):  # as it says
+        assert file in refused.stderr
+        (home.data / file).unlink()
     with home.up() as server:
         assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
 

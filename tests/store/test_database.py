@@ -2,10 +2,11 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
+from hutch.cli.glance import glance
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
@@ -68,6 +70,102 @@ def test_what_a_killed_process_wrote_is_there_or_missed(tmp_path: Path, lost: st
     with connected(path) as connection:
         found = connection.exec_driver_sql("SELECT fingerprint FROM public_keys").scalars().all()
     assert found == ([] if lost == "-wal" else ["newest"])
+
+
+WRITE_MUCH_AND_DIE = """
+import os, shutil, signal, sys
+from pathlib import Path
+from hutch.store.database import open_database
+
+path = sys.argv[1]
+engine = open_database(Path(path))
+connection = engine.connect()
+connection.exec_driver_sql("INSERT INTO public_keys VALUES ('first', 'x')")
+shutil.copy(path + "-wal", path + ".last-week")
+connection.close()
+engine.dispose()
+connection = open_database(Path(path)).connect()
+connection.exec_driver_sql("INSERT INTO public_keys VALUES ('second', 'x')")
+shutil.copy(path + "-wal", path + ".earlier")
+for number in range(20):
+    connection.exec_driver_sql("INSERT INTO public_keys VALUES (?, 'x')", (f"key {number}",))
+if sys.argv[2] == "copied":
+    connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def overwrite(file: Path, at: int, content: bytes) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(content)
+
+
+WAL_DAMAGES: dict[str, Callable[[Path], object]] = {
+    "emptied": lambda wal: os.truncate(wal, 0),
+    "cut to its header": lambda wal: os.truncate(wal, 32),
+    "cut in the middle": lambda wal: os.truncate(wal, wal.stat().st_size // 2),
+    "cut by a byte": lambda wal: os.truncate(wal, wal.stat().st_size - 1),
+    "no header": lambda wal: overwrite(wal, 0, bytes(32)),
+    "a page overwritten": lambda wal: overwrite(wal, wal.stat().st_size // 2, b"x" * 64),
+    "an earlier one": lambda wal: shutil.copy(wal.with_name("hutch.db.earlier"), wal),
+    "one of another run": lambda wal: shutil.copy(wal.with_name("hutch.db.last-week"), wal),
+}
+
+
+@pytest.mark.parametrize("damage", WAL_DAMAGES)
+def test_a_write_ahead_file_that_lost_commits_after_a_crash_is_refused(tmp_path: Path, damage: str) -> None:
+    path, wal = tmp_path / "hutch.db", tmp_path / "hutch.db-wal"
+    subprocess.run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), ""], check=False)
+    kept = shutil.copy(wal, tmp_path / "kept")
+    WAL_DAMAGES[damage](wal)
+    for _ in range(2):  # a refusal leaves what it is about as it was
+        with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Put it back"):
+            open_database(path)
+    with suppress(sqlite3.Error):  # a reader that comes first does not destroy the evidence
+        glance(path, lambda db: db.execute("SELECT count(*) FROM public_keys").fetchone(), within_s=5)
+    with pytest.raises(Unavailable, match=r"hutch\.db-wal .*Put it back"):
+        open_database(path)
+    shutil.copy(kept, wal)  # as it says
+    with connected(path) as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM public_keys").scalar_one() == 22
+
+
+@pytest.mark.parametrize("damage", ["emptied", "none"])
+def test_a_write_ahead_file_whose_commits_are_all_in_the_database_is_not_missed(
+    tmp_path: Path, damage: str
+) -> None:
+    path = tmp_path / "hutch.db"
+    subprocess.run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), "copied"], check=False)
+    if damage == "emptied":
+        os.truncate(tmp_path / "hutch.db-wal", 0)
+    with connected(path) as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM public_keys").scalar_one() == 22
+
+
+def test_an_index_from_before_a_power_cut_is_no_witness_against_a_newer_file(tmp_path: Path) -> None:
+    """The index is never synced: after a power cut an old one can lie beside a new write-ahead file."""
+    path, index = tmp_path / "hutch.db", tmp_path / "hutch.db-shm"
+    subprocess.run([sys.executable, "-c", WRITE_MUCH_AND_DIE, str(path), ""], check=False)
+    old = index.read_bytes()
+    with connected(path):
+        pass
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            WRITE_MUCH_AND_DIE.replace("('", "('more ").replace("key {", "more {"),
+            str(path),
+            "",
+        ],
+        check=False,
+    )
+    index.write_bytes(old)
+    with pytest.raises(Unavailable, match="was replaced by another one"):
+        open_database(path)
+    os.utime(index, (1, 1))
+    with connected(path) as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM public_keys").scalar_one() > 22
 
 
 def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:

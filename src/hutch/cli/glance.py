@@ -43,7 +43,8 @@ def _ways(file: Path) -> Iterator[str]:
         yield "mode=ro&immutable=1"
         if not _beside(file):
             return  # nobody began to write meanwhile, so the other way would find the same
-    yield "mode=ro"
+    # An index is not written to: after a crash, it is the witness of what was committed last.
+    yield "mode=ro&readonly_shm=1" if "-shm" in _beside(file) else "mode=ro"
     sizes_bytes = _beside(file)
     if "-journal" not in sizes_bytes and sizes_bytes.get("-wal", 0) == 0:
         yield "mode=ro&immutable=1"

@@ -21,6 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.store.presence import damage_mark
 from hutch.store.schema import REVISIONS
+from hutch.store.wal_index import find_missing_frames
 
 logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user
 
@@ -87,7 +88,7 @@ def _check_mark(path: Path) -> None:
         raise Unavailable(
             f"The last server on {path} stopped: {mark.read_text(errors='replace').strip()} What it had "
             f"acknowledged may be missing. Put back the newest copy from {path.parent / 'backups'}, or go on "
-            f"with what is left; in both cases, delete {mark} first."
+            f"with what is left; in both cases, delete {mark} and {path}-shm first."
         )
 
 
@@ -164,9 +165,14 @@ def _check_write_ahead_file(path: Path) -> None:
     index alone is what is left after a crash when the write-ahead file was taken away.
     """
     wal, index = Path(f"{path}-wal"), Path(f"{path}-shm")
-    if path.exists() and index.exists() and not wal.exists():
+    if not path.exists() or not index.exists():
+        return
+    problem = find_missing_frames(path)
+    if not problem and not wal.exists() and index.exists():
+        problem = f"The file {wal} is missing"
+    if problem:
         raise Unavailable(
-            f"The file {wal} is missing. It held what was written last before Hutch was stopped. Put it back "
+            f"{problem}. It held what was written last before Hutch was stopped. Put it back "
             f"from where it went; or remove {index} to go on without that, which may lose whole sessions."
         )
 
