@@ -106,6 +106,18 @@ def test_hostile_xml_is_no_report(data: bytes) -> None:
     assert junit(data) is None
 
 
+@pytest.mark.parametrize("sign", ["&#10;&#10;", "\u2028", "\u202e", "&#x9b;", "x" * 500_000])
+def test_a_name_or_a_place_of_junit_stays_in_its_line_and_short(sign: str) -> None:
+    odd = f"a{sign}FAILED other"
+    xml = f'<s><testcase name="{odd}" file="{odd}" line="{odd}"><failure message="m"/></testcase></s>'
+    counts = junit(xml.encode())
+    assert counts is not None
+    (failure,) = counts.failures
+    for text in (failure.name, failure.location):
+        assert text.startswith("a") and text.endswith("FAILED other")
+        assert text.isprintable() and len(text) < 400
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from hutch.agent.plain import plain, shortened
 from hutch.agent.testing.report import Failure
+from hutch.domain.printable import printable
 
 MOST_LETTERS = 6000  # that are looked at; what is shown is less
 NAME_LETTERS = 300
@@ -41,7 +42,12 @@ def failure(name: str, text: str, *, message: str = "", location: str = "") -> F
     else:
         lines = _reason_first(lines)
     body = re.sub(r"\n\s*\n\s*\n+", "\n\n", "\n".join(lines)).strip("\n")
-    return Failure(shortened(plain(name), NAME_LETTERS).strip() or "?", body, found)
+    return Failure(_in_one_line(name) or "?", body, _in_one_line(found))
+
+
+def _in_one_line(text: str) -> str:
+    """A name or a place, which stands in a line of Hutch's own."""
+    return printable(shortened(plain(text), NAME_LETTERS).strip())
 
 
 def place(text: str) -> str:
