@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, Unavailable
 from hutch.flows.branches import branches_of
 from hutch.forge.repo_url import parse_repo_url
 from hutch.workspace.workspace import Workspace
@@ -68,3 +68,37 @@ async def test_a_branch_that_is_checked_out_is_left_alone(place: Path, hutch: De
         with pytest.raises(Conflict, match="checked out"):
             await branches.put(two, one, "hutch/x", one)
         assert tip(used, "hutch/x") == one
+
+
+@pytest.mark.parametrize("said", ["already exists", "cannot create", "but expected"])
+async def test_a_hook_that_refuses_is_named_whatever_it_says(
+    place: Path, hutch: Delivering, said: str
+) -> None:
+    bare(place)
+    used = place / "made"
+    hook = used / ".git/hooks/reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f'#!/bin/sh\necho "not here: {said}" >&2\nexit 1\n')
+    hook.chmod(0o755)
+    async with (
+        hutch.workspace(str(used)) as workspace,
+        branches_of(parse_repo_url(str(used)), workspace, hutch.jail) as branches,
+    ):
+        base = tip(used, "main")
+        one = await commit(workspace, "one", base)
+        with pytest.raises(Unavailable, match=f"update-ref failed .*not here: {said}"):
+            await branches.put(one, base, "hutch/x", None)
+
+
+@pytest.mark.parametrize("there", ["hutch", "hutch/x/y"])
+async def test_a_branch_in_the_way_is_seen_as_that(place: Path, hutch: Delivering, there: str) -> None:
+    bare(place)
+    used = place / "made"
+    git(used, "branch", there)
+    async with (
+        hutch.workspace(str(used)) as workspace,
+        branches_of(parse_repo_url(str(used)), workspace, hutch.jail) as branches,
+    ):
+        base = tip(used, "main")
+        one = await commit(workspace, "one", base)
+        assert not await branches.put(one, base, "hutch/x", None)

@@ -74,9 +74,10 @@ class _Here:
         made = await repository_git.attempt(self.jail, *words)
         if made.exit_code == 0:
             return True
-        if any(word in made.stderr for word in (b"already exists", b"cannot create", b"but expected")):
-            return False
-        raise repository_git.failed("update-ref", made)
+        heads = await self.heads()  # what git says is mixed with what a hook of the repository says
+        if heads.get(branch) == old and not any(_exclude_each_other(branch, head) for head in heads):
+            raise repository_git.failed("update-ref", made)
+        return False
 
     async def _must_not_be_out(self, branch: str) -> None:
         listed = await repository_git.run(self.jail, "worktree", "list", "--porcelain")
@@ -113,6 +114,11 @@ class _Elsewhere:
                 raise  # it is refused for another reason
             return False
         return True
+
+
+def _exclude_each_other(one: str, other: str) -> bool:
+    """True when one of two branches would have to be a directory on the way to the other."""
+    return one.startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def _heads(listed: bytes) -> dict[str, str]:
