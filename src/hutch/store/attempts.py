@@ -5,12 +5,12 @@ a stranger can choose neither the size of a row nor what it says.
 """
 
 import hashlib
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from hutch.domain.clock import STEADY, SteadyClock
 from hutch.store.rows import Rows
 from hutch.store.schema import login_attempts
 
@@ -38,15 +38,16 @@ class Meter:
 class Attempts:
     """Attempts that are counted before they are made, and struck out when they were right."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
+        self._clock = clock
 
     async def begin(self, meters: Sequence[Meter]) -> int:
         """Count one more on each; or, if one of them must wait, count none and say how long, in ms.
 
         Counting first leaves nothing to those who try many at the same moment.
         """
-        return await self._rows.change(lambda db: _begin(db, meters, time.time_ns() // 1_000_000))
+        return await self._rows.change(lambda db: _begin(db, meters, self._clock.now_ms()))
 
     async def succeeded(self, forgiven: Sequence[Meter], uncounted: Sequence[Meter] = ()) -> None:
         """It was right: forget the failures on `forgiven`, and take this one off `uncounted`."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from sqlalchemy import delete, insert, select, update
 
+from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.ids import BrowserId, UserId, new_browser_id
 from hutch.domain.secret import hash_of, new_secret
 from hutch.domain.user import User
@@ -41,8 +42,9 @@ _COLUMNS = tuple(browser_sessions.c[name] for name in Browser.__dataclass_fields
 class Browsers:
     """Browser sessions: begun, recognised, ended."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
+        self._clock = clock
 
     async def begin(
         self, user_id: str, *, began_by: Began, address: str, agent: str, instead_of: str | None = None
@@ -55,8 +57,11 @@ class Browsers:
         values = {name: getattr(browser, name) for name in Browser.__dataclass_fields__}
 
         def change(db: Any) -> None:
-            db.execute(delete(browser_sessions).where(browser_sessions.c.created_ms < now_ms - ABSOLUTE_MS))
-            db.execute(delete(browser_sessions).where(browser_sessions.c.used_ms < now_ms - IDLE_MS))
+            steady_ms = self._clock.now_ms()
+            db.execute(
+                delete(browser_sessions).where(browser_sessions.c.created_ms < steady_ms - ABSOLUTE_MS)
+            )
+            db.execute(delete(browser_sessions).where(browser_sessions.c.used_ms < steady_ms - IDLE_MS))
             if instead_of is not None:
                 db.execute(delete(browser_sessions).where(browser_sessions.c.hash == hash_of(instead_of)))
             db.execute(insert(browser_sessions).values(hash=hash_of(secret), **values))

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.wish import Told
 from hutch.store.rows import Rows
 from hutch.store.schema import deliveries
@@ -17,15 +18,17 @@ LONGEST_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
 class Deliveries:
     """The queue of wishes, and the memory of those that were taken."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
+        self._clock = clock
 
     async def take(self, told: Told) -> bool:
         """Keep a wish; whether it is a new one. By its name or by what it says, it is taken once."""
         same = or_(deliveries.c.id == told.id, deliveries.c.digest == told.digest)
 
         def take(connection: Connection) -> bool:
-            connection.execute(delete(deliveries).where(deliveries.c.at_ms < now_ms() - KEPT_MS))
+            old = deliveries.c.at_ms < self._clock.now_ms() - KEPT_MS
+            connection.execute(delete(deliveries).where(old))
             if connection.execute(select(deliveries.c.id).where(same)).first():
                 return False
             connection.execute(insert(deliveries).values(asdict(told)))

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
 from hutch.domain.secret import INVITE, LINK, hash_of, new_secret
@@ -39,8 +40,9 @@ _COLUMNS = tuple(links.c[name] for name in Link.__dataclass_fields__)
 class Links:
     """Links: made, spent, withdrawn."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
         self._rows = rows
+        self._clock = clock
 
     async def login(self, user_id: str, *, life_ms: int, created_by: str) -> tuple[Link, str]:
         """A link that logs this user in. Any that the user had before no longer works."""
@@ -111,7 +113,7 @@ class Links:
         values = {name: getattr(link, name) for name in Link.__dataclass_fields__}
 
         def change(db: Connection) -> None:
-            db.execute(delete(links).where(links.c.expires_ms < link.created_ms - KEPT_MS))
+            db.execute(delete(links).where(links.c.expires_ms < self._clock.now_ms() - KEPT_MS))
             for statement in first:
                 db.execute(statement)
             db.execute(insert(links).values(hash=hash_of(secret), **values))

@@ -1,0 +1,70 @@
+"""Rows that are deleted by age outlive a wall clock that jumps ahead and is put right again."""
+
+from dataclasses import replace
+
+import pytest
+
+from hutch.domain.clock import SteadyClock, wall_ms
+from hutch.domain.wish import Told
+from hutch.store.attempts import Attempts, Meter
+from hutch.store.browsers import Browsers
+from hutch.store.deliveries import Deliveries
+from hutch.store.links import Link, Links
+from hutch.store.log import SqlLog
+from hutch.store.users import Users
+
+pytestmark = pytest.mark.anyio
+YEARS_MS = 5 * 365 * 24 * 3600 * 1000
+
+
+class Times:
+    """The clocks of a machine, of which somebody sets the wall clock ahead."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+        self.steady = SteadyClock(wall=lambda: wall_ms() + self.ahead_ms)
+
+
+async def test_wrong_guesses_are_not_forgiven(log: SqlLog) -> None:
+    times, meter = Times(), Meter("somebody", free=3, longest_s=60)
+    attempts = Attempts(log, times.steady)
+    for _ in range(4):
+        await attempts.begin([meter])
+    times.ahead_ms = YEARS_MS
+    assert 0 < await attempts.begin([meter]) <= 1000
+
+
+async def test_a_login_of_somebody_else_logs_nobody_out_for_good(log: SqlLog) -> None:
+    times, users = Times(), Users(log)
+    ada, bob = await users.add("ada", "owner"), await users.add("bob", "member")
+    browsers = Browsers(log, times.steady)
+    one, secret = await browsers.begin(ada.id, began_by="password", address="", agent="")
+    times.ahead_ms = YEARS_MS
+    await browsers.begin(bob.id, began_by="password", address="", agent="")
+    assert await browsers.recognise(secret) == (one, ada)
+
+
+async def test_an_invite_is_not_lost(log: SqlLog) -> None:
+    times = Times()
+    links = Links(log, times.steady)
+
+    async def invite() -> tuple[Link, str]:
+        return await links.invite(
+            role="member", session_id=None, share_role=None, life_ms=60_000, created_by="usr_1"
+        )
+
+    link, secret = await invite()
+    times.ahead_ms = YEARS_MS
+    await invite()
+    assert await links.spend(secret, "invite") == link
+
+
+async def test_what_a_forge_told_is_still_known_and_waits(log: SqlLog) -> None:
+    times = Times()
+    kept = Deliveries(log, times.steady)
+    told = Told(id="one", digest="aa", at_ms=wall_ms(), event="issues", wish="{}")
+    assert await kept.take(told)
+    times.ahead_ms = YEARS_MS
+    assert await kept.take(replace(told, id="two", digest="bb"))
+    assert not await kept.take(told)
+    assert [each.id for each in await kept.open()] == ["one", "two"]
