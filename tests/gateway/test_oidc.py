@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -37,10 +37,21 @@ pytestmark = pytest.mark.anyio
 
 
 @dataclass
+class Clock:
+    """A clock that a test can move on."""
+
+    passed_s: float = 0.0
+
+    def now_s(self) -> float:
+        return time.monotonic() + self.passed_s
+
+
+@dataclass
 class Place:
     served: Answering
     provider: IdentityProvider
     login: OidcLogin
+    clock: Clock = field(default_factory=Clock)
 
     def browser(self) -> httpx.AsyncClient:
         client = self.served.client(follow_redirects=False)
@@ -64,10 +75,11 @@ class Place:
 async def a_place(tmp_path: Path, **settings: Any) -> AsyncIterator[Place]:
     async with identity_provider() as provider:
         given = {"allowed_domains": ("example.org",), **settings}
-        by_oidc = OidcLogin(Oidc(issuer=provider.url, client_id=CLIENT, **given), SECRET)
+        clock = Clock()
+        by_oidc = OidcLogin(Oidc(issuer=provider.url, client_id=CLIENT, **given), SECRET, clock.now_s)
         async with answering(tmp_path, login.routes, oidc.routes, state={"oidc": by_oidc}) as served:
             await served.accounts.ensure_owner("owner")
-            yield Place(served, provider, by_oidc)
+            yield Place(served, provider, by_oidc, clock)
         await by_oidc.close()
 
 
@@ -235,6 +247,18 @@ async def test_a_login_is_finished_once(place: Place) -> None:
     thief.cookies.update(cookies)  # all that the browser had
     assert (await thief.get(back)).status_code == 403
     assert place.provider.calls.count("token") == 1
+
+
+async def test_a_login_takes_ten_minutes_at_most_whatever_the_wall_clock_says(place: Place) -> None:
+    browser = place.browser()
+    back = await place.sent_back(browser)
+    place.clock.passed_s += 599
+    assert (await browser.get(back)).status_code == 303
+    back = await place.sent_back(browser)
+    place.clock.passed_s += 601
+    answer = await browser.get(back)
+    assert (answer.status_code, answer.json()["code"]) == (403, "denied")
+    assert "too long ago" in answer.text
 
 
 async def test_a_code_is_spent_once_even_when_the_server_has_forgotten(place: Place) -> None:

@@ -15,6 +15,7 @@ import secrets
 import string
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -48,17 +49,21 @@ class Flow:
     verifier: str
     redirect_uri: str
     next: str
+    began_s: float  # by a clock that nobody sets
 
 
 class OidcLogin:
     """Sends browsers to the provider, and receives them back."""
 
-    def __init__(self, settings: Oidc, secret: str | None = None) -> None:
+    def __init__(
+        self, settings: Oidc, secret: str | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         if not settings.issuer or not settings.client_id:
             raise BadRequest("Login by a provider needs both oidc.issuer and oidc.client_id.")
         self._settings = settings
         self._issuer, self._client_id = settings.issuer, settings.client_id
         self.provider = Provider(self._issuer, self._client_id, secret)
+        self._clock = clock
         self._seal = Fernet(Fernet.generate_key())
         self._spent: OrderedDict[str, float] = OrderedDict()
 
@@ -75,7 +80,7 @@ class OidcLogin:
         if not _PLACE.fullmatch(next_):
             raise BadRequest("'next' is a path on this server, such as /sessions.")
         metadata = await self.provider.metadata()
-        flow = Flow(_random(), _random(), _random(), redirect_uri, next_)
+        flow = Flow(_random(), _random(), _random(), redirect_uri, next_, self._clock())
         challenge = hashlib.sha256(flow.verifier.encode()).digest()
         asked = {
             "response_type": "code",
@@ -114,14 +119,17 @@ class OidcLogin:
 
     def _opened(self, sealed: str | None) -> Flow:
         try:
-            told = json.loads(self._seal.decrypt((sealed or "").encode(), ttl=LIFE_S))
+            flow = Flow(**json.loads(self._seal.decrypt((sealed or "").encode())))
         except (InvalidToken, ValueError):
             raise Denied("This login was not begun in this browser, or too long ago. Begin again.") from None
-        return Flow(**told)
+        # As long as states are remembered that came back, also when the wall clock is set back meanwhile.
+        if self._clock() - flow.began_s > LIFE_S:
+            raise Denied("This login was begun too long ago. Begin again.")
+        return flow
 
     def _spend(self, state: str) -> None:
         """A state comes back once."""
-        now = time.monotonic()
+        now = self._clock()
         while self._spent and (
             len(self._spent) >= MOST_SPENT or next(iter(self._spent.values())) < now - LIFE_S
         ):
