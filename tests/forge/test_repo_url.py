@@ -81,6 +81,8 @@ def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("https://[::1/p", "its host or port cannot be read"),
         ("https://me:x%0ausername=you@example.com/p", "credentials with a space or control character"),
         ("file://elsewhere/p", "names another machine"),
+        ("https://example.com/p?x=y", "goes on after a"),
+        ("me:password@example.com/p", "looks like a URL with a password"),
         ("file:///a%00b", "names no directory"),
         ("/a\0b", "a character that no address has"),
         ("~nobody-by-this-name/p", "stands for nothing"),
@@ -94,7 +96,18 @@ def test_what_is_refused(text: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["https://me:s3cret@exa mple.com/p", "https://me:s3cret@-x/p", "https://me:s3cret@h:x/p"]
+    "text",
+    [
+        "https://me:s3cret@exa mple.com/p",
+        "https://me:s3cret@-x/p",
+        "https://me:s3cret@h:x/p",
+        "https://example.com/p?access_token=s3cret",
+        "https://exa mple.com/p?access_token=s3cret",
+        "me:s3cret@example.com/p",
+        "me:s3cret@example.com:p",
+        "me:s3cret@exa mple.com/p",
+        "https:me:s3cret@example.com/p",
+    ],
 )
 def test_a_refusal_tells_no_password(text: str) -> None:
     with pytest.raises(BadRequest) as refused:

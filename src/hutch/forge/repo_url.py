@@ -18,6 +18,7 @@ Transport = Literal["https", "http", "ssh", "path"]
 
 LONGEST = 2048
 BY_TOKEN = "x-access-token"  # whose password is a forge's token
+PASSWORDS = re.compile(r"(?<=//)[^/]*@|^[^/@]*:[^/]*@|[?#].*", re.DOTALL)  # or what may be some
 CONTROL = re.compile(r"[\x00-\x20\x7f\u0080-\u009f\u2028\u2029]")
 HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -156,6 +157,11 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
         if name and not USER.fullmatch(name):
             raise BadRequest(f"'{_scrubbed(text)}' has no usable user name. {WANTED}")
         return RepoUrl("ssh", f"ssh://{name}@{where}{rest}" if name else f"ssh://{where}{rest}")
+    if parts.query:  # often a token, and everything else in an address is shown
+        raise BadRequest(
+            f"'{_scrubbed(text)}' goes on after a ?, which no repository's address does. Leave it out; "
+            f"a token belongs before the host: {scheme}://TOKEN@{where}{parts.path}"
+        )
     transport: Transport = "https" if scheme == "https" else "http"
     name, _, password = (unquote(part) for part in user.partition(":"))
     if CONTROL.search(name + password):
@@ -165,6 +171,10 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
 
 def _scp_like(text: str, found: re.Match[str]) -> RepoUrl:
     user, host, path = found["user"], found["host"], found["path"]
+    if "@" in path.partition("/")[0]:
+        raise BadRequest(
+            f"This address looks like a URL with a password, and without https:// before it. {WANTED}"
+        )
     if not HOST.fullmatch(host) or (user and not USER.fullmatch(user)) or path.startswith("-"):
         raise BadRequest(f"'{_scrubbed(text)}' is not an address that ssh can be given. {WANTED}")
     return RepoUrl("ssh", f"{f'{user}@' if user else ''}{host.removesuffix('.')}:{path}")
@@ -177,4 +187,4 @@ def _refuse_control(text: str, shown: str) -> None:
 
 def _scrubbed(text: str) -> str:
     """An address that could not be read, without what may be a password."""
-    return ascii(re.sub(r"//[^/]*@", "//", text[:200]))[1:-1]
+    return ascii(PASSWORDS.sub("", text[:LONGEST])[:200])[1:-1]
