@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
+from hutch.cli.files import format_time
 from tests.cli.running import call
 from tests.cli.visiting import House, open_house
 
@@ -44,6 +45,12 @@ def test_a_file_goes_there_and_comes_back_byte_for_byte(house: House, session: s
     refused = house.hutch("files", "get", session, "deep/er/data.bin", str(back))
     assert refused.returncode == exits.BAD_REQUEST and "--force" in refused.stderr
     assert [each.name for each in house.place.glob(".back*")] == []
+
+
+@pytest.mark.parametrize("seconds", [99_999_999_999_999, -99_999_999_999_999, 9_000_000_000_000_000])
+def test_a_time_that_no_calendar_has_is_shown_as_a_number(seconds: int) -> None:
+    assert format_time(seconds * 1000) == f"@{seconds}"
+    assert format_time(86_400_000_000)[:4] == "1972"
 
 
 def test_listing_printing_moving_and_removing(house: House, session: str) -> None:

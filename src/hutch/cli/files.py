@@ -182,8 +182,15 @@ def _line(entry: dict[str, Any], *, long: bool, whole: bool) -> str:
     if not long:
         return name
     mode = KINDS.get(entry["kind"], "?") + stat.filemode(stat.S_IFREG | entry["mode"])[1:]
-    when = datetime.fromtimestamp(entry["modified_ms"] / 1000).strftime("%Y-%m-%d %H:%M")
-    return f"{mode}  {entry['size']:>12,}  {when}  {name}"
+    return f"{mode}  {entry['size']:>12,}  {format_time(entry['modified_ms'])}  {name}"
+
+
+def format_time(at_ms: int) -> str:
+    """The local time; programs in a jail can give a file one that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError):
+        return f"@{at_ms // 1000}"
 
 
 def _tell(changes: list[dict[str, Any]], as_json: bool) -> None:
