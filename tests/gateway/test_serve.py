@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,27 @@ def ask(up: Up, method: str, path: str, **options: Any) -> Any:
         answered = client.request(method, f"/api/v1{path}", **options)
     assert answered.status_code < 300, answered.text
     return answered.json()
+
+
+@pytest.mark.parametrize("expires_ms", [1, None])
+def test_the_token_of_this_machine_outlives_a_clock_that_jumps_ahead(
+    home: Home, expires_ms: int | None
+) -> None:
+    """As a jump of the clock does it: the token has expired while its server runs."""
+    soon_ms = time.time_ns() // 1_000_000 + 3_600_000
+    with home.up() as server:
+        old = home.token
+        with contextlib.closing(sqlite3.connect(home.data / "hutch.db", timeout=30)) as db, db:
+            db.execute("UPDATE tokens SET expires_ms = ? WHERE revoked_ms IS NULL", (expires_ms or soon_ms,))
+        eventually(lambda: home.token != old)
+        assert server.get("/api/v1/me", headers=server.owner()).status_code == 200
+        new = home.token
+        assert server.end() == 0
+    with contextlib.closing(sqlite3.connect(home.data / "hutch.db")) as db:
+        rows = db.execute(
+            "SELECT count(*), count(revoked_ms) FROM tokens WHERE name = 'local cli'"
+        ).fetchone()
+    assert rows == (2, 2) and new != old
 
 
 def descendants(pid: int) -> set[int]:

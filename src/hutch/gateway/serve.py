@@ -23,13 +23,13 @@ from typing import Any
 import structlog
 import uvicorn
 
-from hutch.app.accounts import LOCAL, Accounts, first_owner, system_user
+from hutch.app.accounts import Accounts, first_owner, system_user
 from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.records import only_server
 from hutch.app.running import Running, announced, local_token, withdraw
 from hutch.app.server import Server, open_server
 from hutch.domain.errors import BadRequest, DataGone, HutchError
-from hutch.domain.user import scopes_of
+from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
 from hutch.gateway.health import write_nothing
 from hutch.gateway.listening import exposure, listen, url_of
@@ -42,7 +42,6 @@ from hutch.settings import Loaded
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
 FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
-LOCAL_TOKEN_DAYS = 365
 GENERATIONS = 5000, 20, 10_000_000  # of garbage; the oldest is not collected in the midst of anything
 COLLECT_S = 600
 PRESENCE_S = 1.0  # between two looks at the database file
@@ -74,7 +73,7 @@ async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
         async with open_server(loaded) as server:
             accounts = Accounts(server.rows)
             made = await first_owner(server.rows, name=system_user())
-            token = await _new_local_token(accounts, local_token(paths))
+            token = await own_token.create(accounts, local_token(paths))
             with announced(paths, url, certificate=certificate, token=token) as running:
                 opened_at = (settings.public_url or url).rstrip("/")
                 told = Ready(
@@ -86,8 +85,10 @@ async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
                 )
                 service = _Service(server, loaded, lambda: ready(told))
                 with _ended_by_signals(service, loaded):
-                    await _serve_while_present(service, server, sockets=[listener])
-            await _revoke(accounts, token)
+                    async with own_token.renewing(accounts, paths):
+                        await _serve_while_present(service, server, sockets=[listener])
+                token = local_token(paths) or token
+            await own_token.revoke(accounts, token)
     logger.info("server.ended")
 
 
@@ -209,22 +210,6 @@ def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
         if is_answered(number):
             loop.add_signal_handler(number, end, number)
     yield  # not taken back: they must also work while sessions are put down
-
-
-async def _new_local_token(accounts: Accounts, old: str | None) -> str:
-    """What commands of this user come in by; the one of the last start no longer works."""
-    await _revoke(accounts, old)
-    owner = await accounts.ensure_owner(system_user())
-    _, secret = await accounts.new_token(
-        owner, name="local cli", scopes=scopes_of(owner.role), days=LOCAL_TOKEN_DAYS, actor=LOCAL
-    )
-    return secret
-
-
-async def _revoke(accounts: Accounts, secret: str | None) -> None:
-    found = await accounts.tokens.recognise(secret) if secret else None
-    if found is not None and found[0].revoked_ms is None:
-        await accounts.revoke_token(found[0].id, LOCAL)
 
 
 def _tls_files(loaded: Loaded) -> str:

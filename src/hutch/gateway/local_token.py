@@ -1,0 +1,67 @@
+"""The token by which commands on the server's own machine come in.
+
+It is made when the server starts and revoked when it ends. One that is about to expire is
+replaced meanwhile: after a year, or when the wall clock was set ahead, as on a machine that
+learns the time from the network only after the server was started.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from hutch.app.accounts import LOCAL, Accounts, system_user
+from hutch.app.running import local_token, write_private
+from hutch.domain.clock import wall_ms
+from hutch.domain.errors import HutchError
+from hutch.domain.user import scopes_of
+from hutch.settings import Paths
+
+LIFE_DAYS = 365
+RENEW_BEFORE_MS = 24 * 3600 * 1000
+CHECK_INTERVAL_S = 10.0
+
+logger = structlog.get_logger("hutch.serve")
+
+
+async def create(accounts: Accounts, old: str | None) -> str:
+    """A new token; the old one no longer works."""
+    await revoke(accounts, old)
+    owner = await accounts.ensure_owner(system_user())
+    _, secret = await accounts.new_token(
+        owner, name="local cli", scopes=scopes_of(owner.role), days=LIFE_DAYS, actor=LOCAL
+    )
+    return secret
+
+
+async def revoke(accounts: Accounts, secret: str | None) -> None:
+    found = await accounts.tokens.recognise(secret) if secret else None
+    if found is not None and found[0].revoked_ms is None:
+        await accounts.revoke_token(found[0].id, LOCAL)
+
+
+@asynccontextmanager
+async def renewing(accounts: Accounts, paths: Paths) -> AsyncIterator[None]:
+    """Replace the token before it expires, for as long as the block lasts."""
+    task = asyncio.ensure_future(_renew(accounts, paths))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _renew(accounts: Accounts, paths: Paths) -> None:
+    while True:
+        await asyncio.sleep(CHECK_INTERVAL_S)
+        try:
+            secret = await asyncio.to_thread(local_token, paths)
+            found = await accounts.tokens.recognise(secret) if secret else None
+            if found is None or found[0].revoked_ms is not None:  # by somebody who wanted that
+                continue
+            if not found[0].is_good(wall_ms() + RENEW_BEFORE_MS):
+                new = await create(accounts, secret)
+                await asyncio.to_thread(write_private, paths.local_token, new)
+                logger.info("local_token.renewed")
+        except (HutchError, OSError) as error:  # a full disk, say: the next look may succeed
+            logger.warning("local_token.not_renewed", problem=str(error))
