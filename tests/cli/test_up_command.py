@@ -53,6 +53,14 @@ def test_a_server_in_the_background_outlives_the_command_and_ends_by_down(home: 
     assert home.hutch("status").returncode == 3
 
 
+@pytest.mark.parametrize(("umask", "open_to"), [("0000", 0), ("0002", 0o020), ("0077", 0)])
+def test_others_cannot_write_into_a_new_home_whatever_the_umask(home: Home, umask: str, open_to: int) -> None:
+    """Everybody could put settings there. A umask that lets only the group write is somebody's choice."""
+    with home.up(under=("sh", "-c", 'umask "$0"; exec "$@"', umask)):
+        for path in (home.data.parent, *home.data.parent.rglob("*")):
+            assert path.lstat().st_mode & 0o022 & ~open_to == 0, path
+
+
 def test_a_second_one_says_that_one_runs_and_where(home: Home) -> None:
     with home.up() as up:
         for words in (("up",), ("up", "--detach")):

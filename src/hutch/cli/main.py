@@ -9,6 +9,7 @@ import gc
 import os
 import resource
 import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ def main() -> int:
     # While it is ignored, the exit codes of children are lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _leave_no_core()
+    _keep_others_from_writing()
     return run(sys.argv[1:])
 
 
@@ -39,6 +41,13 @@ def _leave_no_core() -> None:
     """
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
+
+
+def _keep_others_from_writing() -> None:
+    """With a umask that lets everybody write, as daemons and containers have it, anybody could put settings
+    into a new HUTCH_HOME or other files in the place of ours."""
+    umask = os.umask(0o077)
+    os.umask(umask if umask & stat.S_IWOTH else umask | stat.S_IWGRP | stat.S_IWOTH)
 
 
 def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
