@@ -24,6 +24,10 @@ _REFUSED: Final = [
         ("10.0.0.0/8", "private"),
         ("100.64.0.0/10", "carrier-shared"),
         ("127.0.0.0/8", "loopback"),
+        (
+            "168.63.129.16/32",
+            "cloud-internal",
+        ),  # not in a registry: Azure serves each machine's own settings there
         ("169.254.0.0/16", "link-local"),
         ("172.16.0.0/12", "private"),
         ("192.0.0.0/24", "reserved"),
