@@ -4,15 +4,19 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from hutch.domain.events import ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.ids import SessionId
 from hutch.gateway.counts import MOST_NAMES, Counts
 from tests.gateway.api import V1, Api, eventually, serving
+from tests.gateway.streaming import socket
 
 pytestmark = pytest.mark.anyio
 SESSION = SessionId("ses_1")
@@ -33,6 +37,15 @@ def value(found: dict[tuple[str, frozenset[tuple[str, str]]], float], name: str,
     return found.get((name, frozenset(labels.items())), 0.0)
 
 
+def requests(found: dict[tuple[str, frozenset[tuple[str, str]]], float]) -> dict[tuple[str, str, str], float]:
+    """How often each method, route and status was counted."""
+    return {
+        (by["method"], by["route"], by["status"]): count
+        for (name, labels), count in found.items()
+        if name == "hutch_http_requests_total" and (by := dict(labels))
+    }
+
+
 async def test_requests_are_counted_by_route_and_not_by_path(api: Api) -> None:
     for number in range(5):
         await api.get(f"{V1}/sessions/ses_{number}")
@@ -41,7 +54,7 @@ async def test_requests_are_counted_by_route_and_not_by_path(api: Api) -> None:
     found = await read(api)
     route = f"{V1}/sessions/{{session_id}}"
     assert value(found, "hutch_http_requests_total", method="GET", route=route, status="404") == 5
-    assert value(found, "hutch_http_requests_total", method="GET", route="none", status="404") == 5
+    assert value(found, "hutch_http_requests_total", method="GET", route="unknown", status="404") == 5
     assert value(found, "hutch_http_request_seconds_count", method="GET", route=route) == 5
     assert value(found, "hutch_http_requests_total", method="other", route="/healthz", status="405") == 1
     routes = {dict(labels)["route"] for name, labels in found if name == "hutch_http_requests_total"}
@@ -59,10 +72,68 @@ async def test_streams_graphql_and_mcp_are_counted_by_their_routes(api: Api) -> 
     assert counted >= {f"{V1}/sessions/{{session_id}}/events/stream", "/api/graphql", "/mcp"}
 
 
-async def test_what_a_door_refuses_is_counted_too(api: Api) -> None:
+async def test_what_a_door_refuses_is_counted_by_the_route_it_was_for(api: Api) -> None:
+    before = requests(await read(api))
     await api.get("/healthz", headers={"Host": "evil.example"})
-    found = await read(api)
-    assert value(found, "hutch_http_requests_total", method="GET", route="none", status="421") == 1
+    await api.get("/made/up", headers={"Host": "evil.example"})
+    await api.post(f"{V1}/sessions/ses_1/inputs", headers={"Origin": "http://evil.example"}, json={})
+    await api.post("/made/up", headers={"Origin": "http://evil.example"}, json={})
+    after = requests(await read(api))
+    assert {key: count for key, count in after.items() if key not in before and key[1] != "/metrics"} == {
+        ("GET", "/healthz", "421"): 1,
+        ("GET", "unknown", "421"): 1,
+        ("POST", f"{V1}/sessions/{{session_id}}/inputs", "403"): 1,
+        ("POST", "unknown", "403"): 1,
+    }
+
+
+async def test_handshakes_are_counted_by_their_answer(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"streams_per_user": 1}) as api:
+        session_id = (await api.new_session(purpose="sockets"))["id"]
+        before = requests(await read(api))
+        stranger = await api.as_nobody()
+        events, terminal = (
+            f"/sessions/{session_id}/events/socket",
+            f"/sessions/{session_id}/terminals/x/socket",
+        )
+        async with socket(api, events):
+            refused = [
+                await refused_handshake(api, events),
+                await refused_handshake(api, terminal, origin="http://evil.example"),
+                await refused_handshake(api, "/sessions/ses_1/events/socket"),
+                await refused_handshake(stranger, events),
+                await refused_handshake(api, "/made/up"),
+                await refused_handshake(api, events, host="127.0.0.1", name="evil.example"),
+            ]
+            open_sockets = {
+                dict(labels)["route"]: count
+                for (name, labels), count in (await read(api)).items()
+                if name == "hutch_websockets_open"
+            }
+        after = requests(await read(api))
+    assert refused == [429, 403, 404, 401, 403, 421]
+    route = f"{V1}/sessions/{{session_id}}/events/socket"
+    assert {key: count for key, count in after.items() if key not in before and key[1] != "/metrics"} == {
+        ("GET", route, "101"): 1,
+        ("GET", route, "429"): 1,
+        ("GET", f"{V1}/sessions/{{session_id}}/terminals/{{terminal_id}}/socket", "403"): 1,
+        ("GET", route, "404"): 1,
+        ("GET", route, "401"): 1,
+        ("GET", "unknown", "403"): 1,
+        ("GET", route, "421"): 1,
+    }
+    assert open_sockets == {route: 1}
+
+
+async def refused_handshake(api: Api, path: str, name: str = "", **options: Any) -> int:
+    """The status that a handshake is answered with, when it is refused; `name` is for the Host."""
+    there = api.url.replace("127.0.0.1", name) if name else api.url
+    token = {"Authorization": f"Bearer {api.token}"} if api.token else {}
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(
+            f"{there.replace('http', 'ws', 1)}{V1}{path}", additional_headers=token, proxy=None, **options
+        )
+    return refused.value.response.status_code
 
 
 async def test_sessions_runs_jails_events_and_models_are_counted(tmp_path: Path) -> None:
@@ -167,9 +238,12 @@ async def test_what_is_refused_for_its_body_is_counted_by_the_route_it_was_for(t
 
         slow = await api.post(f"{V1}/sessions/ses_1/fork", content=slowly())
         made_up = await api.post("/made/up", content=b"x" * 3000)
+        host = f"{'0' * 26}-3000.localhost"
+        page = await api.post("/own/path", content=b"x" * 3000, headers={"Host": host})
         found = await read(api)
-    assert (slow.status_code, made_up.status_code) == (408, 413)
+    assert (slow.status_code, made_up.status_code, page.status_code) == (408, 413, 413)
     counted = "hutch_http_requests_total"
     assert value(found, counted, method="POST", route=f"{V1}/sessions", status="413") == 1
     assert value(found, counted, method="POST", route=f"{V1}/sessions/{{session_id}}/fork", status="408") == 1
-    assert value(found, counted, method="POST", route="none", status="413") == 1
+    assert value(found, counted, method="POST", route="unknown", status="413") == 1
+    assert value(found, counted, method="POST", route="preview", status="413") == 1

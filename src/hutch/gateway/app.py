@@ -132,12 +132,13 @@ def make_app(server: Server) -> FastAPI:
         server=serving,
         buckets=guard.buckets,
         refused=guard.refused,
-        is_preview=lambda scope: previews.named(scope) is not None,
+        is_preview=previews.is_named,
     )
     if spans is not None:
         app.add_middleware(tracing.Spanned, spans=spans)
     app.add_middleware(Traced)
-    app.add_middleware(metrics.Measured, metrics=measured)  # the last one added is the outermost
+    # The last one added is the outermost.
+    app.add_middleware(metrics.Measured, metrics=measured, is_preview=previews.is_named)
     return app
 
 

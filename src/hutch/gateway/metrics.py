@@ -7,7 +7,7 @@ memory of a server by asking for many addresses.
 import asyncio
 import ipaddress
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -38,13 +38,15 @@ from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
 URL = "/metrics"
-CUT_SHORT = (408, 413)  # a body that came too slowly, or is too large: nobody reads it
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only what failed is worth a line
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 LAG_LOOK_S = 0.25
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
 SEEN = "hutch.route"  # in a scope: where the route is noted for those outside the router
+PREVIEW, UNKNOWN = "preview", "unknown"  # labels of requests that are for no route of ours
+ANSWERS = ("http.response.start", "websocket.http.response.start", "websocket.accept", "websocket.close")
+HANDSHAKE = "GET"  # the method of every WebSocket handshake
 
 logger = structlog.get_logger("hutch.requests")
 routes = APIRouter()
@@ -129,8 +131,8 @@ class Metrics:
 class Measured:
     """Middleware around everything: what a door has refused counts too."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, is_preview: Callable[[Scope], bool]) -> None:
+        self._app, self._metrics, self._is_preview = app, metrics, is_preview
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -141,43 +143,72 @@ class Measured:
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, seen, status = time.perf_counter(), [""], 0
-        scope[SEEN] = seen
         method = scope["method"] if scope["method"] in METHODS else "other"
+        request = _Metered(self._metrics, scope, method, self._is_preview)
 
         async def send_on(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if not seen[0] and status in CUT_SHORT:
-                    seen[0] = _addressed(scope)
-                route = seen[0] or "none"
-                self._metrics.requests.labels(method, route, str(message["status"])).inc()
-                self._metrics.seconds.labels(method, route).observe(time.perf_counter() - began)
+            if message["type"] in ANSWERS:
+                request.answered(message["status"])
             await send(message)
 
         await self._app(scope, receive, send_on)
+        status = request.status
         if status >= 500 or method not in READING:
             with traced(scope.get("hutch.trace_id", "")):
-                took_ms = round((time.perf_counter() - began) * 1000, 1)
-                logger.info("request.answered", method=method, route=seen[0], status=status, took_ms=took_ms)
+                took_ms = round((time.perf_counter() - request.began) * 1000, 1)
+                route = request.label
+                logger.info("request.answered", method=method, route=route, status=status, took_ms=took_ms)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen, opened = [""], []
-        scope[SEEN] = seen
+        request = _Metered(self._metrics, scope, HANDSHAKE, self._is_preview)
+        opened: list[Gauge] = []
 
         async def send_on(message: Message) -> None:
-            if message["type"] == "websocket.accept":
-                gauge = self._metrics.sockets.labels(seen[0] or "none")
-                gauge.inc()
-                opened.append(gauge)
+            if message["type"] in ANSWERS and not request.status:
+                request.answered(_handshake_status(message))
+                if message["type"] == "websocket.accept":
+                    opened.append(self._metrics.sockets.labels(request.label))
+                    opened[0].inc()
             await send(message)
 
         try:
             await self._app(scope, receive, send_on)
+        except Exception:
+            if not request.status:
+                request.answered(500)  # what uvicorn answers then
+            raise
         finally:
             for gauge in opened:
                 gauge.dec()
+
+
+class _Metered:
+    """One request or handshake, and what was answered."""
+
+    def __init__(
+        self, metrics: Metrics, scope: Scope, method: str, is_preview: Callable[[Scope], bool]
+    ) -> None:
+        self._metrics, self._scope, self._method, self._is_preview = metrics, scope, method, is_preview
+        self.began, self.status = time.perf_counter(), 0
+        self.seen = scope[SEEN] = [""]  # filled in by `Routed`, where a request comes so far
+
+    @property
+    def label(self) -> str:
+        return self.seen[0] or UNKNOWN
+
+    def answered(self, status: int) -> None:
+        self.status = status
+        if not self.seen[0]:  # refused before any route saw it
+            self.seen[0] = PREVIEW if self._is_preview(self._scope) else _addressed(self._scope)
+        self._metrics.requests.labels(self._method, self.label, str(status)).inc()
+        self._metrics.seconds.labels(self._method, self.label).observe(time.perf_counter() - self.began)
+
+
+def _handshake_status(message: Message) -> int:
+    """The status that a client is sent: a close before any accept becomes a 403."""
+    if message["type"] == "websocket.accept":
+        return 101
+    return int(message.get("status", 403))
 
 
 class Routed:
@@ -202,8 +233,6 @@ class Routed:
 
 def _addressed(scope: Scope) -> str:
     """The path of the route that a request was for, which was refused before any route saw it."""
-    if scope.get("hutch.preview"):
-        return "preview"
     matches = [(route.matches(scope)[0], route) for route in scope["app"].router.routes]
     fitting = sorted(
         (each for each in matches if each[0] is not Match.NONE), key=lambda each: -each[0].value
@@ -214,7 +243,7 @@ def _addressed(scope: Scope) -> str:
 def _route_path(scope: Scope) -> str:
     """The path of the route as it was written, with names for its parts; empty if there is none."""
     if scope["hutch.preview"]:
-        return "preview"  # a page of a jail has paths of its own
+        return PREVIEW  # a page of a jail has paths of its own
     if (route := scope.get("route")) is None and (endpoint := scope.get("endpoint")) is not None:
         # A plain route (streams, GraphQL, MCP) does not note itself.
         routes = scope["app"].router.routes

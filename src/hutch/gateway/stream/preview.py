@@ -121,6 +121,9 @@ class Previews:
             return None
         return f"ses_{found[1]}", int(found[2])
 
+    def is_named(self, scope: Scope) -> bool:
+        return self.named(scope) is not None
+
     async def by_name(self, scope: Scope, receive: Receive, send: Send, session_id: str, port: int) -> None:
         """Answer a request to a port's own name. The doors have counted it and watch its body."""
         origin = str(scope["hutch.origin"])
