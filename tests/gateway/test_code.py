@@ -121,6 +121,79 @@ async def test_the_flow_of_a_change_is_told_in_order(api: Api, tmp_path: Path) -
     assert b"lower()" in shown.stdout
 
 
+async def test_a_question_and_an_approval_are_told_with_how_to_answer_them(api: Api, tmp_path: Path) -> None:
+    asks = call("ask_user", question="Which case?")
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Make slugs lower case.",
+        "persona": "pair",
+        "model": cassette(tmp_path / "c.json", [asks, call("bash", command="touch said"), FINISH]),
+    }
+    told: list[dict[str, Any]] = []
+    async with asyncio.timeout(DEADLINE_S), api.stream("POST", "/api/code", json=asked) as answered:
+        async for line in answered.aiter_lines():
+            if not line.startswith("data: "):
+                continue
+            told.append(frame := json.loads(line[6:]))
+            if frame["type"] in ("question", "approval"):
+                reply = {**frame["answers"][0]}
+                if "text" in reply:
+                    reply["text"] = "Lower."
+                assert (await api.post(frame["answerUrl"], json=reply)).status_code == 202
+    session = told[-1]["session"]
+    question, approval = (
+        next(each for each in told if each["type"] == kind) for kind in ("question", "approval")
+    )
+    ask_id, call_id = question["callId"], approval["callId"]
+    assert question == {
+        "type": "question",
+        "callId": ask_id,
+        "text": "Which case?",
+        "answerUrl": f"{V1}/sessions/{session}/inputs",
+        "answers": [{"type": "answer", "call_id": ask_id, "text": ""}],
+        "timestamp": question["timestamp"],
+    }
+    assert approval == {
+        "type": "approval",
+        "callId": call_id,
+        "tool": "bash",
+        "summary": "touch said",
+        "rule": approval["rule"],
+        "covers": ["bash touch said"],
+        "answerUrl": f"{V1}/sessions/{session}/inputs",
+        "answers": [
+            {"type": "approve", "call_id": call_id, "scope": "once"},
+            {"type": "deny", "call_id": call_id, "reason": ""},
+        ],
+        "timestamp": approval["timestamp"],
+    }
+    replies = [each for each in told if each["type"] == "answered"]
+    assert [(each["callId"], each["allowed"], each["text"]) for each in replies] == [
+        (ask_id, None, "Lower."),
+        (call_id, True, None),
+    ]
+    assert question["timestamp"] <= replies[0]["timestamp"] <= approval["timestamp"]
+    assert told[-1]["outcome"] == "done"
+
+
+@pytest.mark.parametrize(
+    "waits", [call("ask_user", question="Which case?"), call("bash", command="touch said")]
+)
+async def test_who_is_not_answered_in_time_ends(api: Api, tmp_path: Path, waits: dict[str, Any]) -> None:
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repo")),
+        "prompt": "Make slugs lower case.",
+        "persona": "pair",
+        "timeoutSeconds": 2,
+        "model": cassette(tmp_path / "c.json", [waits, FINISH]),
+    }
+    told = (await api.post("/api/code", json=asked, headers={"Accept": "application/json"})).json()
+    assert (told["outcome"], told["message"]) == (
+        "limit_reached",
+        "It took 2 seconds, which is the limit. It was waiting for somebody's answer.",
+    )
+
+
 async def test_who_waits_gets_the_result_and_nothing_changed_is_said(api: Api, tmp_path: Path) -> None:
     asked = {
         "repoUrl": str(repository(tmp_path / "repo")),

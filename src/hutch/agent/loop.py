@@ -47,6 +47,7 @@ T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
 GO_ON = "Go on with the task, or call finish when it is done."
 VERIFIED = 2  # times: who writes files once as it is tested writes the same the second time
+UNANSWERED = "It was waiting for somebody's answer."
 STOPPED = "when the run was stopped"
 RESUMED = "I was stopped and started again. The shell is a new one, and no command runs in the background."
 logger = structlog.get_logger()
@@ -85,9 +86,11 @@ class Run:
     snapshot: int = 0  # the one before it all
     resumed: bool = False  # the conversation is older than the shells
     prices: Prices = field(default_factory=dict)  # of the user's own
+    counts_waiting: bool = False  # whether time spent waiting for a person counts towards the timeout
     last: Snapshot | None = None  # what it ended with, and the tests were run on
     using: Using = field(init=False)
     _clock: asyncio.Timeout | None = None
+    _waiting: bool = False  # for a person
 
     def __post_init__(self) -> None:
         self.using = Using(
@@ -95,9 +98,9 @@ class Run:
         )
         self.approvals.roots = (self.context.jail.workspace, *self.context.jail.policy.also_at)
         if self.approvals.ask is not None:
-            self.approvals.ask = self._untimed(self.approvals.ask)
+            self.approvals.ask = self._timed(self.approvals.ask)
         if self.context.ask is not None:
-            self.context.ask = self._untimed(self.context.ask)
+            self.context.ask = self._timed(self.context.ask)
 
     async def go(self) -> RunEnded:
         """Work until it is done, cannot go on, or is cancelled; however it ends, the log says so."""
@@ -106,6 +109,8 @@ class Run:
                 outcome, reason = await self._work()
         except TimeoutError:
             outcome, reason = "limit_reached", too_long(self.limits.timeout_s or 0)
+            if self._waiting:
+                reason = f"{reason} {UNANSWERED}"
         except HutchError as error:
             outcome, reason = "failed", self.redactor.clean(legible(str(error)))
         except asyncio.CancelledError:
@@ -132,8 +137,14 @@ class Run:
     def _left_s(self) -> float | None:
         return None if self.limits.timeout_s is None else self.limits.timeout_s - self.spent.duration_s
 
-    def _untimed(self, ask: Callable[Given, Awaitable[T]]) -> Callable[Given, Awaitable[T]]:
-        """To wait for a person is not to work: the clock stands still."""
+    def _timed(self, ask: Callable[Given, Awaitable[T]]) -> Callable[Given, Awaitable[T]]:
+        """To wait for a person is not to work: the clock stands still, unless waiting counts."""
+
+        async def wait_counted(*given: Given.args, **named: Given.kwargs) -> T:
+            self._waiting = True
+            answer = await ask(*given, **named)
+            self._waiting = False
+            return answer
 
         async def wait(*given: Given.args, **named: Given.kwargs) -> T:
             began = time.monotonic()
@@ -147,7 +158,7 @@ class Run:
                 if self._clock is not None and left_s is not None:
                     self._clock.reschedule(asyncio.get_running_loop().time() + left_s)
 
-        return wait
+        return wait_counted if self.counts_waiting else wait
 
     async def _work(self) -> tuple[Outcome, str]:
         await self._settle()

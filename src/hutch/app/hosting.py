@@ -191,6 +191,7 @@ async def _work(
         bench.context.open_output = live.serving.open_output
         bench.context.test_command = session.delivery.tests or bench.context.test_command
         bench.context.ask = live.waits.question
+        bench.counts_waiting = session.delivery.once  # its caller may not be able to answer
         await _with_kept(loaded, live, session, bench.approvals)
         bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
         prompt = run.prompt

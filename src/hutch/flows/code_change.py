@@ -69,6 +69,7 @@ class Bench:
     last_seq: int = 0  # of what this run has written
     prices: Prices = field(default_factory=dict)  # of the user's own
     notes: str | None = None  # in place of what the repository tells agents
+    counts_waiting: bool = False  # whether time spent waiting for a person counts towards the timeout
 
     async def record(self) -> None:
         """Write what the jail has reported."""
@@ -211,6 +212,7 @@ async def _work(
         snapshot=first.id,
         resumed=resumed,
         prices=bench.prices,
+        counts_waiting=bench.counts_waiting,
     )
     ended = await run.go()
     last = run.last if run.last is not None else await context.workspace.snapshot("after the run")

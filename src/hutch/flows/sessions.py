@@ -13,10 +13,6 @@ from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
-    ApprovalAsked,
-    ApprovalGiven,
-    QuestionAnswered,
-    QuestionAsked,
     RunQueued,
     SessionOpened,
 )
@@ -48,6 +44,7 @@ from hutch.domain.session import (
 from hutch.domain.trace import trace_id
 from hutch.domain.user import Who
 from hutch.flows.access import Action, check, check_may_open, no_session
+from hutch.flows.answering import check_asked
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, TakeSnapshot
@@ -62,7 +59,6 @@ from hutch.store.shares import Shares
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
 BEGINS_WORK = (Message, Prompt, Resume)
-RECENT = 5000  # events in which a question is looked for
 MOST_UNTAKEN = 500  # inputs of a session
 MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end what so many wait for
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
@@ -231,7 +227,7 @@ async def give(
     session = await allowed(site, who, session_id, "input")
     _check_fits(session, asked)
     if isinstance(asked, WAITS_FOR_SOMEBODY):
-        await _check_asked(site, session, asked.call_id)
+        await check_asked(site, session, asked.call_id)
     if isinstance(asked, Undo) and not asked.discard:
         lost = await site.host.call(session.id, FindLostByUndo())
         if lost:
@@ -335,28 +331,10 @@ def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
     return asked.model_copy(update=said)
 
 
-async def _check_asked(site: Site, session: Session, call_id: str) -> None:
-    """An answer is to a question that was asked: nobody can agree to what nobody has seen."""
-    head = await site.log.head(session.id)
-    after = max(0, head.seq - RECENT)
-    asked = False
-    while page := await site.log.read(session.id, after=after):
-        after = page[-1].seq
-        for entry in page:
-            if isinstance(entry.event, ApprovalAsked | QuestionAsked) and entry.event.call_id == call_id:
-                asked = True
-            if isinstance(entry.event, ApprovalGiven | QuestionAnswered) and entry.event.call_id == call_id:
-                asked = False
-    if not asked:
-        raise Conflict(f"Nobody waits for an answer to {call_id[:80]!r} in the session {session.id}.")
-
-
 def _check_fits(session: Session, asked: Input) -> None:
     """Refuse what could not be done anyhow."""
     if session.state == "ended":
         raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
-    if isinstance(asked, WAITS_FOR_SOMEBODY) and session.state != "waiting":
-        raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
     if isinstance(asked, Undo) and session.state in BUSY:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":

@@ -52,7 +52,9 @@ class CodeIn(In):
         default_factory=list, max_length=20
     )
     maxCost: float | None = Field(None, gt=0, description="US dollars.")
-    timeoutSeconds: float | None = Field(None, gt=0)
+    timeoutSeconds: float | None = Field(
+        None, gt=0, description="Working and waiting for answers; the run ends at the latest then."
+    )
     tests: Short = Field("", description="The command that has the last word.")
     plainDirectory: bool = Field(
         False, description="Whether `repoUrl` may be a directory without git, which is copied whole."
@@ -124,7 +126,11 @@ def elsewhere(run: QueuedRun) -> Response:
 async def submit(
     request: Request, who: Writer, once: ByKeyWithRow, new: CodeIn, accept: Accept = ""
 ) -> Response:
-    """Have an agent change a repository. Going away does not stop it: `Location` names the run."""
+    """Have an agent change a repository. Going away does not stop it: `Location` names the run.
+
+    The frames `question` and `approval` say that the run waits for an answer: POST one of their `answers` to
+    their `answerUrl`.
+    """
     tickets_of(request.app).check(who)  # before anything comes of it
     wanted = NewCode(
         repository=new.repoUrl,

@@ -19,6 +19,7 @@ PER_ENTRY = 4
 WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there
 UNFINISHED = "unfinished"  # the outcome in an answer that ends before its run does
 NO_MODEL = no_model_there(BY_FIELD)
+INPUTS = "/api/v1/sessions/{}/inputs"
 Frame = dict[str, Any]
 
 
@@ -30,6 +31,7 @@ class Telling:
     tries: int = 1  # of delivering it, so far: only the last counts
     over: bool = False  # the last frame was told
     begun: bool = False
+    working: bool = False  # between the run's start and its end
     outcome: str = ""  # of the run
     change: events.ChangeProposed | None = None
     session_id: str = ""
@@ -61,6 +63,7 @@ class Telling:
             case events.StepReached(message=message, step=step):
                 return [{"type": "status", "message": message, "step": step}]
             case events.RunStarted() if event.run_id == self.run_id:
+                self.working = True
                 self.stand_in = is_stand_in(event.model)
                 self.delivers = event.deliver or self.tries > 0
                 words = "No model is connected." if self.stand_in else f"Working with {event.model}..."
@@ -78,6 +81,14 @@ class Telling:
                 if event.tool == "finish" and event.ok and self.finishing:
                     self.summary, self.finished = self.finishing, True
                 return [{"type": "tool_result", "tool": event.tool, "result": event.text, "ok": event.ok}]
+            case events.QuestionAsked() if self.working:
+                return [self._question(event)]
+            case events.ApprovalAsked() if self.working:
+                return [self._approval(event)]
+            case events.QuestionAnswered() if self.working:
+                return [_answered(event.call_id, event.by, text=event.text)]
+            case events.ApprovalGiven() if self.working:
+                return [_answered(event.call_id, event.by, allowed=event.allowed)]
             case events.RanTests() if event.run_id == self.run_id:
                 names = ("command", "ok", "passed", "failed", "skipped", "reason")
                 self.tests = {"type": "test_result", **{name: getattr(event, name) for name in names}}
@@ -93,6 +104,22 @@ class Telling:
                 return [_error(event.reason or "The session was ended."), self._done("failed", event.reason)]
         return []
 
+    def _question(self, event: events.QuestionAsked) -> Frame:
+        answers = [{"type": "answer", "call_id": event.call_id, "text": ""}]
+        return {"type": "question", "text": event.text, **self._waits(event.call_id, answers)}
+
+    def _approval(self, event: events.ApprovalAsked) -> Frame:
+        answers = [
+            {"type": "approve", "call_id": event.call_id, "scope": "once"},
+            {"type": "deny", "call_id": event.call_id, "reason": ""},
+        ]
+        named = {name: getattr(event, name) for name in ("tool", "summary", "rule", "covers")}
+        return {"type": "approval", **named, **self._waits(event.call_id, answers)}
+
+    def _waits(self, call_id: str, answers: list[Frame]) -> Frame:
+        """How to answer: POST one of the answers to the session's inputs."""
+        return {"callId": call_id, "answerUrl": INPUTS.format(self.session_id), "answers": answers}
+
     def _ended(self, event: events.RunEnded) -> list[Frame]:
         self.usage = {
             "type": "usage",
@@ -103,7 +130,7 @@ class Telling:
             "costUsd": event.cost_usd,
             "durationSeconds": event.duration_s,
         }
-        self.outcome = event.outcome
+        self.outcome, self.working = event.outcome, False
         if self.stand_in and event.outcome == "done":
             return [self.usage, _error(NO_MODEL), self._done("failed", NO_MODEL)]
         if event.outcome in ("done", "tests_failing"):
@@ -173,6 +200,10 @@ def _summary(given: Any) -> str:
     """What finish was given, as a model wrote it: of any shape."""
     words = [given.get(name) for name in ("summary", "title")] if isinstance(given, dict) else []
     return next((word.strip() for word in words if isinstance(word, str) and word.strip()), "")
+
+
+def _answered(call_id: str, by: str, *, allowed: bool | None = None, text: str | None = None) -> Frame:
+    return {"type": "answered", "callId": call_id, "by": by, "allowed": allowed, "text": text}
 
 
 def _error(message: str) -> Frame:

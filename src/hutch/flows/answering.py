@@ -1,0 +1,51 @@
+"""Whether an answer is to a question that somebody waits for."""
+
+import asyncio
+
+from hutch.domain.errors import Conflict
+from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
+from hutch.domain.session import Session
+from hutch.flows.site import Site
+from hutch.store.sessions import Sessions
+
+RECENT = 5000  # events in which a question is looked for
+POLL_INTERVAL_S = 0.02
+MAX_WAIT_S = 5.0  # from the question in the log until its session waits
+
+
+async def check_asked(site: Site, session: Session, call_id: str) -> None:
+    """Refuse an answer that nobody waits for: nobody can agree to what nobody has seen."""
+    if session.state in ("running", "waiting"):
+        if not await _is_asked(site, session, call_id):
+            raise Conflict(f"Nobody waits for an answer to {call_id[:80]!r} in the session {session.id}.")
+        session = await _once_waiting(site, session)
+    if session.state != "waiting":
+        raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
+
+
+async def _once_waiting(site: Site, session: Session) -> Session:
+    """The session when it waits. Its question is in the log a moment before, and a program may answer it
+    within that moment."""
+    looks = int(MAX_WAIT_S / POLL_INTERVAL_S)
+    while session.state == "running" and looks > 0:
+        await asyncio.sleep(POLL_INTERVAL_S)
+        session, looks = await Sessions(site.rows).get(session.id), looks - 1
+    return session
+
+
+async def _is_asked(site: Site, session: Session, call_id: str) -> bool:
+    """Whether the log has the question, and neither an answer to it nor the end of the run that asked."""
+    head = await site.log.head(session.id)
+    after = max(0, head.seq - RECENT)
+    asked = False
+    while page := await site.log.read(session.id, after=after):
+        after = page[-1].seq
+        for entry in page:
+            match entry.event:
+                case ApprovalAsked(call_id=id) | QuestionAsked(call_id=id) if id == call_id:
+                    asked = True
+                case ApprovalGiven(call_id=id) | QuestionAnswered(call_id=id) if id == call_id:
+                    asked = False
+                case RunEnded():
+                    asked = False
+    return asked
