@@ -580,6 +580,12 @@ async def test_what_makes_no_sense_is_refused_at_once(api: Api, wrong: dict[str,
     assert (await api.post("/api/code", json=wrong)).status_code == status
 
 
+async def test_an_error_names_the_field_that_the_caller_knows(api: Api, tmp_path: Path) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "x", "branch": "a\nb"}
+    refused = await api.post("/api/code", json=asked)
+    assert refused.status_code == 400 and refused.json()["detail"].startswith("A branch is one line")
+
+
 async def test_only_owners_name_files_of_the_server(api: Api, tmp_path: Path) -> None:
     bob = await api.as_user("bob")
     local = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "x"}

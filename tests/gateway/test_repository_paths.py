@@ -130,13 +130,14 @@ async def test_a_directory_without_git_is_copied_only_when_somebody_says_so(tmp_
     (plain / ".env").write_text("PASSWORD=1\n")
     async with serving(tmp_path, server={"repository_roots": [str(tmp_path / "git")]}) as api:
         for who in (api, await api.as_user("bob")):
-            for answered in (
-                await who.post(f"{V1}/sessions", json={"repository": str(plain)}),
-                await who.post("/api/code", json={"repoUrl": str(plain), "prompt": "x"}),
+            code = {"repoUrl": str(plain), "prompt": "x"}
+            for answered, option in (
+                (await who.post(f"{V1}/sessions", json={"repository": str(plain)}), "plain_directory: true"),
+                (await who.post("/api/code", json=code), "may be copied: plainDirectory: true."),
             ):
                 assert answered.status_code == 400, answered.text
                 assert "1 file, 11 bytes, among them what is named like a secret: .env" in answered.text
-                assert "plain_directory: true" in answered.text
+                assert option in answered.text
             session = await who.ready_session(repository=str(plain), plain_directory=True)
             listed = (await who.get(f"{V1}/sessions/{session}/files?ignored=true")).json()
             assert [each["path"] for each in listed["items"]] == [".env"]

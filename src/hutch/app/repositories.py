@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from hutch.app.ground import check_source
-from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.domain.errors import BadRequest, Denied, NotARepository, NotFound
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded, Paths
 from hutch.workspace.prepare.pinned import Pinned, pinning
@@ -21,11 +21,8 @@ from hutch.workspace.prepare.plain import look_into
 
 __all__ = ["Repositories", "plain_directory", "repositories_of", "with_fixed_roots"]
 
-PLAIN = (
-    "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}. "
-    "Make it a repository (git init), or say that it may be copied: --plain-directory, "
-    "or plain_directory: true in a request."
-)
+PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
+BY_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to people
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,8 @@ class Repositories:
         pinned = Pinned(path, check)
         if pinned.layout is None and not plain:
             with pinned:
-                raise BadRequest(PLAIN.format(path=path, contents=look_into(pinned.directory)))
+                reason = PLAIN.format(path=path, contents=look_into(pinned.directory))
+                raise NotARepository(reason, option=BY_OPTION)
         return pinned
 
     @asynccontextmanager

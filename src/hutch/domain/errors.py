@@ -19,6 +19,18 @@ class BadRequest(HutchError):
     code = "bad_request"
 
 
+class NotARepository(BadRequest):
+    """A directory without git, of which nobody has said that it may be copied; `option` is how to say so."""
+
+    def __init__(self, reason: str, *, option: str) -> None:
+        super().__init__(f"{reason} Make it a repository (git init), or say that it may be copied: {option}.")
+        self._reason = reason
+
+    def with_option(self, option: str) -> "NotARepository":
+        """The same for a caller who knows the option by another name."""
+        return NotARepository(self._reason, option=option)
+
+
 class NotFound(BadRequest):
     """What the caller named does not exist."""
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
+from hutch.domain.printable import check_line
 from hutch.domain.session import AS_USUAL, UNBOUND, Bounds, Delivery, QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows import sessions
@@ -52,7 +53,11 @@ async def submit(
         delivery=replace(new.delivery, once=True),
         prompt=new.prompt,
     )
-    session = await sessions.create(site, who, wanted, also=of_its_run)
+    check_line("A branch", new.revision)  # elsewhere it is called a revision
+    try:
+        session = await sessions.create(site, who, wanted, also=of_its_run)
+    except NotARepository as error:
+        raise error.with_option("plainDirectory: true") from None
     found = await Runs(site.rows).page(session_ids=[session.id], limit=1)
     return session, found[0]
 
