@@ -21,6 +21,7 @@ async def test_the_shell_keeps_its_directory_and_variables(tmp_path: Path) -> No
         result = await desk.use("bash", command="pwd; f $x; echo oops >&2; (exit 3)")
     assert (result.text, result.ok) == ("/workspace/sub\nf3\noops\n[Exit code 3.]", True)
     assert result.data == {
+        "signal": None,
         "exit_code": 3,
         "stdout": "/workspace/sub\nf3\n",
         "stderr": "oops\n",

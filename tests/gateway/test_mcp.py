@@ -92,6 +92,7 @@ async def test_every_tool_does_its_work(place: Place, mode: str) -> None:
         assert (await done(client, "run_tests"))["tests"]["ok"] is True
         assert await done(client, "bash", command="cat notes/new.txt; echo oh >&2; cd notes; false") == {
             "exit_code": 1,
+            "signal": None,
             "stdout": "a note\n",
             "stderr": "oh\n",
             "timed_out": False,

@@ -100,6 +100,45 @@ async def test_a_command_goes_on_in_the_background(api: Api, url: str) -> None:
 
 
 KEY = "sk-ant-" + "K3y" * 12
+ABOUT = ("id", "cwd", "running", "exit_code", "signal", "timed_out")  # of a command, in all answers
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout_s", "ended"),
+    [
+        ("sleep 0.5; exit 3", None, (3, None, False)),
+        ("sleep 0.5; kill -9 $$", None, (None, 9, False)),
+        ("sleep 300", 0.5, (None, 9, True)),
+    ],
+)
+async def test_all_answers_say_alike_how_a_command_ended(
+    api: Api, url: str, command: str, timeout_s: float | None, ended: tuple[int | None, int | None, bool]
+) -> None:
+    wanted = {"command": command, "yield_s": 0, "shell": "ends", "timeout_s": timeout_s}
+    started = (await api.post(f"{url}/commands", json=wanted)).json()
+    path = f"{url}/commands/{started['id']}"
+
+    async def over() -> dict[str, Any] | None:
+        told: dict[str, Any] = (await api.get(path)).json()
+        return None if told["running"] else told
+
+    told = await eventually(over)
+    [listed] = [
+        each for each in (await api.get(f"{url}/commands")).json()["items"] if each["id"] == told["id"]
+    ]
+    assert (told["exit_code"], told["signal"], told["timed_out"]) == ended
+    assert {name: told[name] for name in listed} == listed
+    waited = (await api.post(f"{url}/commands", json={**wanted, "yield_s": None})).json()
+    assert [waited[name] for name in ABOUT if name != "id"] == [told[name] for name in ABOUT if name != "id"]
+    assert set(ABOUT) <= started.keys() & told.keys() & listed.keys()
+
+
+async def test_a_list_of_commands_shows_no_secret_of_them(api: Api, url: str) -> None:
+    wanted = {"command": f"sleep 300 # {KEY}", "yield_s": 0, "shell": "lists"}
+    started = (await api.post(f"{url}/commands", json=wanted)).json()
+    for path in ("commands", f"commands/{started['id']}"):
+        assert "K3y" not in (await api.get(f"{url}/{path}")).text
+    await api.delete(f"{url}/commands/{started['id']}")
 
 
 async def test_no_part_of_a_secret_is_shown_from_whatever_byte_it_is_read(api: Api, url: str) -> None:

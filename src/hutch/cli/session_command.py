@@ -57,8 +57,7 @@ async def _follow(client: Client, path: str) -> int:
             _print(told["text"])
             came, offset = told["end"] > offset, told["end"]
             if not told["running"] and not came:
-                code = told["exit_code"]
-                return 128 + signal.SIGKILL if code is None else int(code)
+                return _code(told, None)
             if not came:
                 await asyncio.sleep(LOOK_S)
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from hutch.jail.background import Listed
 from hutch.workspace.comparing import Difference
 from hutch.workspace.edit.edited import Edited
 from hutch.workspace.files.files import Status
@@ -177,20 +176,33 @@ class RunCommand(Changing[CommandResult]):
     yield_s: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandState:
+    """A command in the background."""
+
+    id: str
+    shell: str
+    command: str
+    cwd: str
+    running: bool
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    duration_s: float
+
+
 @dataclass(frozen=True, slots=True)
-class ListCommands(Request[Sequence[Listed]]):
+class ListCommands(Request[Sequence[CommandState]]):
     """Those in the background."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOutput:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOutput(CommandState):
     """What a command in the background has printed from one place to another."""
 
     text: str
     start: int
     end: int
-    running: bool
-    exit_code: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ What a request changes is in the log when it is answered, with who wanted it.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import structlog
@@ -14,7 +15,7 @@ from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFou
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.printable import printable as printable_line
 from hutch.domain.redaction import Redactor, excerpt
-from hutch.jail.background import BEFORE_BYTES
+from hutch.jail.background import BEFORE_BYTES, BackgroundCommand
 from hutch.jail.seam import StreamName
 from hutch.jail.shell_result import Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
@@ -122,7 +123,7 @@ class Serving:
                 return await self._run(request)
             case requests.ListCommands():
                 await self._try_to_record()
-                return self._desk.shells.background.list()
+                return [self._state(each) for each in self._desk.shells.background]
             case requests.ReadCommand(id, offset):
                 await self._try_to_record()
                 return self._read(id, offset)
@@ -257,7 +258,7 @@ class Serving:
             timed_out=result.timed_out,
             running=result.running,
             id=result.id,
-            cwd=result.cwd,
+            cwd=self._redactor.clean(result.cwd),
             truncated=result.truncated,
             duration_s=round(result.duration_s, 6),
             note=result.note,
@@ -272,9 +273,23 @@ class Serving:
         if tape.running and len(around) == len(data):  # the rest of a secret may be about to come
             end = max(start, min(end, self._redactor.held_from(around)))
         text = excerpt(around, start, end, lambda part: self._redactor.clean(part.decode(errors="replace")))
-        exit_code = None if command.running else command.result().exit_code
-        printed = end - start
-        return requests.CommandOutput(text, tape.start, tape.start + printed, tape.running, exit_code)
+        about = asdict(self._state(command))
+        printed = tape.start + end - start
+        return requests.CommandOutput(**about, text=text, start=tape.start, end=printed)
+
+    def _state(self, command: BackgroundCommand) -> requests.CommandState:
+        listed, result, clean = command.listed(), command.result(), self._redactor.clean
+        return requests.CommandState(
+            id=listed.id,
+            shell=listed.shell,
+            command=clean(listed.command),
+            cwd=clean(listed.cwd),
+            running=listed.running,
+            exit_code=listed.exit_code,
+            signal=result.signal,
+            timed_out=result.timed_out,
+            duration_s=listed.duration_s,
+        )
 
 
 class ShellOutput:

@@ -124,6 +124,7 @@ def told(result: Result, printed: Printed, kept: str = "") -> str:
 def _data(result: Result, printed: Printed) -> dict[str, Any]:
     return {
         "exit_code": result.exit_code,
+        "signal": result.signal,
         "stdout": shortened(printed.stdout, SHOWN_LETTERS),
         "stderr": shortened(printed.stderr, SHOWN_LETTERS),
         "timed_out": result.timed_out,

@@ -55,6 +55,7 @@ class BashOutput:
             "truncated": bool(missed) or len(printed.rstrip("\n")) > SHOWN_LETTERS,
             "running": command.running,
             "exit_code": result.exit_code,
+            "signal": result.signal,
             "timed_out": result.timed_out,
         }
         return ToolResult(f"{text}\n[{state}]" if text else f"[{state}, nothing new]", data=data)

@@ -59,6 +59,8 @@ class CommandOut(Out):
     cwd: str
     running: bool
     exit_code: int | None
+    signal: int | None
+    timed_out: bool
     duration_s: float
 
 
@@ -69,14 +71,12 @@ class CommandsOut(Out):
     next: None = None
 
 
-class OutputOut(Out):
+class OutputOut(CommandOut):
     """What a command printed from `start` to `end`; ask again with offset = `end`."""
 
     text: str
     start: int
     end: int
-    running: bool
-    exit_code: int | None
 
 
 class SignalIn(In):
