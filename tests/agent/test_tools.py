@@ -310,6 +310,29 @@ async def test_finish_has_a_title_of_one_line(tmp_path: Path) -> None:
     assert (result.ok, result.data) == (True, {"title": "Two lines", "summary": "Why."})
 
 
+async def test_no_part_of_a_secret_is_read_from_whatever_line_on(tmp_path: Path) -> None:
+    value = "Zq7-KvRwtE93kxl"
+    redactor = Redactor([value])
+    key = ["-----BEGIN PRIVATE KEY-----", *["MIIEvQIBADANBgkqhkiG9w0B"] * 300, "-----END PRIVATE KEY-----"]
+    text = "\n".join([value[:7], value[7:], *key, f"two {value}", "MIIE", ""])
+    large = "\n".join(["x" * 60] * 160_000 + [text])  # not read at once
+    async with open_desk(tmp_path, {"a": text.encode(), "large": large.encode()}) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        for path, before in (("a", 0), ("large", 160_000)):
+            for line in (1, 2, 3, 4, 150, 303, 304):
+                read = await desk.use(
+                    "read_file", path=path, start_line=before + line, end_line=before + line
+                )
+                shown = f"{read.text} {read.data}"
+                assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown
+                assert "BADANB" not in shown, (line, shown)
+            after = await desk.use("read_file", path=path, start_line=before + 305)
+            assert after.text.split("\n")[:2] == [
+                f"{before + 305:>6}\ttwo [redacted:secret]",
+                f"{before + 306:>6}\tMIIE",
+            ]
+
+
 async def test_grep_hides_a_secret_that_goes_on_in_the_next_line_also_for_programs(tmp_path: Path) -> None:
     value = "Zq7-KvRwtE93kxl"
     redactor = Redactor([value])

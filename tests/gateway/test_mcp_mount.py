@@ -147,8 +147,18 @@ async def test_a_file_is_masked_for_callers_who_may_only_read(tmp_path: Path) ->
                 ("large", "k" * cut + SECRET + "\n"),
             ):
                 await done(mcp, "write_file", **here, path=path, content=text)
-            part = await done(mcp, "read_file", **here, path="plain", start=4, length=9)
-            assert part["text"] == SECRET[:9]  # callers who may write it may also read it
+            whole = await done(mcp, "read_file", **here, path="plain")
+            assert whole["text"] == "key=[redacted:secret]\n"
+            for start in range(len(SECRET) + 5):
+                part = await done(mcp, "read_file", **here, path="plain", start=start, length=9)
+                assert part["text"] == f"key={masked}\n"[start : start + 9]
+            cut_in_two = await done(mcp, "read_file", **here, path="large")
+            assert cut_in_two["text"] == "k" * cut + "*" * 22
+            lines = (await done(mcp, "grep", **here, pattern=SECRET[9:18], glob="[bp]*"))["lines"]
+            assert [(line["path"], line["text"]) for line in lines] == [
+                ("broken", "*" * 9),
+                ("plain", "key=[redacted:secret]"),
+            ]
         async with client(reader) as mcp:
             parts = [
                 await done(mcp, "read_file", **here, path="plain", start=at, length=9)

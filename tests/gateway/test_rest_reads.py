@@ -162,6 +162,27 @@ async def test_a_search_hides_a_secret_that_goes_on_in_the_next_line(api: Api) -
     ]
 
 
+KEY_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+async def test_a_match_shows_no_part_of_a_secret_whose_other_lines_do_not_match(
+    api: Api, tmp_path: Path, encoding: str
+) -> None:
+    _, url = await shared(api, f"parts {encoding}")
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *[KEY_LINE] * 200, "-----END PRIVATE KEY-----"])
+    text = f"\u00e4 one\n{SECRET[:13]}\n{SECRET[13:]}\n{key}\ntwo {SECRET}\nMIIE\n"
+    assert (await api.put(f"{url}/files/parts", content=text.encode(encoding))).status_code == 201
+    for pattern in (SECRET[2:8], SECRET[15:22], "one", "MII"):
+        for context in ("0", "1"):
+            asked = {"pattern": pattern, "context": context, "limit": "150"}
+            found = await api.get(f"{url}/grep", params=asked)
+            assert found.json()["total"] and not shows_a_part(found.text), (asked, found.text)
+            assert "wggSjAg" not in found.text, (asked, found.text)
+    last = (await api.get(f"{url}/grep", params={"pattern": "MIIE$"})).json()["lines"]
+    assert [line["text"] for line in last] == ["MIIE"]
+
+
 async def test_a_search_shows_no_part_of_a_secret_where_a_long_line_is_cut(api: Api) -> None:
     reader, url = await shared(api, "long")
     text = f"one\n{'k' * 4976}{SECRET}\nend\n"

@@ -43,6 +43,7 @@ SHORTEST_VALUE = 8  # a shorter one would blank out ordinary words
 SHORTEST_LINE = 12  # of a value of several lines: these are less of a secret each
 SHORTEST_BEGINNING = 4  # of a value, that is kept back however long its rest takes to come
 
+AROUND_CHARS = 64 * 1024  # around a part of a text, among which a secret that lies across its ends is found
 AROUND = 1024  # characters around a value, for the line breaks and colours that may be in it
 BREAK_CHARS = 160  # that may stand before each character of a value that is broken into lines
 PART_CHARS = 32 * 1024  # of a long text that are looked at together
@@ -254,6 +255,22 @@ class Redactor:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         decoder.decode(data[-4:])
         return len(data) - len(decoder.getstate()[0])  # not half a letter either
+
+
+def mask_across(data: bytes, start: int, end: int, mask: Callable[[bytes], bytes]) -> bytes:
+    """The bytes from `start` to `end`, with a `*` for each byte of a secret that lies across either place.
+
+    A secret that lies whole between them stays as it is, to be redacted by its name.
+    """
+    part = data[start:end]
+    if len(part) == len(data):
+        return part
+    alone, among = mask(part), mask(data)[start:end]
+    if among == alone:
+        return part
+    # What is hidden only among what is around belongs to a secret that is cut.
+    pairs = zip(part, alone, among, strict=True)
+    return bytes(byte if shown == hidden else hidden for byte, shown, hidden in pairs)
 
 
 def excerpt(

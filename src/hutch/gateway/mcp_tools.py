@@ -142,9 +142,12 @@ async def bash(call: Call, given: Command) -> Any:
 async def read_file(call: Call, given: FileAsked) -> Any:
     site = call.server.site
     session = await flow.allowed(site, call.who, given.session_id)
-    mask = None if await flow.may_write(site, call.who, session) else site.redactor.mask
+    mask = site.redactor.mask
     content = Content(site.host, session.id, parse_path(given.path), call.who.user.id, mask)
-    found = await content.part(given.start, given.length)
+    if await flow.may_write(site, call.who, session):
+        found = await content.part_across(given.start, given.length, mask)
+    else:
+        found = await content.part(given.start, given.length)
     text = found.data.decode(errors="replace")
     return {
         "path": found.path,

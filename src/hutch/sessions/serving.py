@@ -5,7 +5,7 @@ What a request changes is in the log when it is answered, with who wanted it.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import structlog
@@ -38,6 +38,7 @@ from hutch.store.gaps import is_storage_failure
 from hutch.workspace.comparing import differences
 from hutch.workspace.edit.text import printable
 from hutch.workspace.files.files import Status
+from hutch.workspace.found_context import hide_across_lines
 from hutch.workspace.search import hide_secrets
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.values import FileChange
@@ -99,8 +100,8 @@ class Serving:
                 return change
             case requests.MakeDirectory(path):
                 return await self._tell(await workspace.make_directory(path), by)
-            case requests.MoveFile(path, to, replace):
-                return await self._tell(await workspace.move(path, to, replace=replace), by)
+            case requests.MoveFile(path, to, replaces):
+                return await self._tell(await workspace.move(path, to, replace=replaces), by)
             case requests.DeleteFile(path):
                 return await self._tell(await workspace.delete(path), by)
             case requests.EditFile(path, edits):
@@ -112,8 +113,12 @@ class Serving:
                 await self._tell(edited.changes, by)
                 return edited
             case requests.SearchFiles(wanted, read_only):
-                mask = self._redactor.mask if read_only else None
-                return await workspace.grep(jail, wanted, mask=mask)
+                mask = self._redactor.mask
+                if read_only:
+                    return await workspace.grep(jail, wanted, mask=mask)
+                found = await workspace.grep(jail, wanted)
+                tree = workspace.opened.directory
+                return replace(found, lines=await workspace.work(hide_across_lines, tree, found.lines, mask))
             case requests.FindFiles(pattern, path, limit, offset, read_only):
                 hidden = hide_secrets(self._redactor.mask) if read_only else None
                 return await workspace.glob(

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.workspace.found_context import hide_across_lines
 from hutch.workspace.found_lines import Line, redact_lines
 from hutch.workspace.search import Found, Grep, GrepOutput
 
@@ -44,7 +45,9 @@ class GrepTool:
         wanted = Grep(**{**given.model_dump(), "path": path})
         hidden = context.hides and context.hides(self.name, path)
         found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore, hidden=hidden)
-        found = replace(found, lines=await asyncio.to_thread(_shown, found.lines, context))
+        tree, lines = context.workspace.opened.directory, found.lines
+        lines = await context.workspace.work(hide_across_lines, tree, lines, context.mask)
+        found = replace(found, lines=await asyncio.to_thread(_shown, lines, context))
         data = {
             "total": found.total,
             "cut": found.cut,

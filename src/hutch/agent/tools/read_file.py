@@ -1,5 +1,6 @@
 """read_file: the lines of a file, numbered, or what it is instead."""
 
+import asyncio
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -7,6 +8,7 @@ from pydantic import Field
 
 from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.domain.redaction import mask_across
 from hutch.workspace.edit.text import split_lines, without_ending
 from hutch.workspace.files.ranges import Binary, Lines
 
@@ -55,7 +57,7 @@ class ReadFile:
         }
         if found.last_line < found.first_line:
             return ToolResult("(the file is empty)", data=data)
-        shown = _shown(found, context.clean)
+        shown = await asyncio.to_thread(_shown, found, context)
         last = found.first_line + len(shown) - 1
         data |= {"last_line": last, "text": "".join(shown)}
         numbered = enumerate(map(without_ending, shown), start=found.first_line)
@@ -66,11 +68,11 @@ class ReadFile:
         return ToolResult("\n".join(lines), data=data)
 
 
-def _shown(found: Lines, clean: Callable[[str], str]) -> list[str]:
+def _shown(found: Lines, context: Context) -> list[str]:
     """As many lines as there is room for, and at least one; of each no more than can be told."""
     lines: list[str] = []
-    room = MOST_LETTERS
-    for line in split_lines(found.text):
+    room, clean = MOST_LETTERS, context.clean
+    for line in split_lines(_hidden(found, context.mask)):
         text = without_ending(line)
         if len(text) > LINE_LETTERS:
             text, end = clean(text), line[len(text) :]  # half of a secret would not be recognised
@@ -85,3 +87,12 @@ def _shown(found: Lines, clean: Callable[[str], str]) -> list[str]:
             break
         lines.append(line)
     return lines
+
+
+def _hidden(found: Lines, mask: Callable[[bytes], bytes]) -> str:
+    """The text without the parts of secrets that begin in lines before it, or go on in lines after it."""
+    before, text, after = (
+        each.encode(errors="surrogatepass") for each in (found.before, found.text, found.after)
+    )
+    start, end = len(before), len(before) + len(text)
+    return mask_across(before + text + after, start, end, mask).decode(errors="surrogatepass")

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import SessionId
+from hutch.domain.redaction import mask_across
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.answers import answer
 from hutch.gateway.auth.who import Reader, Writer
@@ -129,6 +130,14 @@ class Content:
         if self.mask is None:
             return found
         return replace(found, data=await self._masked(found.start, len(found.data)))
+
+    async def part_across(self, start: int, length: int, mask: Mask) -> Bytes:
+        """A part for a caller who may write: only secrets that lie across its ends are masked."""
+        first = max(0, start - AROUND_BYTES)
+        found = await self._read(first, start - first + length + AROUND_BYTES)
+        end = start - first + length
+        shown = await asyncio.to_thread(mask_across, found.data, start - first, end, mask)
+        return replace(found, data=shown, start=start)
 
     async def shown(self, data: bytes) -> bytes:
         """The whole of a small file as it is sent."""

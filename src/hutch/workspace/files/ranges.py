@@ -11,10 +11,11 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
+from hutch.domain.redaction import AROUND_CHARS
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.edit.encoding import decode
 from hutch.workspace.edit.text import Text, ending, printable, split_lines
@@ -63,6 +64,9 @@ class Lines:
     encoding: str
     size: int
     sha256: str | None  # None: the file is large
+    # What stands around the text, for who looks for secrets that lie across its ends.
+    before: str = field(default="", compare=False)
+    after: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,8 @@ def read_lines(
         text.encoding_name,
         len(data),
         hashlib.sha256(data).hexdigest(),
+        printable("".join(lines[: first - 1])[-AROUND_CHARS:]),
+        printable("".join(lines[first - 1 :])[len("".join(found)) :][:AROUND_CHARS]),
     )
 
 
@@ -188,6 +194,8 @@ def _of_large(fd: int, path: str, size: int, first: int | None, last: int | None
         text.encoding_name,
         size,
         None,
+        printable(taken.before),
+        printable("".join([*taken.lines, taken.after])[len("".join(found)) :][:AROUND_CHARS]),
     )
 
 
@@ -198,12 +206,14 @@ class Taken:
     lines: list[str]
     total: int | None  # of the whole text, if it was read to its end
     cut: bool  # there would have been more, but not the room
+    before: str = ""  # the end of what stands before them
+    after: str = ""  # the beginning of what stands after them
 
 
 def take_lines(pieces: Iterator[str], first: int, last: int | None) -> Taken:
     """Lines `first` to `last`, holding no more than a piece and what may be told at once."""
     wanted = MOST_BYTES if last is None else last - first + 1
-    passed, buffer = _skip(pieces, first - 1)
+    passed, buffer, before = _skip(pieces, first - 1)
     if passed < first - 1:
         return Taken([], passed + bool(buffer), False)
     ended = False
@@ -215,22 +225,27 @@ def take_lines(pieces: Iterator[str], first: int, last: int | None) -> Taken:
     total = passed + len(lines) if ended else None
     if not ended and len(lines) > 1 and not ending(lines[-1]):
         lines.pop()  # it goes on
-    return Taken(lines[:wanted], total, not ended and len(lines) < wanted)
+    taken = lines[:wanted]
+    after = buffer[sum(map(len, taken)) :]
+    if not ended and len(after) < AROUND_CHARS:
+        after += next(pieces, "")
+    return Taken(taken, total, not ended and len(lines) < wanted, before, after[:AROUND_CHARS])
 
 
-def _skip(pieces: Iterator[str], count: int) -> tuple[int, str]:
-    """Go past so many line ends: how many there were, and what follows the last of them in its piece."""
-    passed, tail = 0, ""
+def _skip(pieces: Iterator[str], count: int) -> tuple[int, str, str]:
+    """Go past so many line ends: how many there were, what follows the last of them in its piece, and the end
+    of what stands before."""
+    passed, tail, before = 0, "", ""
     for piece in pieces:
         ends = _ends(piece)
         if passed + ends >= count:
             at = 0
             for match in islice(ENDS.finditer(piece), count - passed):
                 at = match.end()
-            return count, piece[at:]
-        passed += ends
+            return count, piece[at:], (before + piece[:at])[-AROUND_CHARS:]
+        passed, before = passed + ends, (before + piece)[-AROUND_CHARS:]
         tail = piece[-1:] or tail
-    return passed, tail if tail not in ("\r", "\n") else ""
+    return passed, tail if tail not in ("\r", "\n") else "", before
 
 
 def _ends(text: str) -> int:
