@@ -86,6 +86,16 @@ async def test_pytest_that_is_not_in_the_jail_is_told_as_run_tests_does(place: P
     )
 
 
+async def test_no_half_of_a_secret_is_left_where_the_words_of_a_runner_are_cut(place: Path) -> None:
+    secret = "kept-in-the-vault-0123456789"
+    paths = loaded(place).paths
+    paths.data.mkdir(parents=True)
+    Vault(paths.vault, paths.vault_keys).set("forge_token", secret)
+    says = f"import sys\nprint('error: ' + 'x' * 180 + {secret!r})\nsys.exit(1)\n"
+    check = await checked(place, PYTEST | {"pytest.py": says})
+    assert "error: xxx" in check.found and "kept" not in check.found, check.found
+
+
 async def test_node_works_by_its_version(place: Path) -> None:
     shown = replace(AGENT, readonly=(str(node_home()),), environment=(("PATH", node_path()),))
     check = await checked(place, {"package.json": '{"scripts": {"test": "node --test"}}'}, policy=shown)

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.redaction import Redactor
 from hutch.flows.evaluation import Grade, Task, choose_runner, grade
 from hutch.flows.evaluation_file import BUILTIN_FILE, load_tasks
+from hutch.flows.structure import describe_structure
 from tests.agent.benches import Desk, open_desk
 
 TEST = (
@@ -68,6 +70,31 @@ async def test_the_hidden_tests_decide(tmp_path: Path) -> None:
     done = await graded(tmp_path / "done", TASK, MEND)
     assert (undone.passed, undone.reason.splitlines()[0], undone.tests[0]["failed"]) == (False, "1 failed", 1)
     assert (done.passed, done.reason, done.tests[0]["passed"]) == (True, "1 passed", 1)
+
+
+@anyio
+async def test_a_grade_shows_no_secret_that_tests_print(tmp_path: Path) -> None:
+    secret = "kept-in-the-vault-0123456789"
+    loud = TEST.replace("self.assertEqual(", f"self.fail('x' * 1980 + {secret!r})  # (")
+    task = Task.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": loud}})
+    async with open_desk(tmp_path, {"adding.py": WRONG.encode()}) as desk:
+        workspace = desk.context.workspace
+        first = await workspace.snapshot("first")
+        runner = await choose_runner(workspace, task)
+        clean = Redactor([secret]).clean
+        found = await grade(workspace, desk.context.jail, task, runner, first.id, clean=clean)
+    assert not found.passed and "xxx" in found.reason
+    assert "kept-in" not in found.reason and "kept-in" not in str(found.tests)
+
+
+@anyio
+async def test_the_command_of_tests_is_redacted_before_it_is_cut(tmp_path: Path) -> None:
+    secret = "kept-in-the-vault-0123456789"
+    async with open_desk(tmp_path, {"a.py": b""}) as desk:
+        desk.context.test_command = f"run {'x' * 80} {secret}"
+        desk.context.clean = Redactor([secret]).clean
+        told = await describe_structure(desk.context, await desk.context.workspace.snapshot("first"))
+    assert told.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
 
 
 @anyio

@@ -294,6 +294,17 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(api: Api,
     await api.delete(f"{url}/commands/{begun['id']}")
 
 
+async def test_an_error_echoes_no_half_of_a_secret(api: Api) -> None:
+    wrong = "x" * 30
+    for place in ("sessions", "runs"):
+        told = await api.get(f"{V1}/{place}/{wrong}{wrong}{SECRET}")
+        assert told.status_code in (400, 404) and not shows_a_part(told.text), told.text
+    asked = {"query": f'{{ sessions(state: ["{wrong}{SECRET}"]) {{ items {{ id }} }} }}'}
+    assert not shows_a_part((await api.post("/api/graphql", json=asked)).text)
+    new = await api.post(f"{V1}/sessions", json={"revision": f"{wrong}{wrong}{SECRET}\n"})
+    assert new.status_code == 400 and not shows_a_part(new.text), new.text
+
+
 async def test_a_prompt_that_becomes_the_purpose_is_redacted_before_it_is_cut(api: Api) -> None:
     for before in range(200 - len(SECRET), 200):
         prompt = f"{'x' * before}{SECRET} and more"

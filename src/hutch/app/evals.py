@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from hutch.agent.testing.detect import Runner
-from hutch.app import jails, runs, workspaces
+from hutch.app import jails, models, runs, workspaces
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.events import Event
 from hutch.flows.evaluation import Grade, Task, choose_runner, grade
@@ -154,6 +154,7 @@ async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: s
         patch, _ = await opened.workspace.patch(worked.first.id, worked.last.id)
         await opened.finish(worked)
         model, session_id = opened.choice.name, opened.bench.session_id
+        shown_patch = await asyncio.to_thread(opened.bench.redactor.clean, patch.decode(errors="replace"))
     if ended.outcome in FAR_ENOUGH:
         graded = await _graded(loaded, task, runner, id_, worked.first.id)
     else:
@@ -172,7 +173,7 @@ async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: s
         model=model,
         session_id=session_id,
         tests=graded.tests,
-        patch=patch.decode(errors="replace"),
+        patch=shown_patch,
     )
 
 
@@ -181,7 +182,8 @@ async def _graded(loaded: Loaded, task: Task, runner: Runner, id_: str, first: i
     async with workspaces.open_workspace(loaded, id_) as workspace:
         policy = await workspace.policy(jails.jail_policy(loaded.settings))
         async with jails.open_jail(workspace.place, policy) as jail:
-            return await grade(workspace, jail, task, runner, first)
+            clean = models.redactor(loaded).clean
+            return await grade(workspace, jail, task, runner, first, clean=clean)
 
 
 def _starter(task: Task, folder: Path) -> Path:

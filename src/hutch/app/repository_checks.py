@@ -9,12 +9,13 @@ the jail's own /tmp, so nothing is written on this machine.
 import asyncio
 import shlex
 import shutil
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 from hutch.agent.testing.detect import NO_TESTS, Runner, detect_all
 from hutch.agent.testing.probe import Probed, probe
+from hutch.app import models
 from hutch.app.forge_tokens import is_forge, token_source
 from hutch.app.ground import refusal
 from hutch.app.jails import Policy, jail_policy
@@ -50,13 +51,14 @@ async def check_repository(
             return _same("warn", f"not checked: {refused.reason}", fix)
         if layout is None:
             return _same("ok", f"{here} is not in a git repository")
+        clean = (await asyncio.to_thread(models.redactor, loaded)).clean
         scratch = await asyncio.to_thread(make_directory, "hutch-doctor")
         try:
             policy = replace(policy or jail_policy(loaded.settings), network=())
             async with asyncio.timeout(timeout_s), open_local(layout, scratch, policy) as local:
                 return [
                     await _attempt("delivery", _delivery(loaded, here, layout, local)),
-                    await _attempt("tests", _tests(local, loaded.settings.tests.command, timeout_s)),
+                    await _attempt("tests", _tests(local, loaded.settings.tests.command, timeout_s, clean)),
                 ]
         finally:
             await asyncio.to_thread(scratch.rmdir)
@@ -101,7 +103,7 @@ async def _delivery(loaded: Loaded, here: Path, layout: Layout, local: Local) ->
     return Check("delivery", "ok", _joined(lines))
 
 
-async def _tests(local: Local, command: str | None, timeout_s: float) -> Check:
+async def _tests(local: Local, command: str | None, timeout_s: float, clean: Callable[[str], str]) -> Check:
     """Whether what `run_tests` would start can be started."""
     runners = await _runners(local, command)
     if not runners:
@@ -110,7 +112,7 @@ async def _tests(local: Local, command: str | None, timeout_s: float) -> Check:
     whole = await local.check_out(VIEW, timeout_s=check_out_s)
     cwd = VIEW if whole else "/tmp"
     first, *others = await asyncio.gather(
-        *(probe(local.jail, runner, cwd=cwd, timeout_s=probe_s) for runner in runners)
+        *(probe(local.jail, runner, cwd=cwd, timeout_s=probe_s, clean=clean) for runner in runners)
     )
     lines = [_told(runners[0], first)]
     lines += [f"also here: {_told(*other)}" for other in zip(runners[1:], others, strict=True)]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from hutch.domain.errors import BadRequest
+from hutch.domain.printable import echo
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
@@ -128,7 +129,7 @@ def parse_session_id(text: str) -> SessionId:
     """Check an id that came from outside; it is safe in paths and queries afterwards."""
     found = _SHAPE.fullmatch(text)
     if not found or found["prefix"] != "ses":
-        raise BadRequest(f"{text[:80]!r} is not a session id. One looks like {new_session_id()}.")
+        raise BadRequest(f"{echo(text, 80)} is not a session id. One looks like {new_session_id()}.")
     return SessionId(text)
 
 
@@ -136,7 +137,7 @@ def parse_user_id(text: str) -> UserId:
     """The same for a user's."""
     found = _SHAPE.fullmatch(text)
     if not found or found["prefix"] != "usr":
-        raise BadRequest(f"{text[:80]!r} is not a user's id. One looks like {new_user_id()}.")
+        raise BadRequest(f"{echo(text, 80)} is not a user's id. One looks like {new_user_id()}.")
     return UserId(text)
 
 
@@ -162,4 +163,4 @@ def one_of(ids: Iterable[str], name: str, what: str) -> str | None:
 def ambiguous(ids: Sequence[str], name: str, what: str) -> BadRequest:
     """The error for a name that means many."""
     some = ", ".join([*ids[:SHOWN], *(["…"] if len(ids) > SHOWN else [])])
-    return BadRequest(f"{name[:80]!r} fits {len(ids)} {what}: {some}. Give more of the id.")
+    return BadRequest(f"{echo(name, 80)} fits {len(ids)} {what}: {some}. Give more of the id.")

@@ -13,10 +13,15 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
+def echo(text: str, most: int = 80) -> str:
+    """What a caller sent, for an error: whole or not at all, as half a secret is not recognised."""
+    return repr(text) if len(text) <= most else f"(a text of {len(text):,} characters)"
+
+
 def check_line(what: str, text: str) -> None:
     """Refuse a name or title that would break a line, drive a terminal or hide what follows it."""
     if found := _NOT_IN_A_LINE.search(text):
         raise BadRequest(
-            f"{what} is one line of text, and {printable(text[:80])!r} has the character "
+            f"{what} is one line of text, and {echo(printable(text))} has the character "
             f"U+{ord(found[0]):04X} in it. Leave that out."
         )

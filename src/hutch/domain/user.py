@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.domain.ids import UserId
+from hutch.domain.printable import echo
 
 Role = Literal["owner", "member", "observer", "assessor", "candidate"]
 Scope = Literal["read", "write", "admin"]
@@ -93,13 +94,13 @@ def parse_name(text: str) -> str:
     # Not like an id: people are found by either, and one must not be taken for the other.
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name.casefold().startswith("usr_"):
         raise BadRequest(
-            f"{text[:80]!r} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, single spaces "
-            "and . @ + - _ '"
+            f"{echo(text, 80)} cannot be a user's name. Use up to {LONGEST_NAME} letters, digits, "
+            "single spaces and . @ + - _ '"
         )
     scripts = {unicodedata.name(character, "").partition(" ")[0] for character in name} & _ALIKE_SCRIPTS
     if len(scripts) > 1:
         raise BadRequest(
-            f"{text[:80]!r} mixes {' and '.join(sorted(each.capitalize() for each in scripts))} letters, "
+            f"{echo(text, 80)} mixes {' and '.join(sorted(each.capitalize() for each in scripts))} letters, "
             "and could look like another user's name. Use letters of one script."
         )
     return name
@@ -114,14 +115,14 @@ def parse_role(text: str) -> Role:
     for role in ROLES:
         if role == text:
             return role
-    raise BadRequest(f"{text[:40]!r} is not a role. There are: {', '.join(ROLES)}.")
+    raise BadRequest(f"{echo(text, 40)} is not a role. There are: {', '.join(ROLES)}.")
 
 
 def parse_share_role(text: str) -> ShareRole:
     for role in SHARE_ROLES:
         if role == text:
             return role
-    raise BadRequest(f"{text[:40]!r} is not a role in a session. There are: {', '.join(SHARE_ROLES)}.")
+    raise BadRequest(f"{echo(text, 40)} is not a role in a session. There are: {', '.join(SHARE_ROLES)}.")
 
 
 def parse_scopes(texts: "list[str] | tuple[str, ...]") -> frozenset[Scope]:
@@ -129,6 +130,6 @@ def parse_scopes(texts: "list[str] | tuple[str, ...]") -> frozenset[Scope]:
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     wrong = [name for name in names if name not in SCOPES]
     if wrong or not names:
-        said = f"{wrong[0][:40]!r} is not a scope" if wrong else "No scope is named"
+        said = f"{echo(wrong[0], 40)} is not a scope" if wrong else "No scope is named"
         raise BadRequest(f"{said}. There are: {', '.join(SCOPES)}.")
     return widened(frozenset(scope for scope in SCOPES if scope in names))

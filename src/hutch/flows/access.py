@@ -9,6 +9,7 @@ Only owners and members of the installation open sessions, by any door, forks in
 from typing import Literal
 
 from hutch.domain.errors import Denied, NotFound
+from hutch.domain.printable import echo
 from hutch.domain.user import Role, ShareRole, Who
 
 Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
@@ -62,4 +63,4 @@ def check_may_open(who: Who) -> None:
 
 def no_session(session_id: str) -> NotFound:
     """What is said of a session that is not there, or not for the caller."""
-    return NotFound(f"There is no session {session_id[:80]!r}.")
+    return NotFound(f"There is no session {echo(session_id, 80)}.")

@@ -4,6 +4,7 @@ import asyncio
 
 from hutch.domain.errors import Conflict
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
+from hutch.domain.printable import echo
 from hutch.domain.session import Session
 from hutch.flows.site import Site
 from hutch.store.sessions import Sessions
@@ -17,7 +18,7 @@ async def check_asked(site: Site, session: Session, call_id: str) -> None:
     """Refuse an answer that nobody waits for: nobody can agree to what nobody has seen."""
     if session.state in ("running", "waiting"):
         if not await _is_asked(site, session, call_id):
-            raise Conflict(f"Nobody waits for an answer to {call_id[:80]!r} in the session {session.id}.")
+            raise Conflict(f"Nobody waits for an answer to {echo(call_id, 80)} in the session {session.id}.")
         session = await _once_waiting(site, session)
     if session.state != "waiting":
         raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")

@@ -2,6 +2,7 @@
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
+from hutch.domain.printable import echo
 from hutch.domain.user import Who
 from hutch.flows.access import Action
 from hutch.flows.sessions import allowed
@@ -43,4 +44,4 @@ async def find(site: Site, who: Who, change_id: str, action: Action = "read") ->
 
 
 def _no_change(change_id: str) -> NotFound:
-    return NotFound(f"There is no change {change_id[:80]!r}.")
+    return NotFound(f"There is no change {echo(change_id, 80)}.")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
-from hutch.domain.printable import check_line
+from hutch.domain.printable import check_line, echo
 from hutch.domain.session import AS_USUAL, UNBOUND, Bounds, Delivery, QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows import sessions
@@ -79,4 +79,4 @@ async def cancel(site: Site, who: Who, run_id: str) -> None:
     try:
         await sessions.give(site, who, session.id, Cancel())
     except NotFound:
-        raise NotFound(f"There is no run {run_id[:80]}.") from None
+        raise NotFound(f"There is no run {echo(run_id, 80)}.") from None

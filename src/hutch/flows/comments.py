@@ -8,6 +8,7 @@ from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.ids import new_comment_id, new_review_id
 from hutch.domain.patch import parse_patch
+from hutch.domain.printable import echo
 from hutch.domain.review import Comment, Remark, Review, Verdict
 from hutch.flows import repository_git, review
 from hutch.flows.commit_text import plain
@@ -92,9 +93,9 @@ async def _check_place(change: Change, remark: Remark, open_jail: OpenJail) -> N
     commit = change.commit if remark.side == "new" else change.base_commit
     lines = await _length(change, f"{commit}:{remark.path}", open_jail)
     if lines is None:
-        raise BadRequest(f"There is no file {remark.path[:200]!r} in the change. Name one of the diff.")
+        raise BadRequest(f"There is no file {echo(remark.path, 200)} in the change. Name one of the diff.")
     if remark.line > lines:
-        raise BadRequest(f"{remark.path[:200]!r} has {lines} lines, and not {remark.line}.")
+        raise BadRequest(f"{echo(remark.path, 200)} has {lines} lines, and not {remark.line}.")
 
 
 async def _length(change: Change, name: str, open_jail: OpenJail) -> int | None:

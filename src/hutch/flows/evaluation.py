@@ -4,7 +4,7 @@ How the tests are run is settled before the agent begins, from the files it is g
 and from the hidden ones: nothing that it leaves behind can choose another runner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -126,16 +126,28 @@ async def place_tests(workspace: Workspace, task: Task, first: int) -> None:
         await workspace.write(path, text.encode())
 
 
-async def grade(workspace: Workspace, jail: Jail, task: Task, runner: Runner, first: int) -> Grade:
-    """Run the hidden tests. The jail must be a new one, in which nothing of the agent's runs."""
+async def grade(
+    workspace: Workspace,
+    jail: Jail,
+    task: Task,
+    runner: Runner,
+    first: int,
+    *,
+    clean: Callable[[str], str] = str,
+) -> Grade:
+    """Run the hidden tests. The jail must be a new one, in which nothing of the agent's runs.
+
+    `clean` takes secrets out of what they print, before anything is cut.
+    """
     try:
         await place_tests(workspace, task, first)
     except (BadRequest, Denied) as error:
-        return Grade(False, f"The hidden tests cannot be put in place: {error}")
+        return Grade(False, clean(f"The hidden tests cannot be put in place: {error}"))
     told: list[dict[str, Any]] = []
     said = ""
     for names in _batches(task.must_pass):
-        report = await run_tests(jail, with_words(runner, names), timeout_s=task.test_timeout_s)
+        words = with_words(runner, names)
+        report = await run_tests(jail, words, timeout_s=task.test_timeout_s, clean=clean)
         told.append(report.data())
         said = report.text()
         if not report.ok:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import BadRequest, Denied
+from hutch.domain.printable import echo
 from hutch.jail.egress import AllowList, parse_allow_list
 
 ANY = "*"
@@ -35,7 +36,7 @@ class NetworkCap:
             if host not in covered:
                 listed = ", ".join(map(str, self.patterns.patterns)) or "none"
                 raise Denied(
-                    f"Members may not allow the host {host[:200]!r}; they may allow: {listed}. "
+                    f"Members may not allow the host {echo(host, 200)}; they may allow: {listed}. "
                     f"An owner can add it to {SETTING}."
                 )
 

@@ -30,7 +30,7 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
-from hutch.domain.printable import check_line
+from hutch.domain.printable import check_line, echo
 from hutch.domain.session import (
     AS_USUAL,
     UNBOUND,
@@ -321,7 +321,7 @@ async def run(site: Site, who: Who, run_id: str) -> QueuedRun:
     try:
         await allowed(site, who, found.session_id)
     except NotFound:
-        raise NotFound(f"There is no run {run_id[:80]}.") from None
+        raise NotFound(f"There is no run {echo(run_id, 80)}.") from None
     return found
 
 

@@ -15,6 +15,7 @@ from hutch.app.server import Server
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
+from hutch.domain.printable import echo
 from hutch.domain.user import Who
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import LARGEST, In
@@ -252,7 +253,7 @@ async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: s
     """Use a tool; `session_id` is meant where the arguments name none."""
     tool = TOOLS.get(name)
     if tool is None:
-        raise BadRequest(f"There is no tool {name[:40]!r}. There are: {', '.join(TOOLS)}.")
+        raise BadRequest(f"There is no tool {echo(name, 40)}. There are: {', '.join(TOOLS)}.")
     given = dict(arguments)
     if issubclass(tool.arguments, InSession) and not given.get("session_id"):
         if not session_id:

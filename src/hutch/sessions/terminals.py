@@ -14,6 +14,7 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
+from hutch.domain.printable import echo
 from hutch.domain.redaction import Redactor
 from hutch.jail.jailed import Jailed
 from hutch.jail.seam import Size
@@ -170,7 +171,7 @@ class Terminals:
     def _get(self, id: str) -> Held:
         held = self._held.get(id)
         if held is None:
-            raise NotFound(f"There is no terminal {id[:40]!r} in this session.")
+            raise NotFound(f"There is no terminal {echo(id, 40)} in this session.")
         return held
 
     def _resize(self, held: Held, size: Size) -> None:

@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
+from hutch.domain.printable import echo
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.rows import Rows
 from hutch.store.schema import comments, reviews, runs, sessions
@@ -53,7 +54,7 @@ class Comments:
             connection.execute(update(comments).where(*this, comments.c.resolved_ms == 0).values(resolved))
             row = connection.execute(select(comments).where(*this)).mappings().first()
             if row is None:
-                raise NotFound(f"The change {change_id} has no comment {comment_id[:80]!r}.")
+                raise NotFound(f"The change {change_id} has no comment {echo(comment_id, 80)}.")
             return Comment(**row)
 
         return await self._rows.change(resolve)

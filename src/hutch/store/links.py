@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
+from hutch.domain.printable import echo
 from hutch.domain.secret import INVITE, LINK, hash_of, new_secret
 from hutch.domain.user import Role, ShareRole
 from hutch.store.rows import Rows
@@ -102,7 +103,7 @@ class Links:
         def change(db: Connection) -> Link:
             row = db.execute(select(*_COLUMNS).where(links.c.id == link_id, links.c.kind == "invite")).first()
             if row is None:
-                raise NotFound(f"There is no invite {link_id[:80]!r}.")
+                raise NotFound(f"There is no invite {echo(link_id, 80)}.")
             db.execute(delete(links).where(links.c.id == link_id))
             return Link(*row)
 

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
+from hutch.domain.printable import echo
 from hutch.domain.session import Delivered, QueuedRun, RunState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
@@ -174,7 +175,7 @@ class Runs:
         wanted = select(runs).where(runs.c.id == run_id)
         row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
         if row is None:
-            raise NotFound(f"There is no run {run_id[:80]}.")
+            raise NotFound(f"There is no run {echo(run_id, 80)}.")
         return read_run(row)
 
     async def page(

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
+from hutch.domain.printable import echo
 from hutch.domain.session import Bounds, Delivery, Session, SessionState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions, shares
@@ -41,7 +42,7 @@ class Sessions:
     async def get(self, session_id: str) -> Session:
         found = await self._rows.fetch(lambda connection: find_session(connection, session_id))
         if found is None:
-            raise NotFound(f"There is no session {session_id[:80]}.")
+            raise NotFound(f"There is no session {echo(session_id, 80)}.")
         return found
 
     async def page(

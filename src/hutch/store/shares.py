@@ -7,6 +7,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
+from hutch.domain.printable import echo
 from hutch.domain.user import ShareRole
 from hutch.store.rows import Rows
 from hutch.store.schema import shares
@@ -40,7 +41,7 @@ class Shares:
     async def remove(self, session_id: str, user_id: str) -> None:
         wanted = delete(shares).where(shares.c.session_id == session_id, shares.c.user_id == user_id)
         if await self._rows.change(lambda db: db.execute(wanted).rowcount) != 1:
-            raise NotFound(f"The session is not shared with {user_id[:80]!r}.")
+            raise NotFound(f"The session is not shared with {echo(user_id, 80)}.")
 
     async def role(self, session_id: str, user_id: str) -> ShareRole | None:
         """What a user is in a session that belongs to somebody else."""

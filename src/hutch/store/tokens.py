@@ -8,6 +8,7 @@ from sqlalchemy import insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import TokenId, UserId, new_token_id
+from hutch.domain.printable import echo
 from hutch.domain.secret import TOKEN, hash_of, new_secret, shown
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.rows import Rows
@@ -101,7 +102,7 @@ class Tokens:
         def change(db: Any) -> Token:
             found = [_token(row) for row in db.execute(select(*_COLUMNS).where(named))]
             if len(found) != 1:
-                raise NotFound(f"There is no token {token_id[:80]!r}.")
+                raise NotFound(f"There is no token {echo(token_id, 80)}.")
             if found[0].revoked_ms is None:
                 db.execute(update(tokens).where(tokens.c.id == found[0].id).values(revoked_ms=_now_ms()))
             return _token(db.execute(select(*_COLUMNS).where(tokens.c.id == found[0].id)).one())

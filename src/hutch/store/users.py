@@ -7,6 +7,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.ids import UserId, new_user_id
+from hutch.domain.printable import echo
 from hutch.domain.user import Role, User, name_key, parse_name
 from hutch.store.rows import Rows
 from hutch.store.schema import identities, users
@@ -46,7 +47,7 @@ class Users:
         wanted = select(*_COLUMNS).where((users.c.id == name) | (users.c.name_key == name_key(name)))
         row = await self._rows.fetch(lambda db: db.execute(wanted).first())
         if row is None:
-            raise NotFound(f"There is no user {name[:80]!r}. `hutch users list` shows those there are.")
+            raise NotFound(f"There is no user {echo(name, 80)}. `hutch users list` shows those there are.")
         return _user(row)
 
     async def password(self, name: str) -> tuple[User, str] | None:
@@ -143,7 +144,7 @@ def get_user(db: Connection, user_id: str) -> User:
 
 
 def no_user(user_id: str) -> NotFound:
-    return NotFound(f"There is no user {user_id[:80]!r}.")
+    return NotFound(f"There is no user {echo(user_id, 80)}.")
 
 
 def _user(row: Any) -> User:

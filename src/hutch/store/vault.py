@@ -21,6 +21,7 @@ import orjson
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
+from hutch.domain.printable import echo
 
 LARGEST_SECRET_BYTES = 64 * 1024
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -178,8 +179,8 @@ class Vault:
 def check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise BadRequest(
-            f"{name[:80]!r} is not a secret's name: small letters, digits and _, at most 64, a letter first; "
-            "anthropic_api_key is one."
+            f"{echo(name, 80)} is not a secret's name: small letters, digits and _, at most 64, a letter "
+            "first; anthropic_api_key is one."
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.printable import echo
 from hutch.store.archive import Archive, open_archive
 from hutch.store.chain import GENESIS, Record, hash_payload, link
 from hutch.store.record import (
@@ -377,5 +378,5 @@ def _only_line(text: bytes) -> bytes:
 def _fingerprint(text: str) -> str:
     found = _FINGERPRINT.fullmatch(text.strip().lower())
     if not found:
-        raise BadRequest(f"{text[:80]!r} is not the fingerprint of a key. One is 64 hex digits.")
+        raise BadRequest(f"{echo(text, 80)} is not the fingerprint of a key. One is 64 hex digits.")
     return found[0]

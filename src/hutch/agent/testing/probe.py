@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hutch.agent.plain import plain
@@ -19,7 +20,7 @@ from hutch.domain.errors import HutchError, NotFound
 from hutch.jail.seam import Jail
 
 MAX_LINE_CHARS = 200
-MAX_SAID_BYTES = 16_384
+MAX_SAID_CHARS = 16_384
 PLAIN_WORD = re.compile(r"[A-Za-z0-9_./+-]+")
 VERSION = re.compile(r"\b(?:go|v)?(\d{1,9}(?:\.\d{1,9}){1,5})")
 
@@ -33,8 +34,13 @@ class Probed:
     fix: str = ""
 
 
-async def probe(jail: Jail, runner: Runner, *, cwd: str, timeout_s: float) -> Probed:
-    """Ask a runner for its version, inside the jail. What it says is not to be trusted."""
+async def probe(
+    jail: Jail, runner: Runner, *, cwd: str, timeout_s: float, clean: Callable[[str], str] = str
+) -> Probed:
+    """Ask a runner for its version, inside the jail. What it says is not to be trusted.
+
+    `clean` takes secrets out of what it prints, before anything is cut.
+    """
     if not runner.version:
         return await _probe_command(jail, runner, cwd, timeout_s)
     try:
@@ -43,7 +49,11 @@ async def probe(jail: Jail, runner: Runner, *, cwd: str, timeout_s: float) -> Pr
         return Probed(False, f"there is no program {runner.version[0]} in the jail", NOT_THERE)
     except HutchError as error:
         return Probed(False, str(error))
-    said = plain((ran.stdout + b"\n" + ran.stderr)[:MAX_SAID_BYTES].decode(errors="replace"))
+
+    def told(data: bytes) -> str:
+        return clean(plain(data.decode(errors="replace")))
+
+    said = f"{ran.stdout_output.render(told)}\n{ran.stderr_output.render(told)}"[:MAX_SAID_CHARS]
     if ran.timed_out:
         return Probed(False, f"no answer within {timeout_s:g} s")
     if ran.exit_code == 0:

@@ -26,6 +26,7 @@ from graphql import (
 from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
+from hutch.domain.printable import echo
 
 MOST_LETTERS = 32_000
 MOST_TOKENS = 2000
@@ -157,7 +158,7 @@ class _Scales:
 
     def _fragment(self, name: str) -> Weight:
         if name in self._inside:
-            raise BadRequest(f"The fragment '{name[:80]}' contains itself.")
+            raise BadRequest(f"The fragment {echo(name, 80)} contains itself.")
         if name not in self._weighed:
             found = self._fragments.get(name)
             self._inside.add(name)

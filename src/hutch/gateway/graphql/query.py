@@ -9,6 +9,7 @@ from hutch.app.model_list import model_states
 from hutch.app.personas import every_persona
 from hutch.domain.change import ChangeState
 from hutch.domain.errors import BadRequest
+from hutch.domain.printable import echo
 from hutch.domain.session import SessionState
 from hutch.flows import changes as changes_flow
 from hutch.flows import sessions as flow
@@ -41,7 +42,7 @@ class Query:
         for each in states or ():
             if each not in get_args(SessionState):
                 raise BadRequest(
-                    f"{each[:40]!r} is not a state. There are: {', '.join(get_args(SessionState))}."
+                    f"{echo(each, 40)} is not a state. There are: {', '.join(get_args(SessionState))}."
                 )
         if len(text) > LONGEST_TEXT:
             raise BadRequest(f"`text` has at most {LONGEST_TEXT} letters.")
@@ -83,7 +84,9 @@ class Query:
         first: First = 50,
     ) -> list[Change]:
         if state is not None and state not in get_args(ChangeState):
-            raise BadRequest(f"{state[:40]!r} is not a state. There are: {', '.join(get_args(ChangeState))}.")
+            raise BadRequest(
+                f"{echo(state, 40)} is not a state. There are: {', '.join(get_args(ChangeState))}."
+            )
         found = await changes_flow.page(
             info.context.site,
             info.context.who,

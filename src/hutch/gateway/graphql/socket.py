@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.app.server import Server
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
+from hutch.domain.printable import echo
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.socket import refuse
@@ -110,7 +111,7 @@ class _Socket:
                 if task := self._operations.pop(_id(said), None):
                     task.cancel()
             case other:
-                raise _Close(4400, f"There is no message {other[:40]!r}")
+                raise _Close(4400, f"There is no message {echo(other, 40)}")
 
     async def _subscribe(self, id: str, payload: Any) -> None:
         if not self._greeted.is_set():

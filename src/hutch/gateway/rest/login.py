@@ -7,6 +7,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
+from hutch.domain.printable import echo
 from hutch.domain.user import SCOPES, Role, Scope, User, Who
 from hutch.flows.users import LOGIN_LINK_S
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
@@ -189,7 +190,7 @@ async def end_browser(browser_id: Id, request: Request, who: Reader, guard: AGua
     """Log one of them out."""
     _by_cookie(who)
     if browser_id not in {each.id for each in await guard.accounts.browsers.list(who.user.id)}:
-        raise NotFound(f"There is no browser {browser_id[:80]!r} of yours.")
+        raise NotFound(f"There is no browser {echo(browser_id, 80)} of yours.")
     await guard.accounts.browsers.end(browser_id)
     guard.forget(credential_id=browser_id)
     await guard.accounts.note(guard.actor(request.scope, who), "logout", browser_id)

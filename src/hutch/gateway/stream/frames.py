@@ -10,6 +10,7 @@ import orjson
 
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
 from hutch.domain.events import Entry
+from hutch.domain.printable import echo
 from hutch.gateway.answers import LARGEST
 from hutch.gateway.entries import entry_json
 from hutch.gateway.errors import told
@@ -95,7 +96,7 @@ def place(text: str | None, name: str) -> int | None:
     if text is None or text == "":
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > LARGEST:
-        raise BadRequest(f"{name} is the number of an event or a byte, not {text[:40]!r}.")
+        raise BadRequest(f"{name} is the number of an event or a byte, not {echo(text, 40)}.")
     return int(text)
 
 

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hutch.app.server import Server
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
+from hutch.domain.printable import echo
 from hutch.domain.session import Session
 from hutch.domain.user import Who, scopes_of
 from hutch.flows.sessions import allowed
@@ -249,5 +250,5 @@ def _with_query(path: str, scope: Scope) -> str:
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 5 or not 0 < int(text) < 65536:
-        raise BadRequest(f"{text[:40]!r} is no port. There are 1 to 65535.")
+        raise BadRequest(f"{echo(text, 40)} is no port. There are 1 to 65535.")
     return int(text)

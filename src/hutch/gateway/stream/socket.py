@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.inputs import parse_input
+from hutch.domain.printable import echo
 from hutch.flows.sessions import give
 from hutch.gateway.problem import tell
 from hutch.gateway.stream.follow import Follower
@@ -78,7 +79,7 @@ async def _answer(permit: Permit, said: dict[str, Any], name: Any) -> str:
     if said["type"] == "ping":
         return word("pong", id=name)
     if said["type"] != "input":
-        raise BadRequest(f"There is no frame {said['type'][:40]!r} here; there is input, and ping.")
+        raise BadRequest(f"There is no frame {echo(said['type'], 40)} here; there is input, and ping.")
     permit.count()
     try:
         asked = parse_input.validate_python(said.get("input"))
@@ -95,9 +96,11 @@ def text(content: str) -> dict[str, Any]:
 
 async def refuse(scope: Scope, receive: Receive, send: Send, error: HutchError) -> None:
     """Before a WebSocket was opened: an answer by HTTP, as for any other request."""
-    response = tell(error, scope["app"].state.server.redactor)
+    redactor = scope["app"].state.server.redactor
+    response = tell(error, redactor)
     if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": REFUSED.code, "reason": str(error)[:100]})
+        reason = redactor.clean(str(error))[:100]
+        await send({"type": "websocket.close", "code": REFUSED.code, "reason": reason})
         return
     start = {"type": "websocket.http.response.start", "status": response.status_code}
     await send({**start, "headers": response.raw_headers})

@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
+from hutch.domain.printable import echo
 from hutch.gateway.stream.frames import error_word, heard, number, place, word
 from hutch.gateway.stream.permit import permit, permit_of
 from hutch.gateway.stream.socket import close, refuse, text
@@ -53,7 +54,7 @@ class TerminalSocket:
                 listed = await host.call(session_id, ListTerminals(), by=allowed.who.user.id)
                 state = next((each for each in listed if each.id == id), None)
                 if state is None:
-                    raise NotFound(f"There is no terminal {id[:40]!r} in this session.")
+                    raise NotFound(f"There is no terminal {echo(id, 40)} in this session.")
             except HutchError as error:
                 await refuse(scope, receive, send, error)
                 return
@@ -198,7 +199,7 @@ class _Watching:
                 self._writers.share(self._seat)
             case other:
                 raise BadRequest(
-                    f"There is no frame {other[:40]!r} here; there is ack, resize, ping, take and share."
+                    f"There is no frame {echo(other, 40)} here; there is ack, resize, ping, take and share."
                 )
 
     async def _type(self) -> Ending:
@@ -259,4 +260,4 @@ def _mode(given: str | None) -> Mode:
         return "many"
     if given == "one":
         return "one"
-    raise BadRequest(f"mode is one or many, not {str(given)[:40]!r}.")
+    raise BadRequest(f"mode is one or many, not {echo(str(given), 40)}.")
