@@ -1,11 +1,13 @@
 """Who reads a session's files changes nothing, gets bounded answers, and sees neither more nor secrets."""
 
+import hashlib
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx
 import pytest
 
 from hutch.store.vault import Vault
@@ -126,7 +128,7 @@ async def test_no_answer_shows_a_secret_of_the_vault(api: Api) -> None:
     raw = await api.get(f"{url}/files/kept.txt")
     shown = await reader.get(f"{url}/files/kept.txt")
     assert raw.text == f"key={SECRET}\n"  # who may write it may also read it
-    assert shown.text == f"key={'*' * len(SECRET)}\n" and shown.headers["etag"] == raw.headers["etag"]
+    assert shown.text == f"key={'*' * len(SECRET)}\n" and shown.headers["etag"] != raw.headers["etag"]
     part = await reader.get(f"{url}/files/kept.txt", headers={"Range": "bytes=10-14"})
     assert (part.status_code, part.text) == (206, "*****")
 
@@ -292,6 +294,44 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(api: Api,
         assert not shows_a_part(read["text"]), read["start"]
         offset, text = read["end"], text + read["text"]
     await api.delete(f"{url}/commands/{begun['id']}")
+
+
+async def test_a_cursor_that_no_page_came_with_is_refused(api: Api) -> None:
+    _, url = await shared(api, "cursors")
+    lists = ["sessions", "search?q=x", "changes", "users", "tokens", "invites", "me/browsers"]
+    of_session = ["runs", "snapshots", "files", "diff", "grep?pattern=x", "glob?pattern=x"]
+    for address in [*(f"{V1}/{each}" for each in lists), *(f"{url}/{each}" for each in of_session)]:
+        refused = await api.get(address, params={**httpx.URL(address).params, "cursor": "zzz"})
+        status = 400 if address.endswith(("/files", "/diff")) else 422  # which only the session can tell
+        assert refused.status_code == status, (address, refused.text)
+        assert "cursor" in refused.json()["detail"], refused.text
+    for field in ('sessions(after: "zzz") { next }', 'changes(after: "zzz") { id }'):
+        told = (await api.post("/api/graphql", json={"query": f"{{ {field} }}"})).json()
+        assert "'zzz' is no cursor" in told["errors"][0]["message"], told
+
+
+async def test_readers_get_the_tag_of_what_they_are_shown(api: Api) -> None:
+    reader, url = await shared(api, "tags")
+    large = b"k" * 600_000
+    for path, content in (("secret", b"key="), ("large", large), ("plain", None)):
+        data = b"plain" if content is None else content + SECRET.encode() + b"\n"
+        assert (await api.put(f"{url}/files/{path}", content=data)).status_code == 201
+        real = f'"{hashlib.sha256(data).hexdigest()}"'
+        shown = await reader.get(f"{url}/files/{path}")
+        if path != "large":  # of which nobody reads all for a tag
+            assert shown.headers["etag"] == f'"{hashlib.sha256(shown.content).hexdigest()}"'
+        assert (shown.headers["etag"] == real) == (content is None)
+        assert (await api.get(f"{url}/files/{path}")).headers["etag"] == real
+        guessed = {"If-None-Match": real}
+        assert (await reader.get(f"{url}/files/{path}", headers=guessed)).status_code == (
+            304 if content is None else 200
+        )
+        refused = await reader.get(f"{url}/files/{path}", headers={"If-Match": '"x"'})
+        assert refused.status_code == 412 and (content is None or real.strip('"') not in refused.text)
+        again = {"If-None-Match": shown.headers["etag"]}
+        assert (await reader.get(f"{url}/files/{path}", headers=again)).status_code == 304
+        part = {"Range": "bytes=1-3", "If-Range": shown.headers["etag"]}
+        assert (await reader.get(f"{url}/files/{path}", headers=part)).content == shown.content[1:4]
 
 
 async def test_an_error_echoes_no_half_of_a_secret(api: Api) -> None:

@@ -46,6 +46,7 @@ SHORTEST = 3  # letters of a beginning or end that name something
 SHOWN = 3  # of those that a name fits
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+ID_PATTERN = "[a-z]{3}_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
 _SHAPE = re.compile(r"(?P<prefix>[a-z]{3})_[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}")
 _PART = re.compile(r"(?:[a-z]{3}_)?[0-9a-z]{0,26}")
 _lock = threading.Lock()
@@ -59,6 +60,11 @@ def _next() -> int:
     with _lock:
         _last = max(fresh, _last + 1)
         return _last
+
+
+def is_id(text: str) -> bool:
+    """Whether it looks like an id of anything."""
+    return _SHAPE.fullmatch(text) is not None
 
 
 def rise_above(id: str) -> None:

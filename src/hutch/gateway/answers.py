@@ -6,8 +6,11 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import orjson
 from fastapi import Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from hutch.domain.errors import BadRequest
+from hutch.domain.ids import ID_PATTERN, is_id
+from hutch.domain.printable import echo
 from hutch.workspace.edit.text import printable
 
 T = TypeVar("T")
@@ -17,7 +20,18 @@ LARGEST = 2**63 - 1  # of what a database can count
 
 
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
-Cursor = Annotated[str, Query(max_length=4096, description="`next` of the page before; empty for the first.")]
+Cursor = Annotated[
+    str,
+    Query(
+        max_length=80,
+        description="`next` of the page before; empty for the first.",
+        json_schema_extra={"pattern": f"^(?:{ID_PATTERN})?$"},
+    ),
+    AfterValidator(lambda text: _checked(text)),
+]
+NumberCursor = Annotated[
+    str, Query(pattern="^[0-9]{0,18}$", description="`next` of the page before; empty for the first.")
+]
 Id = Annotated[str, Field(max_length=80)]
 
 
@@ -38,6 +52,20 @@ class Page(Out, Generic[T]):
 
     items: Sequence[T]
     next: str | None = None
+
+
+def cursor(text: str) -> str:
+    """A cursor of a list of things with ids, from a caller."""
+    if text and not is_id(text):
+        raise BadRequest(f"{echo(text)} is no cursor. Give `next` of the page before.")
+    return text
+
+
+def _checked(text: str) -> str:
+    try:
+        return cursor(text)
+    except BadRequest as error:
+        raise ValueError(str(error)) from None
 
 
 def to_json(value: Any) -> bytes:

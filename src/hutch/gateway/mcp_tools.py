@@ -18,7 +18,7 @@ from hutch.domain.inputs import AnyInput
 from hutch.domain.printable import echo
 from hutch.domain.user import Who
 from hutch.flows import sessions as flow
-from hutch.gateway.answers import LARGEST, In
+from hutch.gateway.answers import LARGEST, In, cursor
 from hutch.gateway.entries import entry_json
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.content import Content
@@ -117,7 +117,7 @@ class Call:
 
 async def list_sessions(call: Call, given: SessionsAsked) -> Any:
     found = await flow.page(
-        call.server.site, call.who, text=given.text, before=given.cursor, limit=given.limit + 1
+        call.server.site, call.who, text=given.text, before=cursor(given.cursor), limit=given.limit + 1
     )
     more, found = len(found) > given.limit, found[: given.limit]
     return {

@@ -19,6 +19,7 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest
+from hutch.domain.printable import echo
 from hutch.workspace.prepare.thread import finish
 from hutch.workspace.snapshots import compare
 from hutch.workspace.workspace import COMPARING, Workspace, content
@@ -96,7 +97,7 @@ def _parse_cursor(cursor: str) -> tuple[int, str]:
     """The number of the first file, and which listing it is in."""
     found = CURSOR.fullmatch(cursor or "0")
     if found is None:
-        raise BadRequest(f"'{cursor[:80]}' is no cursor. Give the one that came with the last page.")
+        raise BadRequest(f"{echo(cursor)} is no cursor. Give the one that came with the last page.")
     return int(found[1]), found[2] or ""
 
 

@@ -13,6 +13,7 @@ from hutch.domain.printable import echo
 from hutch.domain.session import SessionState
 from hutch.flows import changes as changes_flow
 from hutch.flows import sessions as flow
+from hutch.gateway.answers import cursor
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import First, Session, SessionPage, within
 from hutch.gateway.graphql.values import Change, Me, Models, Persona, Provider, Run
@@ -51,7 +52,7 @@ class Query:
             info.context.who,
             states=states or (),  # type: ignore[arg-type]  # checked above
             text=text,
-            before=after,
+            before=cursor(after),
             limit=within(first) + 1,
         )
         more = found[first - 1].session.id if len(found) > first else None
@@ -70,7 +71,7 @@ class Query:
         self, info: Info, session_id: strawberry.ID, after: str = "", first: First = 50
     ) -> list[Run]:
         found = await flow.runs(
-            info.context.site, info.context.who, session_id, before=after, limit=within(first)
+            info.context.site, info.context.who, session_id, before=cursor(after), limit=within(first)
         )
         return [Run.of(each) for each in found]
 
@@ -92,7 +93,7 @@ class Query:
             info.context.who,
             session_id=session_id,
             state=state,  # type: ignore[arg-type]  # checked above
-            before=after,
+            before=cursor(after),
             limit=within(first),
         )
         return [Change.of(each) for each in found]

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import hmac
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -35,6 +37,7 @@ SAFE = {  # a file of a workspace is nobody's page
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Accept-Ranges": "bytes",
 }
+TAG_KEY = os.urandom(32)
 Mask = Callable[[bytes], bytes]
 Tags = Annotated[str | None, Header(max_length=4096)]
 
@@ -60,7 +63,7 @@ async def read(
     if_none_match: Tags = None,
     if_match: Tags = None,
 ) -> Response:
-    """The content of a file, or a part of it. Its ETag is the SHA-256.
+    """The content of a file, or a part of it. Its ETag is the SHA-256 of what is shown.
 
     For those who may only read the session, there is a `*` for each byte of a secret that the server knows.
     """
@@ -69,12 +72,13 @@ async def read(
     mask = None if await may_write(site, who, session) else site.redactor.mask
     content = Content(site.host, session.id, path, who.user.id, mask)
     sha256, size = await content.look()
-    headers = {**SAFE, "ETag": etag(sha256)}
-    if if_match is not None and not matches(if_match, sha256):
-        raise PreconditionFailed(f"'{path}' is not what If-Match says; its hash is {sha256}.")
-    if if_none_match is not None and matches(if_none_match, sha256, weak=True):
+    tag = await content.tag(sha256)
+    headers = {**SAFE, "ETag": etag(tag)}
+    if if_match is not None and not matches(if_match, tag):
+        raise PreconditionFailed(f"'{path}' is not what If-Match says; its hash is {tag}.")
+    if if_none_match is not None and matches(if_none_match, tag, weak=True):
         return Response(status_code=304, headers=headers)
-    if if_range is not None and not matches(if_range, sha256):
+    if if_range is not None and not matches(if_range, tag):
         range = None
     part = part_of(range, size)
     headers["Content-Length"] = str(part.end - part.start)
@@ -108,6 +112,15 @@ class Content:
             return hashlib.sha256(first.data).hexdigest(), len(first.data)
         status = await self.host.call(self.session_id, StatFile(self.path), by=self.by)
         return status.sha256 or "", first.size
+
+    async def tag(self, sha256: str) -> str:
+        """What names the content as it is shown. The hash of what is hidden would confirm who guesses it."""
+        if self.mask is None:
+            return sha256
+        if self.data is not None:
+            return hashlib.sha256(await self.shown(self.data)).hexdigest()
+        # To mask a large file takes long: another name for its hash, which nobody else can work out.
+        return hmac.new(TAG_KEY, sha256.encode(), hashlib.sha256).hexdigest()
 
     async def pieces(self, part: Part, sha256: str) -> AsyncIterator[bytes]:
         """The bytes of a part. When the file has changed meanwhile, the connection is cut before the end."""

@@ -6,7 +6,7 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.answers import LARGEST, In, Limit, NumberCursor, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
@@ -88,13 +88,13 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
     "/sessions/{session_id}/snapshots", operation_id="list_snapshots", response_model=Page[SnapshotOut]
 )
 async def listed(
-    request: Request, who: Reader, session_id: str, cursor: Cursor = "", limit: Limit = 50
+    request: Request, who: Reader, session_id: str, cursor: NumberCursor = "", limit: Limit = 50
 ) -> Response:
     """The snapshots of a session, the newest first."""
     site = server_of(request).site
     session = await allowed(site, who, session_id)
     every = await site.host.call(session.id, ListSnapshots(), by=who.user.id)
-    before = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 20 else None
+    before = int(cursor) if cursor else None
     found = sorted((each for each in every if before is None or each.id < before), key=lambda each: -each.id)
     more = str(found[limit - 1].id) if len(found) > limit else None
     return page(request, [told(each) for each in found[:limit]], more)

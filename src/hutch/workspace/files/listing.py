@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Literal
 
 from hutch.domain.errors import BadRequest
+from hutch.domain.printable import echo
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.files.ignore import GITIGNORE, MOST_BYTES, Ignores
 from hutch.workspace.pieces import sort_in_pieces
@@ -68,9 +69,7 @@ def _names(cursor: str) -> tuple[str, ...]:
     try:
         return tuple(os.fsdecode(base64.b64decode(cursor, altchars=b"-_", validate=True)).split("/"))
     except (binascii.Error, ValueError):
-        raise BadRequest(
-            f"'{cursor[:80]}' is no cursor. Give the one that came with the last page."
-        ) from None
+        raise BadRequest(f"{echo(cursor)} is no cursor. Give the one that came with the last page.") from None
 
 
 @dataclass(slots=True)
