@@ -159,3 +159,51 @@ def test_only_repositories_are_taken_from_where_programs_keep_things(tmp_path: P
         assert of_me("x", (me / name, me / "x")) == "denied", name
     (me / ".config/.git").mkdir()
     assert of_me(".config") == "denied"
+
+
+def test_in_opt_only_what_is_in_a_real_repository_is_a_project(tmp_path: Path) -> None:
+    home, opt = tmp_path / "home", tmp_path / "opt"
+    project = repository(opt / "project")
+    subprocess.run(["git", "-C", str(project), "worktree", "add", "-q", str(opt / "linked")], check=True)
+    for each in (
+        "project/src/deep",
+        "linked/src",
+        "program/lib",
+        "empty/.git",
+        "empty/src",
+        "nowhere",
+        "word",
+    ):
+        (opt / each).mkdir(parents=True)
+    (opt / "nowhere/.git").write_text("gitdir: /nothing/there\n")
+    (opt / "word/.git").write_text("a file of something else\n")
+    os.mkfifo(opt / "program/.git")
+    named = ["project", "project/src", "project/src/deep", "linked/src", "program", "program/lib"]
+    named += ["empty", "empty/src", "nowhere", "word", "."]
+    found = {
+        each: told(home, Path("/opt") / each, (opt, Path("/opt"))).split(":")[0].strip() for each in named
+    }
+    taken = {each for each, said in found.items() if said == "taken"}
+    assert taken == {"project", "project/src", "project/src/deep", "linked/src"}, found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".config/gcloud", ".config/gcloud/deep", ".mozilla", ".mozilla/firefox/profile", ".config/gh"),
+        *(".thunderbird", ".config/google-chrome/Default", ".ssh", "backup/.aws/cli"),
+    ],
+)
+@pytest.mark.parametrize("git", [False, True])
+def test_directories_that_hold_credentials_are_no_projects_wherever_they_are(
+    tmp_path: Path, path: str, git: bool
+) -> None:
+    paths = find_paths({"HUTCH_HOME": str(tmp_path / "home")})
+    (tmp_path / "disk" / path).mkdir(parents=True)
+    if git:
+        subprocess.run(["git", "init", "-q", str(tmp_path / "disk" / path)], check=True)
+    with pytest.raises(Denied, match="somebody's keys"):
+        Repositories(paths).find(tmp_path / "disk" / path, True, True)
+    for near in ("gcloud", ".config/nvim", "mozilla"):
+        (tmp_path / "disk" / near).mkdir(parents=True)
+        assert Repositories(paths).find(tmp_path / "disk" / near, True, True)

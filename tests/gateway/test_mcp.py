@@ -385,6 +385,8 @@ def test_a_directory_without_git_is_served_only_when_somebody_says_so(place: Pla
     assert "named like a secret: .env" in done_.stderr and "--plain-directory" in done_.stderr
     assert serve_on(place, place.work, "--plain-directory").returncode == 0
     (place.work / ".git").mkdir()
+    assert serve_on(place, place.work).returncode == 2  # a name alone makes no repository
+    subprocess.run(["git", "init", "--quiet", str(place.work)], check=True)
     assert serve_on(place, place.work).returncode == 0
 
 

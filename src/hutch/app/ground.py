@@ -8,23 +8,38 @@ A copy shows all that to a model, and to everybody who may see the session.
 
 import os
 import pwd
+import stat
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import hutch
 from hutch.app.mounts import Location, any_holds, locations, own_location
-from hutch.app.protected import is_of_system
+from hutch.app.protected import RULES, is_of_system
 from hutch.domain.errors import Denied
 from hutch.settings import Paths
 
-# What holds keys and nothing else, wherever it lies,
-KEYS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "keyrings"))
+# What holds keys, passwords or cookies, wherever it lies,
+KEYS = frozenset(
+    (
+        *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", "keyrings"),
+        *(".gcloud", ".mozilla", ".oci", ".terraform.d", ".thunderbird"),
+    )
+)
+KEYS_IN_CONFIG = frozenset(
+    (
+        *("BraveSoftware", "chromium", "doctl", "gcloud", "gh", "glab-cli", "google-chrome", "hub"),
+        *("microsoft-edge", "op", "rclone", "sops"),
+    )
+)
 # and what holds the settings of all programs of a user, be it a repository or not.
 STORES = tuple(
     map(PurePosixPath, (".cache", ".config", ".local", ".local/share", ".local/state", ".mozilla"))
 )
+LOOK = os.O_PATH | os.O_CLOEXEC
+MAX_LINE_BYTES = 4096
 PEOPLE = range(1000, 60_000)  # the ids of accounts that people have; others are of services
 WORKSPACES = "workspaces"  # in the data directory, each in a directory of its own: made to be worked on
 WAY_OUT = "Name another directory: -w DIR. If you must, --unsafe-workspace goes on all the same."
@@ -83,7 +98,7 @@ def refusal(here: Path, paths: Paths, fd: int | None = None) -> Refusal | None:
 def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
     """Refuse homes, what holds them, and where programs keep settings and keys in them."""
     shown, is_repository = locations(here, fd), has_git(here, fd)
-    if any(KEYS.intersection(each.parts) for each in (here, *(location.path for location in shown))):
+    if any(_has_keys(each.parts) for each in (here, *(location.path for location in shown))):
         return Refusal(f"'{here}' is where somebody's keys are kept.", WAY_OUT)
     accounts = list(dict.fromkeys(_homes()))
     for home in dict.fromkeys((*accounts, *_below_home())):
@@ -100,6 +115,12 @@ def _refuse_homes(here: Path, fd: int | None) -> Refusal | None:
     return None
 
 
+def _has_keys(parts: tuple[str, ...]) -> bool:
+    """Whether a path leads into a directory that holds keys, by its names."""
+    in_config = any(one == ".config" and other in KEYS_IN_CONFIG for one, other in pairwise(parts))
+    return in_config or bool(KEYS.intersection(parts))
+
+
 def _below(home: Path, lies: list[Location], here: Path, shown: list[Location]) -> Iterator[PurePosixPath]:
     """The paths that a directory has from a home, by its name and by what it shows."""
     if here.is_relative_to(home):
@@ -111,23 +132,79 @@ def _below(home: Path, lies: list[Location], here: Path, shown: list[Location]) 
 
 
 def _refuse_system(here: Path, fd: int | None) -> Refusal | None:
-    is_repository = has_git(here, fd)
+    is_repository = has_git(here, fd) or _is_in_repository(here, fd)
     if is_of_system(here, locations(here, fd), _homes(), is_repository=is_repository):
         return Refusal(f"'{here}' is a directory of the system, not of a project.", WAY_OUT)
     return None
 
 
 def has_git(here: Path, fd: int | None = None) -> bool:
-    """True for the top of a repository, and for a directory of git's own. Only names are looked at."""
+    """True for the top of a repository, and for a directory of git's own. Names and a short file are read."""
     try:
-        own = os.open(here, os.O_PATH | os.O_CLOEXEC) if fd is None else fd
+        own = os.open(here, LOOK) if fd is None else os.dup(fd)
     except OSError:
         return False
     try:
-        return _has(own, ".git") or (_has(own, "HEAD") and (_has(own, "objects") or _has(own, "commondir")))
+        return _is_repository(own)
     finally:
-        if fd is None:
+        os.close(own)
+
+
+def _is_in_repository(here: Path, fd: int | None) -> bool:
+    """Whether a directory lies in a repository that is itself below the directories of the rules."""
+    try:
+        own = os.open(here, LOOK) if fd is None else os.dup(fd)
+    except OSError:
+        return False
+    try:
+        for parent in here.parents:
+            if str(parent) in RULES:
+                return False
+            above = os.open("..", LOOK, dir_fd=own)
             os.close(own)
+            own = above
+            if _is_repository(own):
+                return True
+    except OSError:  # it cannot be seen from here
+        return False
+    finally:
+        os.close(own)
+    return False
+
+
+def _is_repository(fd: int) -> bool:
+    try:
+        mode = os.stat(".git", dir_fd=fd).st_mode
+    except OSError:
+        return _is_git_directory(fd)
+    path = _gitdir(fd) if stat.S_ISREG(mode) else ".git"
+    try:
+        git = os.open(path, LOOK | os.O_DIRECTORY, dir_fd=fd)
+    except (OSError, ValueError):  # it leads nowhere
+        return False
+    try:
+        return _is_git_directory(git)
+    finally:
+        os.close(git)
+
+
+def _is_git_directory(fd: int) -> bool:
+    return _has(fd, "HEAD") and (_has(fd, "objects") or _has(fd, "commondir"))
+
+
+def _gitdir(fd: int) -> str:
+    """Where the file `.git` of a linked worktree or a submodule leads; empty if it is none."""
+    try:
+        file = os.open(".git", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+    except OSError:
+        return ""
+    try:
+        line = os.fsdecode(os.read(file, MAX_LINE_BYTES)).split("\n")[0]
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
+    return line.removeprefix("gitdir:").strip() if line.startswith("gitdir:") else ""
 
 
 def _has(fd: int, name: str) -> bool:
