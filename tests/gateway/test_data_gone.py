@@ -3,9 +3,10 @@
 import os
 import shutil
 import socket
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -160,6 +161,37 @@ def test_a_server_whose_write_ahead_file_is_emptied_ends_without_a_request(tmp_p
         cut_wal(home.data)
         server.process.communicate(timeout=PATIENCE_S)
         assert server.process.returncode == 7
+
+
+def test_a_server_whose_write_ahead_file_is_emptied_is_not_ready(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.up() as server:
+        process = server.process
+        with httpx.Client(base_url=server.told["url"]) as client:
+            assert client.get("/readyz").status_code == 200
+            cut_wal(home.data)
+            with suppress(httpx.TransportError):  # it has ended by now
+                assert client.get("/readyz").status_code == 503
+        process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 7
+
+
+@pytest.mark.parametrize("name", ["comments", "shares", "ix_comments_change_id"])
+def test_a_page_that_was_overwritten_is_found_before_a_server_begins(tmp_path: Path, name: str) -> None:
+    home = Home(tmp_path)
+    with home.up():
+        pass
+    database = home.data / "hutch.db"
+    with closing(sqlite3.connect(database)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        pages = dict(connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0"))
+    content = bytearray(database.read_bytes())
+    page = pages[name]
+    content[(page - 1) * size : page * size] = b"\xff" * size
+    database.write_bytes(content)
+    refused = home.hutch("up", "--port", "0")
+    assert refused.returncode == 6 and "is damaged" in refused.stderr, refused.stderr
+    assert "Traceback" not in refused.stderr and "backups" in refused.stderr
 
 
 @pytest.mark.parametrize("damage", [move, cut, unlink_wal])

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hutch.app import forges, models, personas
 from hutch.app.hosting import local_host
@@ -21,6 +22,7 @@ from hutch.store.log import open_log
 from hutch.store.presence import Presence
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
+from hutch.store.soundness import check_soundness
 
 __all__ = ["Server", "open_server"]
 
@@ -54,6 +56,13 @@ class Server:
 
 
 @asynccontextmanager
+async def _sound(database: Path) -> AsyncIterator[None]:
+    """Refuse a damaged database, before anything is begun with it."""
+    await asyncio.to_thread(check_soundness, database)
+    yield
+
+
+@asynccontextmanager
 async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
     """Everything behind the doors: the log, the rows, and the sessions that live here.
 
@@ -65,6 +74,7 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
+        _sound(paths.database),
         local_host(loaded, log, redactor) as host,
     ):
         networks = tuple(loaded.settings.jail.network_also)

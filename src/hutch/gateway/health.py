@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -66,7 +67,7 @@ class Health:
         found = await asyncio.gather(*(self._ask(name) for name in self._checks))
         problems = {name: said for name, said in zip(self._checks, found, strict=True) if said}
         try:  # each time: what is answered from now on would be lost
-            await asyncio.to_thread(self._server.presence.check)
+            await check_data(self._server)
         except HutchError as error:
             problems["database"] = str(error)
         return {**problems, "server": "It is about to end."} if self._server.closing else problems
@@ -102,6 +103,15 @@ class Health:
     async def _worker(self) -> str:
         silent_s = time.monotonic() - host_of(self._server).worker.beat_at
         return "" if silent_s < SILENT_S else f"Nobody has looked at the queue for {silent_s:.0f} s."
+
+
+async def check_data(server: Server) -> None:
+    """Raise `DataGone` when the database is not there, or not whole."""
+    await asyncio.to_thread(server.presence.check)
+    if server.presence.is_wal_in_doubt:  # the next write tells whether SQLite has emptied it
+        with suppress(HutchError):  # what is wrong is found below
+            await server.rows.change(write_nothing)
+        await asyncio.to_thread(server.presence.check)
 
 
 def write_nothing(connection: Connection) -> None:

@@ -31,7 +31,7 @@ from hutch.app.server import Server, open_server
 from hutch.domain.errors import BadRequest, DataGone, HutchError
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
-from hutch.gateway.health import write_nothing
+from hutch.gateway.health import check_data, write_nothing
 from hutch.gateway.listening import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
@@ -161,10 +161,7 @@ async def _watch_data(service: _Service, server: Server) -> DataGone:
     while True:
         await asyncio.sleep(PRESENCE_S)
         try:
-            if server.presence.is_wal_in_doubt:
-                with suppress(HutchError):  # what is wrong is found below
-                    await server.rows.change(write_nothing)
-            await asyncio.to_thread(server.presence.check)
+            await check_data(server)
         except DataGone as gone:
             with suppress(HutchError):  # the writer refuses, and saves what it can before
                 await server.rows.change(write_nothing)

@@ -1,0 +1,38 @@
+"""Whether the pages of a database fit together, looked at before a server begins.
+
+SQLite notices a page that somebody has overwritten only when it reads that page, which may be
+weeks later. Its own quick check reads all of them; for a large database there is not the time.
+"""
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import structlog
+
+from hutch.store.database import BUSY_TIMEOUT_S, plain_errors
+
+MAX_CHECK_S = 3.0
+STEPS = 10_000  # of SQLite's machine between two looks at the clock
+
+logger = structlog.get_logger()
+
+
+def check_soundness(path: Path, within_s: float = MAX_CHECK_S) -> None:
+    """Raise `DatabaseDamaged` for a database that is not sound, as far as there is time to see. Blocks."""
+    until = time.monotonic() + within_s
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with plain_errors(path), closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection:
+        connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
+        try:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.OperationalError as error:
+            if "interrupted" not in str(error):
+                raise
+            logger.warning("store.not_checked_whole", path=str(path), within_s=within_s)
+            return
+        if verdict != "ok":
+            damage = sqlite3.DatabaseError(" ".join(str(verdict).split()))
+            damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damage
