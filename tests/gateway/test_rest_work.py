@@ -158,6 +158,35 @@ async def test_no_part_of_a_secret_is_shown_from_whatever_byte_it_is_read(api: A
     await api.delete(f"{url}/commands/{started['id']}")
 
 
+@pytest.mark.parametrize(("stream", "yield_s"), [("stdout", None), ("stderr", None), ("stdout", 0)])
+async def test_no_half_of_a_secret_is_left_where_late_output_is_cut(
+    api: Api, url: str, stream: str, yield_s: float | None
+) -> None:
+    after = api.server.loaded.settings.jail.output_bytes - len(KEY) // 2  # the cut is inside of the key
+    printed = f"{'.' * 1000}{KEY}{'.' * (after - 5)}\nend\n"
+    shell = f"late-{stream}-{yield_s}".lower()
+    done = f"{shell}.done"
+    assert (await api.put(f"{url}/files/late.txt", content=printed.encode())).status_code < 300
+    where = ">&2" if stream == "stderr" else ""
+    command = f"(sleep 0.3; cat late.txt {where}; touch {done}) &"
+    assert (await api.post(f"{url}/commands", json={"command": command, "shell": shell})).status_code == 200
+
+    async def all_of_it() -> bool:
+        return (await api.get(f"{url}/files/{done}")).status_code == 200
+
+    await eventually(all_of_it)
+    wanted = {"command": "sleep 1", "shell": shell, "yield_s": yield_s}
+    told = (await api.post(f"{url}/commands", json=wanted)).json()
+    assert "K3y" not in told[stream] and told[stream].endswith("...\nend\n")
+    if yield_s is not None:
+        tape = (await api.get(f"{url}/commands/{told['id']}")).json()
+        assert "K3y" not in tape["text"] and tape["text"].startswith("[redacted:anthropic_key]...")
+    texts = [
+        each["text"] for each in await api.events(url.rpartition("/")[2]) if each["type"] == "shell.printed"
+    ]
+    assert "K3y" not in "".join(texts)
+
+
 async def test_no_half_of_a_secret_is_left_where_output_is_cut(api: Api, url: str) -> None:
     half = api.server.loaded.settings.jail.output_bytes // 2
     zeros, dots = f"%0{half - 20}d", f"head -c {half} /dev/zero | tr '\\0' ."

@@ -248,8 +248,12 @@ def _tape(stdout: StreamOutput, stderr: StreamOutput) -> tuple[int, bytearray]:
     that on. It begins behind the last gap: next to one there may be half of a secret."""
     if stderr.left_out_bytes:
         before, shown = stderr.before_tail, stderr.tail
+    elif stderr.before_head:
+        before, shown = stderr.before_head, stderr.head
     elif stdout.left_out_bytes:
         before, shown = stdout.before_tail, stdout.tail + stderr.head
+    elif stdout.before_head:
+        before, shown = stdout.before_head, stdout.head + stderr.head
     else:
         return 0, bytearray(stdout.head + stderr.head)
     start = stdout.total_bytes + stderr.total_bytes - len(shown)

@@ -21,7 +21,16 @@ from hutch.jail.shell_cwd import shown
 from hutch.jail.shell_end import Ended
 from hutch.jail.shell_job import Hits, Job
 from hutch.jail.shell_process import ShellProcess
-from hutch.jail.shell_result import Chunk, CommandEnded, CommandStarted, CommandYielded, Result, ShellEvent
+from hutch.jail.shell_result import (
+    Chunk,
+    CommandEnded,
+    CommandStarted,
+    CommandYielded,
+    Lost,
+    OnLost,
+    Result,
+    ShellEvent,
+)
 from hutch.jail.shell_script import check_command
 
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
@@ -59,7 +68,7 @@ class Shell:
         self._exports = b""
         self._late: deque[tuple[StreamName, bytes]] = deque()
         self._late_bytes = 0
-        self._is_late_cut = False
+        self._late_lost: dict[StreamName, Lost] = {}
         self._status = 0  # of the last command, which the next one sees as `$?`
 
     @property
@@ -76,6 +85,7 @@ class Shell:
         env: Mapping[str, str] | None = None,
         stdin: bytes | Pipe | None = None,
         on_output: OnOutput | None = None,
+        on_lost: OnLost | None = None,
     ) -> Result:
         """Run a command. At `timeout_s` it is killed with all it started. At `yield_s` it goes on in the
         background, from then on without a timeout unless one was given; `on_output` goes on hearing it.
@@ -99,9 +109,10 @@ class Shell:
                 timeout_s=timeout_s,
                 hits=self._hits,
                 on_output=on_output,
+                on_lost=on_lost,
             )
             try:
-                if self._late or self._is_late_cut:
+                if self._late or self._late_lost:
                     self._hand_over_late(job)
                 if stdin is None:
                     job.begin(env, status=self._status)
@@ -248,15 +259,15 @@ class Shell:
             if len(data) > over:  # one read may hold more than the limit
                 self._late.appendleft((name, data[over:]))
             self._late_bytes -= min(over, len(data))
-            self._is_late_cut = True
+            self._late_lost[name] = self._late_lost.get(name, Lost()).more(data[:over])
 
     def _hand_over_late(self, job: Job) -> None:
+        for name, lost in self._late_lost.items():
+            job.lost_output(name, lost)
+        self._late_lost = {}
         while self._late:
             job.take(*self._late.popleft())
         self._late_bytes = 0
-        if self._is_late_cut:
-            self._is_late_cut = False
-            job.lost_output()
 
     def _tell_end(self, job: Job, result: Result, id_: str | None = None) -> None:
         if self._listeners:

@@ -14,7 +14,7 @@ from hutch.jail.shell_cwd import shown
 from hutch.jail.shell_end import Ended, Ending
 from hutch.jail.shell_lender import dismiss, lend
 from hutch.jail.shell_process import ShellProcess
-from hutch.jail.shell_result import Result
+from hutch.jail.shell_result import Lost, OnLost, Result
 from hutch.jail.shell_script import NULL
 
 SIGINT, SIGKILL = 2, 9
@@ -32,13 +32,14 @@ class Job:
         timeout_s: float | None,
         hits: "Hits",
         on_output: OnOutput | None,
+        on_lost: OnLost | None = None,
     ) -> None:
         limits: Limits = jail.policy.limits
         self.process = process
         self.command = command
         self.cwd = process.cwd  # where it begins
         self.timed_out = self._stopped = False
-        self.on_output = on_output
+        self.on_output, self.on_lost = on_output, on_lost
         self.stdin: Command | None = None  # whose standard input the command reads
         self._jail = jail
         self._hits = hits
@@ -74,9 +75,12 @@ class Job:
         if self.on_output is not None:
             self.on_output(name, data)
 
-    def lost_output(self) -> None:
-        """Some output that belongs to it was not kept."""
+    def lost_output(self, name: StreamName, lost: Lost) -> None:
+        """Some output that belongs to it was not kept: what was printed before the first that comes."""
         self._capture.is_incomplete = True
+        self._capture.go_on_after(name, lost.end)
+        if self.on_lost is not None:
+            self.on_lost(name, lost)
 
     async def wait(self, most_s: float | None) -> Ended | None:
         """Until it has ended, at its timeout if need be; None if that takes longer than the caller waits."""

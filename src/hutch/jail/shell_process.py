@@ -172,7 +172,7 @@ class ShellProcess:
             return without_chatter(part, nonce=self._nonce, jobs_began=jobs_began, left=left)
 
         if not stderr.left_out_bytes:
-            return StreamOutput(clean(stderr.head, left=left))
+            return replace(stderr, head=clean(stderr.head, left=left))
         return replace(stderr, head=clean(stderr.head, left=False), tail=clean(stderr.tail, left=left))
 
     def close(self) -> None:

@@ -1,11 +1,12 @@
 """What a shell tells about its commands: results, pieces of output, and events for the audit."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from hutch.jail.seam import LimitHit, StreamName
-from hutch.jail.stream_output import NO_OUTPUT, StreamOutput
+from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,20 @@ class Result:
     @property
     def stderr(self) -> str:
         return self.stderr_bytes.decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Output that was not kept."""
+
+    total_bytes: int = 0
+    end: bytes = b""  # the last of it: not to be shown, but to understand what follows
+
+    def more(self, data: bytes) -> "Lost":
+        return Lost(self.total_bytes + len(data), (self.end + data)[-AROUND_BYTES:])
+
+
+OnLost = Callable[[StreamName, Lost], None]
 
 
 @dataclass(frozen=True, slots=True)

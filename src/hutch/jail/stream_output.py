@@ -25,6 +25,7 @@ class StreamOutput:
     left_out_bytes: int = 0
     after_head: bytes = b""  # was left out
     before_tail: bytes = b""  # was left out
+    before_head: bytes = b""  # was printed before all of it, and is not kept
 
     def __bytes__(self) -> bytes:
         if not self.left_out_bytes:
@@ -37,7 +38,7 @@ class StreamOutput:
     @property
     def total_bytes(self) -> int:
         """How much was printed."""
-        return len(self) + self.left_out_bytes
+        return len(self.before_head) + len(self) + self.left_out_bytes
 
     def shortened(self, most_bytes: int) -> "StreamOutput":
         """The same with less of it."""
@@ -52,15 +53,17 @@ class StreamOutput:
             left_out_bytes=self.left_out_bytes + len(self) - 2 * half,
             after_head=first[half : half + around],
             before_tail=last[-half - around : -half],
+            before_head=self.before_head,
         )
 
     def render(self, clean: Render, *, clean_end: Render | None = None) -> str:
         """The text without secrets, also at the cut. `clean_end` is for the part that is still being
         printed, where the rest of a secret may be about to come."""
         clean_end = clean_end or clean
+        first, start = self.before_head + self.head + self.after_head, len(self.before_head)
         if not self.left_out_bytes:
-            return clean_end(self.head)
-        head = excerpt(self.head + self.after_head, 0, len(self.head), clean)
+            return excerpt(first, start, len(first), clean_end) if start else clean_end(first)
+        head = excerpt(first, start, start + len(self.head), clean)
         last = self.before_tail + self.tail
         return f"{head}{self._note}{excerpt(last, len(self.before_tail), len(last), clean_end)}"
 
@@ -77,6 +80,7 @@ class Kept:
 
     def __init__(self, most_bytes: int) -> None:
         self.total_bytes = 0
+        self.before = b""  # the end of what was printed before, and is not kept
         self._half = max(1, (most_bytes + 1) // 2)
         self._end_bytes = self._half + AROUND_BYTES  # kept at either end
         self._head = bytearray()
@@ -101,7 +105,7 @@ class Kept:
 
     def output(self) -> StreamOutput:
         if not self.left_out_bytes:
-            return StreamOutput(b"".join([self._head, *self._tail]))
+            return StreamOutput(b"".join([self._head, *self._tail]), before_head=self.before)
         half, is_whole = self._half, self.total_bytes == len(self._head) + self._tail_bytes
         last = b"".join([self._head, *self._tail] if is_whole else self._tail)
         first = last if is_whole else bytes(self._head)
@@ -111,4 +115,5 @@ class Kept:
             left_out_bytes=self.left_out_bytes,
             after_head=first[half : self._end_bytes],
             before_tail=last[-self._end_bytes : -half],
+            before_head=self.before,
         )

@@ -124,6 +124,12 @@ class Printing:
             source.take(data)
         self._soon()
 
+    def go_on_after(self, key: object, end: bytes, lost_bytes: int, make: Make) -> None:
+        """A stream begins behind bytes that were lost; `end` is the last of them, and is not shown."""
+        source = self._sources[key] = Source(make, CleanStream(self._redactor))
+        source.clean.go_on_after(end.decode(errors="replace"))
+        source.skipped = lost_bytes
+
     def end(self, key: object) -> None:
         """Nothing more will come of a stream; what was held back of it is shown."""
         source = self._sources.get(key)

@@ -17,7 +17,7 @@ from hutch.domain.printable import printable as printable_line
 from hutch.domain.redaction import Redactor, excerpt
 from hutch.jail.background import BEFORE_BYTES, BackgroundCommand
 from hutch.jail.seam import StreamName
-from hutch.jail.shell_result import Result
+from hutch.jail.shell_result import Lost, Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
 from hutch.sessions import requests
 from hutch.sessions.desk import Desk
@@ -30,7 +30,7 @@ from hutch.sessions.peoples_commands import (
     RESERVED,
 )
 from hutch.sessions.ports import listening
-from hutch.sessions.printing import Printing
+from hutch.sessions.printing import Make, Printing
 from hutch.sessions.redacting import clean_reason, is_text, redacted
 from hutch.sessions.session_log import SessionLog
 from hutch.sessions.terminals import Terminals
@@ -223,7 +223,11 @@ class Serving:
         output = self.open_output(wanted.shell)
         await self._keep_for_undo(f"{BEFORE_COMMAND}{wanted.shell}")
         result = await shell.run(
-            wanted.command, timeout_s=wanted.timeout_s, yield_s=wanted.yield_s, on_output=output.add
+            wanted.command,
+            timeout_s=wanted.timeout_s,
+            yield_s=wanted.yield_s,
+            on_output=output.add,
+            on_lost=output.leave_out,
         )
         output.end(result)
         await self._record()
@@ -306,6 +310,13 @@ class ShellOutput:
         self._background_id: str | None = None
 
     def add(self, stream: StreamName, data: bytes) -> None:
+        self._printing.add((self, stream), data, self._make(stream))
+
+    def leave_out(self, stream: StreamName, lost: Lost) -> None:
+        """What the command prints first follows this, which was not kept."""
+        self._printing.go_on_after((self, stream), lost.end, lost.total_bytes, self._make(stream))
+
+    def _make(self, stream: StreamName) -> Make:
         background_id = self._background_id
 
         def make(text: str, skipped: int) -> Event:
@@ -317,7 +328,7 @@ class ShellOutput:
                 background_id=background_id,
             )
 
-        self._printing.add((self, stream), data, make)
+        return make
 
     def end(self, result: Result) -> None:
         """The command has ended, or goes on in the background."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from hutch.jail.seam import Jail, StreamName
-from hutch.jail.shell_result import Result
+from hutch.jail.shell_result import Lost, Result
 from hutch.jail.shells import Shells
 from hutch.workspace.values import FileChange
 from hutch.workspace.workspace import Workspace
@@ -44,6 +44,10 @@ class CommandOutput(Protocol):
 
     def add(self, stream: StreamName, data: bytes) -> None:
         """The command has printed this."""
+        ...
+
+    def leave_out(self, stream: StreamName, lost: Lost) -> None:
+        """What it prints first on a stream follows this, which was not kept."""
         ...
 
     async def record(self, result: Result) -> None:
