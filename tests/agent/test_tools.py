@@ -284,6 +284,40 @@ async def test_no_half_of_a_secret_is_left_where_a_line_is_cut(tmp_path: Path) -
     assert "MII" not in str(pem.data)
 
 
+async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another(tmp_path: Path) -> None:
+    value, body = "Zq7-KvRwtE93kxl", [f"MIIEvQIBADANBgkqhkiG9w0B{number:02}" for number in range(30)]
+    pem = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"]
+    files = {
+        "broken.txt": f"one\n{value[:7]}\n{value[7:]}\r\nfour\n".encode(),
+        "key.pem": "\n".join([*pem, "after", ""]).encode(),
+        "long.txt": (
+            ("." * 100 + "\n") * (MOST_LETTERS // 109) + f"{'.' * 30}{value[:7]}\n{value[7:]}\n"
+        ).encode(),
+    }
+    redactor, answers = Redactor([value]), []
+    async with open_desk(tmp_path, files) as desk:
+        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        for name in files:
+            total = len(files[name].splitlines())
+            for first, last in [(1, 2), (2, 2), (3, 3), (3, 4), (2, 40), (20, 25), (20, 40), (1, 400)]:
+                if first <= total:
+                    answers.append(await desk.use("read_file", path=name, start_line=first, end_line=last))
+        plain = await desk.use("read_file", path="broken.txt", start_line=4)
+        start = await desk.use("read_file", path="long.txt")
+        rest = await desk.use("read_file", path="long.txt", start_line=start.data["last_line"] + 1)
+        ending = await desk.use("read_file", path="broken.txt", start_line=3, end_line=3)
+    for result in (*answers, start, rest):
+        assert result.ok
+        shown = f"{result.text} {result.data}"
+        assert not any(value[at : at + 4] in shown for at in range(len(value) - 3)), shown
+        assert "MIIE" not in shown
+    assert plain.text == "     4\tfour"
+    assert (ending.text, ending.data["text"]) == (
+        "     3\t********\n(lines 3 to 3 of 4; read on with start_line 4)",
+        "********\r\n",
+    )
+
+
 async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"wide.txt": b"y" * 900_000 + b"\nshort\r\n"}) as desk:
         wide = await desk.use("read_file", path="wide.txt")

@@ -69,30 +69,36 @@ class ReadFile:
 
 
 def _shown(found: Lines, context: Context) -> list[str]:
-    """As many lines as there is room for, and at least one; of each no more than can be told."""
-    lines: list[str] = []
-    room, clean = MOST_LETTERS, context.clean
-    for line in split_lines(_hidden(found, context.mask)):
-        text = without_ending(line)
-        if len(text) > LINE_LETTERS:
-            text, end = clean(text), line[len(text) :]  # half of a secret would not be recognised
-            more = len(text) - LINE_LETTERS
-            line = (
-                f"{text[:LINE_LETTERS]}… ({more:,} letters more; see them with bash){end}"
-                if more > 0
-                else text + end
-            )
-        room -= len(line) + 8
-        if room < 0 and lines:
-            break
-        lines.append(line)
-    return lines
+    """As many lines as there is room for, and at least one."""
+    lines = split_lines(found.text)
+    count = _fitting(lines)
+    text, rest = "".join(lines[:count]), "".join(lines[count:])
+    text = _hidden(found.before, text, rest + found.after, context.mask)
+    return [_shortened(line, context.clean) for line in split_lines(text)]
 
 
-def _hidden(found: Lines, mask: Callable[[bytes], bytes]) -> str:
+def _fitting(lines: list[str]) -> int:
+    room = MOST_LETTERS
+    for count, line in enumerate(lines):
+        room -= min(len(line), LINE_LETTERS) + 8
+        if room < 0 and count:
+            return count
+    return len(lines)
+
+
+def _shortened(line: str, clean: Callable[[str], str]) -> str:
+    text = without_ending(line)
+    if len(text) <= LINE_LETTERS:
+        return line
+    text, end = clean(text), line[len(text) :]  # half of a secret would not be recognised
+    more = len(text) - LINE_LETTERS
+    if more <= 0:
+        return text + end
+    return f"{text[:LINE_LETTERS]}… ({more:,} letters more; see them with bash){end}"
+
+
+def _hidden(before: str, text: str, after: str, mask: Callable[[bytes], bytes]) -> str:
     """The text without the parts of secrets that begin in lines before it, or go on in lines after it."""
-    before, text, after = (
-        each.encode(errors="surrogatepass") for each in (found.before, found.text, found.after)
-    )
-    start, end = len(before), len(before) + len(text)
-    return mask_across(before + text + after, start, end, mask).decode(errors="surrogatepass")
+    first, shown, last = (each.encode(errors="surrogatepass") for each in (before, text, after))
+    start, end = len(first), len(first) + len(shown)
+    return mask_across(first + shown + last, start, end, mask).decode(errors="surrogatepass")
