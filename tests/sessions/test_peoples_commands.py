@@ -8,7 +8,10 @@ from hutch.domain.events import (
     CommandYielded,
     Entry,
     Event,
+    JobsEnded,
+    JobsLeft,
     RunEnded,
+    RunStarted,
     SessionParked,
     SnapshotTaken,
     TerminalEnded,
@@ -35,6 +38,9 @@ def shown(text: str) -> Event:
 
 
 YIELDED = CommandYielded(shell="main", command="x", background_id="b1")
+RUN = RunStarted(run_id="run_1", prompt="", persona="", model="")
+JOBS, NO_JOBS = JobsLeft(shell="main"), JobsEnded(shell="main")
+AGENTS_JOBS = JobsLeft(shell="agent")
 OVER = RunEnded(run_id="run_1", outcome="done")
 BEFORE, AFTER = f"{BEFORE_COMMAND}main", f"{AFTER_COMMAND}main"
 
@@ -42,7 +48,7 @@ BEFORE, AFTER = f"{BEFORE_COMMAND}main", f"{AFTER_COMMAND}main"
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ([snap(3), began("agent"), ended("agent"), snap(4)], []),
+        ([RUN, snap(3), began("agent"), ended("agent"), snap(4)], []),
         ([snap(3, BEFORE), began(), ended(), snap(4, AFTER), snap(5)], [(3, 4)]),
         ([snap(3, BEFORE), began(), snap(4), ended(), snap(5, AFTER), snap(6)], [(3, 5)]),
         ([snap(3), began(), ended(), snap(4), snap(5), snap(6)], [(3, 5)]),
@@ -60,6 +66,18 @@ BEFORE, AFTER = f"{BEFORE_COMMAND}main", f"{AFTER_COMMAND}main"
         ([snap(1, BEFORE), began(), ended(), snap(2, AFTER), snap(3)], []),
         ([snap(3, BEFORE), snap(4, AFTER), snap(5, BEFORE), snap(6, AFTER), snap(7)], [(3, 4), (5, 6)]),
         ([snap(3), OVER, began(), ended()], []),
+        ([snap(3, BEFORE), began(), JOBS, ended(), snap(4, AFTER), snap(5), snap(6)], [(3, 9)]),
+        ([snap(3, BEFORE), began(), JOBS, ended(), snap(4, AFTER), NO_JOBS, snap(5), snap(6)], [(3, 6)]),
+        ([snap(1), began(), JOBS, ended(), snap(2), RUN, snap(3), NO_JOBS, snap(4), snap(5)], [(2, 5)]),
+        ([snap(1), began(), JOBS, ended(), NO_JOBS, snap(2), RUN, snap(3), snap(4), snap(5)], []),
+        ([snap(1), JOBS, SessionParked(reason=""), snap(2), RUN, snap(3), snap(4), snap(5)], []),
+        ([snap(2), RUN, began("agent"), AGENTS_JOBS, ended("agent"), snap(3), snap(4)], []),
+        ([began("agent"), AGENTS_JOBS, ended("agent"), snap(2), RUN, snap(3), snap(4)], [(2, 9)]),
+        (
+            [snap(2), RUN, AGENTS_JOBS, snap(3, f"{BEFORE_COMMAND}agent"), ended("agent"), snap(4)],
+            [(3, 9)],
+        ),
+        ([snap(3), shown("x&\r\n$ "), snap(4), JobsLeft(terminal="1"), snap(5), snap(6)], [(3, 9)]),
     ],
 )
 def test_a_command_counts_from_the_snapshot_before_it_to_one_after_it(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,3 +154,142 @@ async def test_a_command_in_the_agents_own_shell_leaves_it_to_the_agent(tmp_path
         await sessions.give(server.site, who, session.id, inputs.Prompt(text="Go"))
         events = await until(server, session.id, "tool.returned")
         assert events[-1].text == "/bin/bash 1"
+
+
+JOB = "until [ -e go ]; do sleep 0.05; done; echo mine > mine.txt; touch /tmp/written"
+LET_WRITE = "touch go; until [ -e /tmp/written ]; do sleep 0.05; done"
+
+
+async def let_write(server: Server, session: SessionId) -> None:
+    """Have a job write its file, without a command."""
+    await server.host.call(session, requests.WriteFile("go", b""), by="usr_x")
+    async with asyncio.timeout(DEADLINE_S):
+        while not (await server.host.call(session, requests.FindFiles("mine.txt"))).paths:
+            pass
+
+
+async def type_in(server: Server, session: SessionId, typed: str, until_shown: str) -> None:
+    """Type in a new terminal, and leave it when a text is shown."""
+    opened = await server.host.call(session, requests.OpenTerminal(), by="usr_x")
+    async with asyncio.timeout(DEADLINE_S), server.host.terminal(session, opened.id) as viewer:
+        await viewer.write(typed.encode())
+        seen = b""
+        async for _, data in viewer:
+            seen += data
+            viewer.acknowledge(len(data))
+            if until_shown.encode() in seen and seen.endswith(b"$ "):
+                break
+
+
+async def take_snapshots(server: Server, session: SessionId) -> None:
+    """As many as the agent might take, so that all that has ended is known to have ended."""
+    for number in range(3):
+        await server.host.call(session, requests.WriteFile(f"note{number}", b"x"), by="usr_x")
+        await server.host.call(session, requests.TakeSnapshot("between"), by="usr_x")
+
+
+@pytest.mark.parametrize(
+    "command", [f"({JOB}) &", f"setsid sh -c '{JOB}' &", f"nohup sh -c '{JOB}' >/dev/null 2>&1 &"]
+)
+async def test_what_a_command_leaves_running_changes_later_is_named(tmp_path: Path, command: str) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        await run(server, session, command)
+        await take_snapshots(server, session)
+        await let_write(server, session)
+        assert "mine.txt" in await lost(server, who, session)
+
+
+async def test_a_job_from_before_the_run_is_named(tmp_path: Path) -> None:
+    script = [call("bash", command=f"{LET_WRITE}; echo agent > agents.txt"), {"text": "Done."}]
+    model = cassette(tmp_path / "c.json", script)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        await state(server, who, session, "idle")
+        await run(server, session, f"({JOB}) &")
+        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        await until(server, session, "run.ended")
+        await state(server, who, session, "idle")
+        assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
+
+
+async def test_a_job_that_ended_before_the_run_is_in_nobodys_way(tmp_path: Path) -> None:
+    script = [call("bash", command="echo agent > agents.txt"), {"text": "Done."}]
+    model = cassette(tmp_path / "c.json", script)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        await state(server, who, session, "idle")
+        await run(server, session, f"({JOB}) &")
+        await until(server, session, "jobs.left")
+        await run(server, session, LET_WRITE, "2")
+        await until(server, session, "jobs.ended")
+        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        await until(server, session, "run.ended")
+        await state(server, who, session, "idle")
+        assert await server.host.call(session, requests.FindLostByUndo()) == []
+
+
+@pytest.mark.parametrize("bash", [{"command": f"({JOB}) &"}, {"command": JOB, "yield_s": 0.1}])
+async def test_a_job_of_an_earlier_run_is_named(tmp_path: Path, bash: dict[str, Any]) -> None:
+    script = [
+        call("bash", **bash),
+        {"text": "Begun."},
+        call("bash", command=f"{LET_WRITE}; echo agent > agents.txt"),
+        {"text": "Done."},
+    ]
+    model = cassette(tmp_path / "c.json", script)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        await state(server, who, session, "idle")
+        count = 0
+        for _ in range(2):
+            await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+            count += len(await until(server, session, "run.ended", after=count))
+            await state(server, who, session, "idle")
+        assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
+
+
+async def test_the_agents_own_jobs_do_not_hinder_an_undo(tmp_path: Path) -> None:
+    script = [
+        call("bash", command=f"({JOB}) &"),
+        call("bash", command="echo agent > agents.txt; sleep 1", yield_s=0.1),
+        call("bash", command=LET_WRITE),
+        call("bash", command="echo agent > late.txt"),
+        {"text": "Done."},
+    ]
+    model = cassette(tmp_path / "c.json", script)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        await until(server, session, "run.ended")
+        await state(server, who, session, "idle")
+        assert await server.host.call(session, requests.FindLostByUndo()) == []
+
+
+async def test_a_job_of_a_command_that_ended_in_the_background_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        command = f"until [ -e /tmp/go ]; do sleep 0.05; done; ({JOB}) &"
+        asked = requests.RunCommand(command.replace("; (", "; sleep 0; ("), yield_s=0.1)
+        assert (await server.host.call(session, asked, by="usr_x")).running
+        await run(server, session, "touch /tmp/go", "2")
+        await until(server, session, "jobs.left")
+        await take_snapshots(server, session)
+        await let_write(server, session)
+        assert "mine.txt" in await lost(server, who, session)
+
+
+async def test_a_job_of_a_terminal_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        await type_in(server, session, f"PS1='$ '; ({JOB}) & echo be''gun\n", "begun")
+        await take_snapshots(server, session)
+        await let_write(server, session)
+        assert "mine.txt" in await lost(server, who, session)

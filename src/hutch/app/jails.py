@@ -19,7 +19,14 @@ from hutch.jail.place import Place, in_place
 from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
 from hutch.jail.probe import jail_checks
 from hutch.jail.seam import PIPE, Exit, LimitHit, Process, Reader, Size
-from hutch.jail.shell_result import CommandEnded, CommandStarted, CommandYielded, ShellEvent
+from hutch.jail.shell_result import (
+    CommandEnded,
+    CommandStarted,
+    CommandYielded,
+    JobsEnded,
+    JobsLeft,
+    ShellEvent,
+)
 from hutch.jail.shells import Shells
 from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 from hutch.settings import Settings, find_paths
@@ -127,6 +134,10 @@ def as_event(told: ShellEvent | EgressAttempt) -> "events.Event":
                 duration_s=round(told.duration_s, 6),
                 background_id=told.id,
             )
+        case JobsLeft():
+            return events.JobsLeft(shell=told.shell)
+        case JobsEnded():
+            return events.JobsEnded(shell=told.shell)
         case EgressAttempt():
             return events.EgressAttempted(
                 method=told.method, host=told.host, port=told.port, allowed=told.allowed, reason=told.reason

@@ -20,6 +20,8 @@ from hutch.domain.jail_events import (
     CommandStarted,
     CommandYielded,
     EgressAttempted,
+    JobsEnded,
+    JobsLeft,
     ShellPrinted,
     TerminalEnded,
     TerminalOpened,
@@ -83,6 +85,8 @@ __all__ = [
     "EventsOmitted",
     "FileChanged",
     "InputTaken",
+    "JobsEnded",
+    "JobsLeft",
     "KnownEvent",
     "MessageSent",
     "ModelReplied",
@@ -130,6 +134,8 @@ KnownEvent = Annotated[
     | CommandYielded
     | CommandSignalled
     | CommandEnded
+    | JobsLeft
+    | JobsEnded
     | ShellPrinted
     | TerminalOpened
     | TerminalPrinted

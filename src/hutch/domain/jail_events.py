@@ -46,6 +46,22 @@ class CommandEnded(Event):
     background_id: str | None = None
 
 
+class JobsLeft(Event):
+    """Something goes on that commands of a shell or a terminal have started, after their end."""
+
+    type: Literal["jobs.left"] = "jobs.left"
+    shell: str = ""
+    terminal: str = ""
+
+
+class JobsEnded(Event):
+    """Nothing goes on any more that commands of a shell or a terminal had left; noticed within a second."""
+
+    type: Literal["jobs.ended"] = "jobs.ended"
+    shell: str = ""
+    terminal: str = ""
+
+
 class ShellPrinted(Event):
     """A command has printed something; the streams of a shell come in the order in which they were read."""
 

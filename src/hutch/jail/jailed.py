@@ -167,7 +167,7 @@ class Jailed:
         await self._meter.calm()
         if self._closed:
             raise Unavailable("The jail is closed.")
-        command = Command(self._control, argv, where)
+        command = Command(self._control, lambda: self._proc, argv, where)
         await command.start(
             argv,
             stdin=stdin,

@@ -108,10 +108,10 @@ def _tasks(pid: int) -> list[int]:
         return []
 
 
-def read(path: str, *, strict: bool = False) -> bytes:
+def read(path: str, *, strict: bool = False, dir_fd: int | None = None) -> bytes:
     """A file of /proc, b"" when it cannot be read; `strict` tells why."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError:
         if strict:
             raise

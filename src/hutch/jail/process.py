@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.jail.control import Control
+from hutch.jail.jobs import has_jobs, parent_of
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
 from hutch.jail.seam import SOCKET, Exit, Pipe, Size
@@ -34,13 +35,15 @@ STUCK_S = 1.0  # after which somebody must have stopped the reapers
 class Command:
     """A spawned command; see `seam.Process`."""
 
-    def __init__(self, control: Control, argv: Sequence[str], cwd: str) -> None:
+    def __init__(self, control: Control, proc: Callable[[], int], argv: Sequence[str], cwd: str) -> None:
         self.stdin: PipeWriter | None = None
         self.stdout: PipeReader | None = None
         self.stderr: PipeReader | None = None
         self.terminal: int | None = None
         self.pid: int | None = None  # inside the jail
+        self._reaper = 0  # inside, too
         self._control = control
+        self._proc = proc  # a descriptor of the jail's /proc
         self._name, self._cwd = argv[0], cwd
         self._nonce = secrets.token_hex(16).encode()
         self._loop = asyncio.get_running_loop()
@@ -177,6 +180,12 @@ class Command:
         """Whether neither the command nor anything it started is left."""
         return self._gone.done()
 
+    @property
+    def has_jobs(self) -> bool:
+        if self.is_gone or self.pid is None:
+            return False
+        return not self._reaper or has_jobs(self._proc(), self._reaper, self.pid)
+
     async def gone(self) -> None:
         """Until nothing is left of it."""
         await asyncio.shield(self._gone)
@@ -239,6 +248,7 @@ class Command:
         self._let_go()
         if said["pid"] and int(said["pid"]) > 1:
             self.pid = int(said["pid"])
+            self._reaper = parent_of(self._proc(), self.pid)
             self._begin()
         elif said["step"]:
             self._error = self._explain(said["step"].decode(), int(said["errno"]))

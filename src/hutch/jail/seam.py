@@ -137,6 +137,11 @@ class Process(Protocol):
         """The master's descriptor, not blocking."""
         ...
 
+    @property
+    def has_jobs(self) -> bool:
+        """True while something that it started is alive, apart from a terminal's foreground."""
+        ...
+
     async def wait(self) -> Exit:
         """How the command itself ended; what it started may live on."""
         ...

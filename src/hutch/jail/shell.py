@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from hutch.domain.errors import BadRequest
 from hutch.jail.background import Background
 from hutch.jail.jailed import Jailed
+from hutch.jail.jobs import JobWatch
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
@@ -26,6 +27,8 @@ from hutch.jail.shell_result import (
     CommandEnded,
     CommandStarted,
     CommandYielded,
+    JobsEnded,
+    JobsLeft,
     Lost,
     OnLost,
     Result,
@@ -70,6 +73,8 @@ class Shell:
         self._late_bytes = 0
         self._late_lost: dict[StreamName, Lost] = {}
         self._status = 0  # of the last command, which the next one sees as `$?`
+        self._former: list[ShellProcess] = []  # of which something may be left
+        self._jobs = JobWatch(self._has_jobs, self._tell_jobs)
 
     @property
     def cwd(self) -> str:
@@ -180,6 +185,10 @@ class Shell:
         if self._process is not None:
             await self._process.kill()
 
+    def end_watch(self) -> None:
+        """The jail is closed: there are no jobs to report any more."""
+        self._jobs.close()
+
     def _timeout(self, timeout_s: float | None, yield_s: float | None) -> float | None:
         if timeout_s is None:
             return None if yield_s is not None else self.jail.policy.limits.command_timeout_s
@@ -208,6 +217,7 @@ class Shell:
         if self._process is None or self._process.lost:
             if self._process is not None:
                 self._exports = self._process.exports or self._exports
+                self._former.append(self._process)
             process = ShellProcess(self.jail, self.program)
             await process.start(cwd=self._cwd, exports=self._exports, sink=self._take_late)
             self._process = process
@@ -230,6 +240,7 @@ class Shell:
 
     def _yield(self, job: Job) -> Result:
         """Let the command keep its shell process; the next command gets a new one."""
+        self._former.append(job.process)
         self._job, self._process, self._status = None, None, 0
         self._exports = job.process.exports or self._exports
         entry = self.background.add(
@@ -269,8 +280,21 @@ class Shell:
             job.take(*self._late.popleft())
         self._late_bytes = 0
 
+    def _has_jobs(self) -> bool | None:
+        """True when ended commands have left something; None while that cannot be told from a command."""
+        self._former = [process for process in self._former if not process.is_gone]
+        if any(process.has_jobs for process in self._former if not process.is_busy):
+            return True
+        if self._process is None or self._process.is_gone:
+            return False
+        return None if self._process.is_busy else self._process.has_jobs
+
+    def _tell_jobs(self, found: bool) -> None:
+        self._tell(JobsLeft(self.name) if found else JobsEnded(self.name))
+
     def _tell_end(self, job: Job, result: Result, id_: str | None = None) -> None:
         if self._listeners:
+            self._jobs.check()  # first: the command's end is not that of its jobs
             self._tell(
                 CommandEnded(
                     self.name,

@@ -236,6 +236,20 @@ class ShellProcess:
             self._answers = -1
 
     @property
+    def is_gone(self) -> bool:
+        """True when neither the shell nor anything it started is left."""
+        return self._process.is_gone
+
+    @property
+    def is_busy(self) -> bool:
+        return self._done.ended is None
+
+    @property
+    def has_jobs(self) -> bool:
+        """True when something is alive that commands have left; nobody can tell while one runs."""
+        return self._process.has_jobs
+
+    @property
     def exports(self) -> bytes:
         """What gives another shell the environment that this one had after its last finished command."""
         return self._hearing.exports()

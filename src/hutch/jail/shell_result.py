@@ -102,4 +102,18 @@ class CommandEnded:
     id: str | None = None  # if it had gone on in the background
 
 
-ShellEvent = CommandStarted | CommandYielded | CommandEnded
+@dataclass(frozen=True, slots=True)
+class JobsLeft:
+    """For the audit: a command has ended, or is about to, and something that it started goes on."""
+
+    shell: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobsEnded:
+    """For the audit: nothing goes on any more that commands had left."""
+
+    shell: str
+
+
+ShellEvent = CommandStarted | CommandYielded | CommandEnded | JobsLeft | JobsEnded

@@ -67,6 +67,8 @@ class Shells:
     async def close(self) -> None:
         """After the jail was closed: wait until everybody was told of what ran in the background."""
         await self.background.close()
+        for shell in self._shells.values():
+            shell.end_watch()
 
 
 class _Session:

@@ -174,6 +174,11 @@ class Terminal:
         """The master's descriptor, to ask about its modes."""
         return self._fd
 
+    @property
+    def has_jobs(self) -> bool:
+        """True while something runs that is not in the foreground."""
+        return self._process.has_jobs
+
     async def signal(self, number: int) -> None:
         """To the program's process group."""
         await self._process.signal(number)

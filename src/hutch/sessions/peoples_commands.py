@@ -4,6 +4,7 @@ A command writes whatever it likes, and the log does not say what. So it counts 
 changed between two snapshots: the last one before it began, and one that was taken after its
 end. Around a command of the API snapshots are taken for that. Around one that is typed in a
 terminal there are only those after the agent's own steps, so files of such a step count too.
+What commands leave running counts until it has ended, and so do jobs of an earlier run.
 """
 
 import re
@@ -15,6 +16,8 @@ from hutch.domain.events import (
     CommandYielded,
     Entry,
     Event,
+    JobsEnded,
+    JobsLeft,
     RunEnded,
     RunStarted,
     SessionParked,
@@ -44,7 +47,7 @@ def spans(entries: Iterable[Entry], run_id: str, before: int, now: int) -> list[
         if isinstance(entry.event, RunEnded) and entry.event.run_id == run_id:
             break
         if isinstance(entry.event, RunStarted) and entry.event.run_id == run_id:
-            found.forget_earlier()
+            found.begin_run()
         if isinstance(entry.event, Event):
             found.add(entry.event)
     merged: list[tuple[int, int]] = []
@@ -63,6 +66,8 @@ class _Spans:
         self._last = 0  # snapshot
         self._open: dict[Key, int] = {}  # what runs, and the snapshot before it
         self._over: list[tuple[Key, int, int]] = []  # what has ended, and how many snapshots ago
+        self._with_jobs: set[Key] = set()  # shells and terminals, whoever left the jobs there
+        self._is_inside = False  # the run
 
     @property
     def unfinished(self) -> Sequence[int]:
@@ -73,12 +78,18 @@ class _Spans:
         match event:
             case SnapshotTaken(snapshot=number, reason=reason):
                 self._take(number, reason)
-            case CommandStarted(shell=shell) if shell != AGENTS_SHELL:
+            case CommandStarted(shell=shell) if shell != AGENTS_SHELL or not self._is_inside:
                 self._begin(("command", shell))
             case CommandYielded(shell=shell, background_id=id) if ("command", shell) in self._open:
                 self._open["background", id] = self._open.pop(("command", shell))
             case CommandEnded(shell=shell, background_id=id):
-                self._end(("background", id) if id else ("command", shell))
+                self._end_command(("background", id) if id else ("command", shell), shell)
+            case JobsLeft(shell=shell, terminal=id):
+                self._leave_jobs(("terminal", id) if id else ("command", shell))
+            case JobsEnded(shell=shell, terminal=id):
+                source = ("terminal", id) if id else ("command", shell)
+                self._with_jobs.discard(source)
+                self._end(_jobs(source))
             case TerminalPrinted(terminal=id, text=text):
                 self._begin(("terminal", id))
                 if PROMPT.search(text):
@@ -86,15 +97,29 @@ class _Spans:
             case TerminalEnded(terminal=id):
                 self._end(("terminal", id))
             case SessionParked():
+                self._with_jobs.clear()
                 for key in list(self._open):
                     self._end(key)
 
-    def forget_earlier(self) -> None:
-        """A run begins, with a snapshot of its own: what ended before that is in it."""
+    def begin_run(self) -> None:
+        """It begins with a snapshot of its own: what ended before that is in it."""
+        self._is_inside = True
         self._over = [each for each in self._over if each[2] == 0]
 
     def _begin(self, key: Key) -> None:
         self._open.setdefault(key, self._last)
+
+    def _leave_jobs(self, source: Key) -> None:
+        self._with_jobs.add(source)
+        is_agents = source == ("command", AGENTS_SHELL) and self._is_inside and source not in self._open
+        if not is_agents:
+            starts = [start for key, start, _ in self._over if key == source]
+            self._open.setdefault(_jobs(source), self._open.get(source, min(starts, default=self._last)))
+
+    def _end_command(self, key: Key, shell: str) -> None:
+        if key in self._open and ("command", shell) in self._with_jobs:
+            self._open.setdefault(_jobs(("command", shell)), self._open[key])
+        self._end(key)
 
     def _end(self, key: Key) -> None:
         if key in self._open:
@@ -122,3 +147,7 @@ class _Spans:
         self._end(key)
         self.done |= {(start, number) for each, start, _ in self._over if each == key}
         self._over = [each for each in self._over if each[0] != key]
+
+
+def _jobs(source: Key) -> Key:
+    return ("jobs of a " + source[0], source[1])

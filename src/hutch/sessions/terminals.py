@@ -9,6 +9,8 @@ import structlog
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
     Event,
+    JobsEnded,
+    JobsLeft,
     TerminalEnded,
     TerminalOpened,
     TerminalPrinted,
@@ -17,9 +19,11 @@ from hutch.domain.events import (
 from hutch.domain.printable import echo
 from hutch.domain.redaction import Redactor
 from hutch.jail.jailed import Jailed
+from hutch.jail.jobs import JobWatch
 from hutch.jail.seam import Size
 from hutch.jail.terminal import Terminal, TerminalReader, start_terminal
 from hutch.sessions.masking import MaskedReader, first_masked
+from hutch.sessions.peoples_commands import PROMPT
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import TerminalState
 from hutch.sessions.session_log import SessionLog
@@ -27,6 +31,7 @@ from hutch.sessions.session_log import SessionLog
 MOST_TERMINALS = 16
 MOST_SIDE = 1000  # rows or columns
 UNWATCHED_S = 0.02  # between two looks at a terminal that nobody watches
+MIN_JOBS_INTERVAL_S = 0.05  # between two looks at the processes of a terminal: whoever prints may do so often
 logger = structlog.get_logger()
 
 
@@ -40,6 +45,16 @@ class Held:
         self.viewers = 0
         self.exit_code: int | None = None
         self.recording: asyncio.Task[None] | None = None
+        self.jobs: JobWatch | None = None
+
+    def end_watch(self) -> None:
+        """Its program is gone, with all that it started."""
+        if self.jobs is not None:
+            self.jobs.end()
+
+    def check_jobs(self) -> None:
+        if self.jobs is not None:
+            self.jobs.check()
 
     def state(self) -> TerminalState:
         return TerminalState(
@@ -140,6 +155,11 @@ class Terminals:
             self._tell_soon(TerminalEnded(terminal=id))
             raise
         held = self._held[id] = Held(id, terminal, size)
+        held.jobs = JobWatch(
+            lambda: terminal.has_jobs,
+            lambda found: self._tell_soon(JobsLeft(terminal=id) if found else JobsEnded(terminal=id)),
+            min_interval_s=MIN_JOBS_INTERVAL_S,
+        )
         held.recording = asyncio.ensure_future(self._record(held))
         return held.state()
 
@@ -199,6 +219,8 @@ class Terminals:
         key = ("terminal", held.id)
 
         def make(text: str, skipped: int) -> Event:
+            if PROMPT.search(text):  # a command has ended, and may have left jobs
+                held.check_jobs()
             return TerminalPrinted(terminal=held.id, text=text, skipped_bytes=skipped)
 
         try:
@@ -214,15 +236,18 @@ class Terminals:
             held.exit_code = (await held.terminal.wait()).code
         with suppress(HutchError):  # the log will tell how much is missing
             await self._printing.flush()
+        held.check_jobs()
         await self._tell(TerminalEnded(terminal=held.id, exit_code=held.exit_code))
         if self._held.get(held.id) is held and not held.viewers:
             del self._held[held.id]
             await held.terminal.close()
+            held.end_watch()
 
     async def _end(self, held: Held) -> None:
         await held.terminal.close()
         if held.recording is not None:
             await asyncio.wait([held.recording])
+        held.end_watch()
         self._held.pop(held.id, None)
 
 

@@ -1,0 +1,128 @@
+"""What commands leave running: jobs with `&`, `nohup` or `setsid`.
+
+Everything that a command ever started is below its reaper, wherever it went. So a shell that
+waits for its next command has jobs when its reaper has anybody else below it. In a terminal the
+foreground process group does not count, nor do the parents of its members.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hutch.jail.members import read
+
+POLL_INTERVAL_S = 1.0
+MAX_THREADS = 64  # that are looked at; where there are more, some are of jobs
+MAX_LOOKS = 8  # at processes that come and go
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    is_alive: bool
+    parent: int
+    group: int
+    foreground: int  # the process group that its terminal listens to
+
+
+class _Changed(Exception):
+    """A process ended while it was looked at; its children may be elsewhere by now."""
+
+
+def parent_of(proc: int, pid: int) -> int:
+    """The parent of a process; 0 when it is gone. `proc` is a descriptor of the jail's /proc."""
+    try:
+        return _look(proc, pid).parent
+    except _Changed:
+        return 0
+
+
+def has_jobs(proc: int, reaper: int, leader: int) -> bool:
+    """True when a process that was started by a reaper is not the only one below that."""
+    for _ in range(MAX_LOOKS):
+        try:
+            return _has_jobs(proc, reaper, leader)
+        except _Changed:
+            continue
+    return True
+
+
+def _has_jobs(proc: int, reaper: int, leader: int) -> bool:
+    found: dict[int, _Process] = {}
+    threads = [f"{reaper}/task/{reaper}"]  # it has no others
+    for place in threads:
+        for pid in map(int, read(f"{place}/children", dir_fd=proc).split()):
+            found[pid] = _look(proc, pid)
+            threads += _threads(proc, pid)
+            if len(threads) > MAX_THREADS:
+                return True
+    exempt = {leader}
+    first = found.get(leader)
+    if first is not None and first.foreground != first.group:  # else the leader itself waits for input
+        for pid in [pid for pid, each in found.items() if each.group == first.foreground]:
+            while pid in found:
+                exempt.add(pid)
+                pid = found[pid].parent
+    return any(each.is_alive for pid, each in found.items() if pid not in exempt)
+
+
+def _look(proc: int, pid: int) -> _Process:
+    fields = read(f"{pid}/stat", dir_fd=proc).rpartition(b")")[2].split()
+    if not fields:
+        raise _Changed
+    return _Process(fields[0] not in b"ZX", int(fields[1]), int(fields[2]), int(fields[5]))
+
+
+def _threads(proc: int, pid: int) -> list[str]:
+    """Where the threads of a process are found, each of which may have children."""
+    try:
+        fd = os.open(f"{pid}/task", DIRECTORY, dir_fd=proc)
+    except OSError:
+        raise _Changed from None
+    try:
+        return [f"{pid}/task/{name}" for name in os.listdir(fd)]  # noqa: PTH208
+    except OSError:
+        raise _Changed from None
+    finally:
+        os.close(fd)
+
+
+class JobWatch:
+    """Reports when there are jobs, and when there are none any more."""
+
+    def __init__(
+        self, look: Callable[[], bool | None], report: Callable[[bool], None], *, min_interval_s: float = 0
+    ) -> None:
+        self._look = look  # None: nobody can tell now
+        self._report = report
+        self._min_interval_s = min_interval_s  # between two looks; meanwhile there may be jobs
+        self._looked_at = 0.0
+        self._found = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def check(self) -> None:
+        """Look now, and again until there are no jobs."""
+        self.close()
+        now = time.monotonic()
+        found = True if now - self._looked_at < self._min_interval_s else self._look()
+        self._looked_at = now
+        if found is not None and found != self._found:
+            self._found = found
+            self._report(found)
+        if self._found:
+            self._timer = asyncio.get_running_loop().call_later(POLL_INTERVAL_S, self.check)
+
+    def end(self) -> None:
+        """All processes were killed."""
+        self.close()
+        if self._found:
+            self._found = False
+            self._report(False)
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
