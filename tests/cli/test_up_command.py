@@ -1,11 +1,14 @@
 """`hutch up`, `down`, `status` and `logs`: one server, found by itself, ended in good order."""
 
+import contextlib
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import httpx
@@ -13,6 +16,7 @@ import pytest
 
 from hutch.app.running import birth_of
 from tests.cli.upping import HUTCH, PATIENCE_S, Home
+from tests.forked import Forked
 
 
 @pytest.fixture
@@ -118,6 +122,37 @@ def test_a_signal_ends_it_in_good_order(home: Home, number: signal.Signals) -> N
         assert up.process.wait(timeout=PATIENCE_S) == 0
     events = [json.loads(line)["event"] for line in home.hutch("logs", "--json").stdout.splitlines()]
     assert events == ["server.ready", "server.ending", "server.ended"]
+
+
+@pytest.mark.parametrize("streams", [("stderr",), ("stdout",), ("stdout", "stderr")])
+def test_a_full_pipe_that_nobody_reads_holds_nothing_up(home: Home, streams: tuple[str, ...]) -> None:
+    reading, writing = full_pipe()
+    given = {name: writing if name in streams else subprocess.DEVNULL for name in ("stdout", "stderr")}
+    with Forked([HUTCH, "up", "--port", "0"], env=home.environment(), **given) as process:
+        url = wait_for_url(home)
+        ready = httpx.get(f"{url}/readyz", timeout=PATIENCE_S, trust_env=False)
+        process.send_signal(signal.SIGTERM)
+        assert (ready.status_code, process.wait(timeout=PATIENCE_S)) == (200, 0)
+    os.close(reading)
+    os.close(writing)
+    events = [json.loads(line)["event"] for line in home.hutch("logs", "--json").stdout.splitlines()]
+    assert events == ["server.ready", "server.ending", "server.ended"]
+
+
+def full_pipe() -> tuple[int, int]:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * select.PIPE_BUF)
+    os.set_blocking(writing, True)
+    return reading, writing
+
+
+def wait_for_url(home: Home) -> str:
+    while not (told := json.loads(home.hutch("status", "--json").stdout or "{}")).get("url"):
+        time.sleep(0.1)
+    return str(told["url"])
 
 
 def test_a_port_that_is_taken_is_told_with_who_has_it(home: Home) -> None:

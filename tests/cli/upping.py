@@ -47,7 +47,7 @@ class Home:
     @contextmanager
     def up(self, *words: str, under: Sequence[str] = (), **env: str) -> Iterator["Up"]:
         """A server in the foreground, started by `under`, for as long as the block lasts."""
-        # Its log goes to a file: a pipe that nobody reads is full after sixty sessions, and then it waits.
+        # Its log goes to a file, to be shown when it does not start.
         with (
             (self.place / "up.err").open("w") as log,
             Forked(

@@ -1,6 +1,7 @@
 """`hutch up`: start the server, here or in the background."""
 
 import asyncio
+import atexit
 import gc
 import html
 import json
@@ -20,6 +21,7 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app.dispositions import is_answered
+from hutch.app.queued_output import drain_output, queue_output
 from hutch.app.records import begin_anew
 from hutch.app.running import find_server, write_private
 from hutch.cli import exits
@@ -70,6 +72,8 @@ def up_command(
 
 
 def _in_foreground(loaded: settings.Loaded, wish: Wish) -> int:
+    queue_output()
+    atexit.register(drain_output)
     wiring.configure_logs(loaded, file=loaded.paths.server_log)
     ended_by = "Ctrl-C" if is_answered(signal.SIGINT) else "hutch down"
     _serve(loaded, lambda ready: _tell(ready, loaded, wish, ended_by=ended_by))

@@ -25,6 +25,7 @@ import uvicorn
 
 from hutch.app.accounts import Accounts, first_owner, system_user
 from hutch.app.dispositions import ENDS, is_answered
+from hutch.app.queued_output import drain_output
 from hutch.app.records import only_server
 from hutch.app.running import Running, announced, local_token, withdraw
 from hutch.app.server import Server, open_server
@@ -177,6 +178,7 @@ async def _watch_data(service: _Service, server: Server) -> DataGone:
 def _give_up(problem: str) -> None:
     sys.stderr.write(f"hutch: {problem}\n")
     sys.stderr.flush()
+    drain_output()
     os._exit(DataGone.exit_code)  # jails die with us
 
 
@@ -189,6 +191,7 @@ def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
     def cut_short(reason: str, code: int) -> None:
         logger.warning("server.cut_short", reason=reason)
         withdraw(loaded.paths)
+        drain_output()
         os._exit(code)  # jails die with us; what was under way is taken up at the next start
 
     def end(number: int) -> None:

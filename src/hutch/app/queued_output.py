@@ -1,0 +1,128 @@
+"""Standard output and error of a server, which must not wait for whoever reads them.
+
+A pipe that nobody reads and a terminal that somebody has stopped (Ctrl-S) block a write, and with it
+the event loop and every signal. So writes go into a queue of limited length, and a thread carries them
+out. What does not fit is dropped; when the reader is back, a line says how many lines are missing.
+"""
+
+import io
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+
+MAX_QUEUED_CHARS = 1024 * 1024
+DRAIN_S = 1.0  # that the end of the process waits for a reader, at most
+
+
+class QueuedOutput(io.TextIOBase):
+    """A text stream whose writes never block."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._queue: deque[str] = deque()
+        self._queued_chars = 0
+        self._dropped_lines = 0
+        self._is_broken = False  # the reader is gone for good
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name=f"output-{fd}", daemon=True)
+        self._thread.start()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"text is written here, not {type(text).__name__}")
+        with self._changed:
+            # Once something is dropped, all is until the queue is empty: so there is one gap, with its note.
+            if self._dropped_lines or self._queued_chars + len(text) > MAX_QUEUED_CHARS:
+                self._dropped_lines += max(1, text.count("\n"))
+            elif text and not self._is_broken:
+                self._queue.append(text)
+                self._queued_chars += len(text)
+                self._changed.notify_all()
+        return len(text)
+
+    @property
+    def drops(self) -> bool:
+        """True while lines are missing that no note has named yet."""
+        return bool(self._dropped_lines)
+
+    def flush(self) -> None:
+        """Does not wait; `drain` does."""
+
+    def drain(self, timeout_s: float = DRAIN_S) -> None:
+        """Wait until everything is written, but no longer than that."""
+        until = time.monotonic() + timeout_s
+        with self._changed:
+            while self._queue and (left_s := until - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue:
+                    self._changed.wait()
+                text = self._queue[0]
+            is_written = self._write_all(text.encode(errors="backslashreplace"))
+            with self._changed:
+                self._queue.popleft()
+                self._queued_chars -= len(text)
+                if not is_written:
+                    self._is_broken = True
+                    self._queue.clear()
+                    self._queued_chars = 0
+                dropped, is_empty = self._dropped_lines, not self._queue
+            if dropped and is_empty:
+                note = self._note(dropped)  # not under the lock: it is made by a handler, which has its own
+                with self._changed:
+                    self._dropped_lines -= dropped
+                    self._queue.append(note)
+                    self._queued_chars += len(note)
+            with self._changed:
+                self._changed.notify_all()
+
+    def _write_all(self, data: bytes) -> bool:
+        """Write in this thread, which may wait; False when there is no reader any more."""
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError:
+            return False
+        return True
+
+    def _note(self, count: int) -> str:
+        """A line about missing lines, as the log's other lines are."""
+        for handler in logging.getLogger().handlers:
+            if getattr(handler, "stream", None) is self:
+                about = {"name": "hutch.output", "levelno": logging.WARNING, "levelname": "WARNING"}
+                record = logging.makeLogRecord({**about, "msg": "output.lines_missing", "count": count})
+                return handler.format(record) + "\n"
+        return f"hutch: {count} lines are missing here, since nobody read them.\n"
+
+
+def queue_output() -> None:
+    """Let nothing that this process prints from now on block it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sys.stdout, sys.stderr = QueuedOutput(sys.stdout.fileno()), QueuedOutput(sys.stderr.fileno())
+
+
+def drain_output() -> None:
+    """Before the end of the process: let the last lines be written, if somebody reads."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, QueuedOutput):
+            stream.drain()
