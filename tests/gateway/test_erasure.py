@@ -8,16 +8,18 @@ from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
+from sqlalchemy import select
 
 from hutch import agent
 from hutch.agent.conversation import Conversation
 from hutch.app import personas
-from hutch.app.unerased import unerased, workspaces_of
+from hutch.app.unerased import traces_of, unerased
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import AnyInput
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn
+from hutch.store.schema import answered_requests
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api import V1, Api, cassette, eventually, serving
 
@@ -42,12 +44,15 @@ async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: boo
     replies = ({"text": f"I read {WORD} and did it.", "times": 10},)
     async with serving(tmp_path, replies=replies) as api:
         what = {name: f"{name} {WORD}" for name in ("purpose", "role", "expectations", "prompt")}
-        asked = {"json": what, "headers": {"Idempotency-Key": "the-session"}}
+        asked = {"json": what, "headers": {"Idempotency-Key": f"session-{WORD}"}}
         made = await api.post(f"{V1}/sessions", **asked)
         assert made.status_code == 201, made.text
         session = made.json()["id"]
         await api.until(session, "idle", "parked")
-        said = {"json": {"type": "message", "text": f"Say {WORD}"}, "headers": {"Idempotency-Key": "input"}}
+        said = {
+            "json": {"type": "message", "text": f"Say {WORD}"},
+            "headers": {"Idempotency-Key": f"input-{WORD}"},
+        }
         assert (await api.post(f"{V1}/sessions/{session}/inputs", **said)).status_code == 202
         await api.until(session, "idle", "parked")
         assert WORD in await answers(api, session) and files_with(WORD, tmp_path / "home")
@@ -60,6 +65,11 @@ async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: boo
         entries = await api.server.log.read(session)
         assert WORD not in str(Conversation.of(entries).messages)  # what the model would be sent next
         assert files_with(WORD, tmp_path / "home") == []
+        kept = await api.server.rows.fetch(lambda db: db.execute(select(answered_requests)).mappings().all())
+        assert [(row["request_hash"], row["body"]) for row in kept] == [("", b"")] * 2
+        traces = await traces_of(api.server.log, session)
+        left = await unerased(api.server.rows, api.server.loaded, session, traces)
+        assert any(line.startswith("Hashes of the Idempotency-Keys of the last day") for line in left)
         again = [await api.post(f"{V1}/sessions", **asked)]
         again += [await api.post(f"{V1}/sessions/{session}/inputs", **said)]
         assert [(each.status_code, WORD in each.text) for each in again] == [(409, False)] * 2
@@ -86,16 +96,17 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
         fork = await api.post(f"{V1}/sessions/{session}/fork", json={})
         assert fork.status_code == 201, fork.text
         await api.until(fork.json()["id"], "idle", "parked")  # else its files come and go beneath the search
-        workspaces = await workspaces_of(log, session)
+        traces = await traces_of(log, session)
         backups = loaded.paths.data / "backups"
         backups.mkdir()
         (backups / "hutch-1.db").touch()
         await log.erase(session, None, reason="a secret")
         place = loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
-        assert await unerased(api.server.rows, loaded, session, workspaces) == [
+        assert await unerased(api.server.rows, loaded, session, traces) == [
             "The settings of the session, which is open: repository, revision, persona, model, network. End "
             f"it, and erase again: hutch sessions end {session}",
-            f"The branch {change['branch']} of {repository}.",
+            f"The branch {change['branch']} of {repository}. Its name and the repository's address also stay "
+            "in the list of changes, which leads to it.",
             f"The session {fork.json()['id']}, which was forked from it, with its files, purpose, role, "
             f"expectations and settings. Erase it too: hutch erase --all {fork.json()['id']}",
             f"Files and snapshots in {place}. Remove them: hutch sessions rm {session}",
@@ -108,6 +119,29 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
             file.relative_to(loaded.paths.data).parts[0] for file in files_with(WORD, tmp_path / "home")
         }
         assert holding <= {"workspaces", "hutch.db", "hutch.db-wal"}  # there, as the name of the branch
+
+
+async def test_what_was_allowed_always_is_named(tmp_path: Path) -> None:
+    command = {"command": f"git push {WORD}"}
+    replies = (
+        {"text": "I do it.", "calls": [{"tool": "bash", "args": command}]},
+        {"text": "Done.", "times": 9},
+    )
+    async with serving(tmp_path, replies=replies) as api:
+        session = (await api.new_session(persona="pair", prompt="Push"))["id"]
+        await api.until(session, "waiting")
+        [asked] = [each for each in await api.events(session) if each["type"] == "approval.asked"]
+        approve = {"type": "approve", "call_id": asked["call_id"], "scope": "always"}
+        assert (await api.post(f"{V1}/sessions/{session}/inputs", json=approve)).status_code == 202
+        await api.until(session, "idle", "parked")
+        traces = await traces_of(api.server.log, session)
+        await api.server.log.erase(session, None, reason="a secret")
+        left = await unerased(api.server.rows, api.server.loaded, session, traces)
+        name = (await api.get(f"{V1}/me")).json()["user"]["name"]
+        assert (
+            f"What {name} allowed always, also in this session: it may quote a command. Look, and withdraw "
+            f"it: hutch approvals list --user {name}; hutch approvals rm --user {name}"
+        ) in left
 
 
 def text_fields(schema: dict[str, Any], model: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -184,9 +218,9 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
         told = (await api.get(f"{V1}/sessions/{session}")).json()
         assert WORD in told["delivery"]["labels"][0] and WORD in told["network"][0]
 
-        workspaces = await workspaces_of(log, session)
+        traces = await traces_of(log, session)
         await log.erase(session, None, reason="a secret")
-        left = await unerased(api.server.rows, api.server.loaded, session, workspaces)
+        left = await unerased(api.server.rows, api.server.loaded, session, traces)
         assert any(f"hutch erase --all {fork}" in line for line in left)
         assert rows_with(WORD, api.server.loaded.paths.database) != []  # of the fork
         await log.erase(SessionId(fork), None, reason="a secret")

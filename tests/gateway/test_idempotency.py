@@ -10,7 +10,7 @@ from fastapi import Response
 from sqlalchemy import select, update
 
 from hutch.flows.users import Accounts
-from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS, LARGEST_BYTES, NOT_KEPT, Once
+from hutch.gateway.idempotency import BEING_ANSWERED, KEPT_MS, LARGEST_BYTES, NOT_KEPT, Once, hash_key
 from hutch.store.schema import answered_requests
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
@@ -27,7 +27,7 @@ async def purposes(api: Api, word: str) -> list[str]:
 
 
 async def row(api: Api, key: str) -> Any:
-    wanted = select(answered_requests).where(answered_requests.c.key == key)
+    wanted = select(answered_requests).where(answered_requests.c.key == hash_key(key))
     return await api.server.rows.fetch(lambda db: db.execute(wanted).mappings().first())
 
 
@@ -154,7 +154,7 @@ async def test_a_key_is_short_and_plain(api: Api, key: str) -> None:
 async def test_an_answer_is_kept_for_a_day(api: Api) -> None:
     wanted = {"purpose": "a-day"}
     first = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
-    old = update(answered_requests).where(answered_requests.c.key == "k9")
+    old = update(answered_requests).where(answered_requests.c.key == hash_key("k9"))
     at_ms = time.time_ns() // 1_000_000 - KEPT_MS - 1000
     await api.server.rows.change(lambda db: db.execute(old.values(at_ms=at_ms)))
     later = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("k9"))
@@ -182,13 +182,13 @@ async def test_over_a_crash_a_session_is_made_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as api:
         made = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("whole"))
         cut = await api.post(f"{V1}/sessions", json={"purpose": "cut"}, headers=keyed("cut"))
-        note = update(answered_requests).where(answered_requests.c.key == "cut")
+        note = update(answered_requests).where(answered_requests.c.key == hash_key("cut"))
         await api.server.rows.change(lambda db: db.execute(note.values(status=BEING_ANSWERED, body=b"")))
         session = await api.ready_session()
         url = f"{V1}/sessions/{session}/commands"
         run = await api.post(url, json={"command": "echo x >> log"}, headers=keyed("run"))
         assert run.status_code == 200
-        note = update(answered_requests).where(answered_requests.c.key == "run")
+        note = update(answered_requests).where(answered_requests.c.key == hash_key("run"))
         await api.server.rows.change(lambda db: db.execute(note.values(status=BEING_ANSWERED, body=b"")))
     async with serving(tmp_path) as api:
         again = await api.post(f"{V1}/sessions", json=wanted, headers=keyed("whole"))

@@ -1,5 +1,6 @@
 """Opening the database: made, migrated after a backup, or refused."""
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -237,6 +238,18 @@ def test_an_older_database_is_backed_up_then_migrated(tmp_path: Path) -> None:
     (backup,) = (tmp_path / "backups").glob("*.db")
     assert revision_of(backup) == MIGRATIONS.revisions[-1]
     assert sql(backup, "SELECT fingerprint FROM public_keys") == [("kept",)]
+
+
+def test_keys_of_an_older_database_become_hashes(tmp_path: Path) -> None:
+    path, older = tmp_path / "hutch.db", tmp_path / "older"
+    shutil.copytree(MIGRATIONS.directory, older)
+    (older / "versions" / "0011_key_hashes.py").unlink()
+    revisions = MIGRATIONS.revisions[: MIGRATIONS.revisions.index("0011")]
+    open_database(path, migrations=Migrations(older, revisions)).dispose()
+    sql(path, "INSERT INTO answered_requests VALUES ('usr_1', 'my key', 'x', 200, '{}', x'00', 1)")
+    open_database(path).dispose()
+    hashed = hashlib.sha256(b"my key").hexdigest()
+    assert sql(path, "SELECT user_id, key FROM answered_requests") == [("usr_1", hashed)]
 
 
 def test_a_migration_that_fails_halfway_changes_nothing(tmp_path: Path) -> None:

@@ -1,39 +1,54 @@
 """What an erasure does not reach: places outside of the log that may still hold what a session said."""
 
-from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, select
 
+from hutch.app.approvals import kept_approvals
 from hutch.app.running import find_server
 from hutch.app.workspaces import home_of, session_name
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
-from hutch.domain.run_events import RunStarted
+from hutch.domain.run_events import ApprovalGiven, RunStarted
 from hutch.settings import Loaded
 from hutch.store.copies import WORKING_COLUMNS
 from hutch.store.rows import Rows
-from hutch.store.schema import changes, reviews, runs, sessions
+from hutch.store.schema import answered_requests, changes, reviews, runs, sessions, users
 from hutch.store.seam import EventLog
 
 OPEN = ("starting", "idle", "running", "waiting")
 
 
-async def workspaces_of(log: EventLog, session_id: SessionId) -> set[str]:
-    """The ids of a session's workspaces, as its log names them: to be asked before that is erased."""
-    found, after = {session_name(session_id)}, 0
+@dataclass(slots=True)
+class Traces:
+    """What a session has left elsewhere, as its log names it."""
+
+    workspaces: set[str] = field(default_factory=set)  # their ids
+    approvers: set[str] = field(default_factory=set)  # the ids of users who have allowed something always
+
+
+async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
+    """To be called before the log is erased."""
+    found, after = Traces({session_name(session_id)}), 0
     with suppress(EventsMissing):  # of a damaged log, those that are left of it name
         while page := await log.read(session_id, after=after):
             after = page[-1].seq
-            found |= {entry.event.workspace for entry in page if isinstance(entry.event, RunStarted)}
-    return found - {""}
+            for entry in page:
+                match entry.event:
+                    case RunStarted(workspace=id) if id:
+                        found.workspaces.add(id)
+                    case ApprovalGiven(allowed=True, scope="always", by=by):
+                        found.approvers.add(by)
+    return found
 
 
-async def unerased(rows: Rows, loaded: Loaded, session_id: SessionId, workspaces: Iterable[str]) -> list[str]:
+async def unerased(rows: Rows, loaded: Loaded, session_id: SessionId, traces: Traces) -> list[str]:
     """One line for each place, with the way to clear it."""
     lines = await rows.fetch(lambda connection: _in_tables(connection, loaded, session_id))
+    lines += await rows.fetch(lambda connection: _approvals_lines(connection, loaded, traces.approvers))
     home = home_of(loaded)
-    for id in sorted(workspaces):
+    for id in sorted(traces.workspaces):
         if home.workspace(id).exists():
             is_own = id == session_name(session_id)
             way = f"hutch sessions rm {session_id}" if is_own else f"hutch workspace rm {id}"
@@ -66,7 +81,15 @@ def _in_tables(connection: Connection, loaded: Loaded, session_id: SessionId) ->
     lines += _settings_line(connection, session_id)
     wanted = select(changes.c.branch, changes.c.repository, changes.c.web_url)
     for change in connection.execute(wanted.where(changes.c.session_id == session_id)):
-        lines.append(f"The branch {change.branch} of {change.web_url or change.repository}.")
+        lines.append(
+            f"The branch {change.branch} of {change.web_url or change.repository}. Its name and the "
+            "repository's address also stay in the list of changes, which leads to it."
+        )
+    if connection.scalar(select(answered_requests.c.key).limit(1)):
+        lines.append(
+            "Hashes of the Idempotency-Keys of the last day, without requests and answers: so no request is "
+            "done twice."
+        )
     for id in _forks(connection, session_id):
         lines.append(
             f"The session {id}, which was forked from it, with its files, purpose, role, expectations and "
@@ -76,6 +99,20 @@ def _in_tables(connection: Connection, loaded: Loaded, session_id: SessionId) ->
     readers = select(reviews.c.session_id).where(reviews.c.change_id.in_(own), reviews.c.session_id != "")
     for id in sorted(set(connection.scalars(readers)) - {session_id}):
         lines.append(f"The session {id}, which reviewed its change. Erase it too: hutch erase --all {id}")
+    return lines
+
+
+def _approvals_lines(connection: Connection, loaded: Loaded, approvers: set[str]) -> list[str]:
+    """Permissions hold in every repository, so they do not end with the session that they were given in."""
+    lines = []
+    for id in sorted(approvers):
+        if kept_approvals(loaded.paths, id).rules():
+            name = connection.scalar(select(users.c.name).where(users.c.id == id)) if id else ""
+            user = f" --user {name}" if name else ""
+            lines.append(
+                f"What {name or 'you'} allowed always, also in this session: it may quote a command. "
+                f"Look, and withdraw it: hutch approvals list{user}; hutch approvals rm{user}"
+            )
     return lines
 
 

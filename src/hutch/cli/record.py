@@ -11,7 +11,7 @@ import typer
 
 from hutch import app, settings
 from hutch.app import records
-from hutch.app.unerased import unerased, workspaces_of
+from hutch.app.unerased import Traces, traces_of, unerased
 from hutch.cli import exits
 from hutch.cli.own_log import find_session, open_sessions, warn_of_defects
 from hutch.cli.visible import visible
@@ -117,9 +117,9 @@ def erase_command(
             asked = (await log.head(session_id)).seq if wanted is None else len(wanted)
             if not yes:
                 _confirm(f"Erase what {_count(asked, 'event')} of {session_id} said? This cannot be undone.")
-            workspaces = await workspaces_of(log, session_id)
+            traces = await traces_of(log, session_id)
             erased = await log.erase(session_id, wanted, reason=reason)
-            left = await unerased(log, loaded, session_id, workspaces) if erased else []
+            left = await unerased(log, loaded, session_id, traces) if erased else []
         before = f"; {asked - erased} had been erased before" if erased < asked else ""
         typer.echo(f"{_count(erased, 'payload')} erased{before}.", err=True)
         _mention(left)
@@ -151,10 +151,11 @@ def prune_command(
             if found and not yes:
                 what = f"{_count(len(found), 'session')} that ended over {_count(limit, 'day')} ago"
                 _confirm(f"Erase what {what} said? This cannot be undone.")
-            workspaces = {one.session_id: await workspaces_of(log, one.session_id) for one in found}
+            traces = {one.session_id: await traces_of(log, one.session_id) for one in found}
             pruned = await records.prune(log, days=limit)
             for one in pruned:
-                left.extend(await unerased(log, loaded, one.session_id, workspaces.get(one.session_id, ())))
+                known = traces.get(one.session_id, Traces())
+                left.extend(await unerased(log, loaded, one.session_id, known))
             return pruned
 
     pruned = asyncio.run(run())

@@ -3,7 +3,8 @@
 When a whole log is erased, so is every text of its session. What the session needs while it is open
 stays until it has ended: `WORKING_COLUMNS`. When only some events are erased, a text is erased that
 holds a text of theirs, or is a part of one. Answers that are kept for repeated
-requests are dropped altogether: any of them may quote a session.
+requests are dropped altogether: any of them may quote a session. So are the hashes of these
+requests, by which a guess of what was asked could be confirmed.
 """
 
 import json
@@ -70,9 +71,9 @@ def erase_copies(connection: Connection, session_id: SessionId, texts: Collectio
     if not some:
         _erase_settings(connection, session_id)
     answered = answered_requests.c.status > NOT_KEPT
-    connection.execute(
-        update(answered_requests).where(answered).values(status=NOT_KEPT, headers="{}", body=b"")
-    )
+    nothing = {"status": NOT_KEPT, "headers": "{}", "body": b""}
+    connection.execute(update(answered_requests).where(answered).values(nothing))
+    connection.execute(update(answered_requests).values(request_hash=""))
 
 
 def _erase_settings(connection: Connection, session_id: SessionId) -> None:

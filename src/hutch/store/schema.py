@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -323,8 +323,8 @@ answered_requests = Table(
     "answered_requests",
     metadata,
     Column("user_id", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("request_hash", Text, nullable=False),
+    Column("key", Text, primary_key=True),  # as a hash: whoever made it up may have put anything in it
+    Column("request_hash", Text, nullable=False),  # empty when it was erased
     Column("status", Integer, nullable=False),  # 0 while it is being answered
     Column("headers", Text, nullable=False),  # JSON
     Column("body", LargeBinary, nullable=False),
