@@ -49,7 +49,8 @@ def test_hunks_are_read_as_models_write_them(body: str, lines: tuple) -> None:
 
 
 def test_line_numbers_after_the_signs_are_a_hint() -> None:
-    assert read("*** Update File: f\n@@ -3,2 +3,2 @@ def f():\n-a\n+b")[0].hunks[0].line == 3
+    numbered = read("*** Update File: f\n@@ -3,2 +3,2 @@ def f():\n-a\n+b")[0].hunks[0]
+    assert (numbered.line, numbered.heading) == (3, "def f():")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Where hunks belong, and when that cannot be told."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -195,3 +196,48 @@ def test_a_missing_anchor_is_looked_for_below_the_one_before_it() -> None:
     content = "class A:\n  def compute_all(x):\n    y\nclass B:\n  def compute_all(x):\n    y\n"
     with pytest.raises(Conflict, match=r"these lines\?\n     5\t  def compute_all\(x\):"):
         lines(content, hunk("-    y\n+    z", "class B:", "  def compute_all(x, y):"))
+
+
+@pytest.mark.parametrize("heading", ["def b():", "  def b():  ", "def b", "ef b():", "def b(\ufffd", ""])
+def test_a_heading_may_be_a_part_of_a_line(heading: str) -> None:
+    assert lines(TWICE, replace(hunk("-    x = 1\n+    x = 2", line=6), heading=heading)) == [5]
+
+
+@pytest.mark.parametrize("line", [6, 1])
+def test_a_heading_that_is_not_there_is_refused_by_name(line: int) -> None:
+    wanted = replace(hunk(" def b():\n-    x = 1\n+    x = 2", line=line), heading="def zzz():")
+    with pytest.raises(
+        Conflict, match=r"The hunk: the heading 'def zzz\(\):' after its line numbers is not in"
+    ):
+        lines(TWICE, wanted)
+
+
+def test_a_heading_may_be_a_line_that_the_patch_changes() -> None:
+    first = hunk("-def price():\n+class Total(Base):", line=1)
+    second = replace(hunk("-    return 1\n+    return 2", line=2), heading="def price():")
+    assert lines("class Total(Base):\n    return 1\n", first, second) == [0, 1]
+
+
+def test_nothing_is_said_of_the_heading_of_a_hunk_that_is_applied_already() -> None:
+    assert lines("def c():\n    y = 20\n", replace(hunk("-    x = 10\n+    y = 20"), heading="def b():")) == [
+        1
+    ]
+
+
+def test_the_nearest_lines_are_those_below_the_anchor() -> None:
+    content = "def first():\n    total = price * count\n\ndef second():\n    total = price * county\n"
+    with pytest.raises(Conflict, match=r"not in the file\. Did you mean these lines\?\n     5\t"):
+        lines(content, hunk("-    total = price * counts\n+    x", "def second():"))
+
+
+def test_when_nothing_below_the_anchor_is_alike_that_is_said() -> None:
+    content = "def first():\n    total = price * count\n\ndef second():\n    pass\n"
+    said = (
+        r"not in the file\. Nothing below 'def second\(\):' at line 4 is like that, but lines above it are\."
+        r" Did you mean these lines\?\n     2\t"
+    )
+    with pytest.raises(Conflict, match=said):
+        lines(content, hunk("-    total = price * counts\n+    x", "def second():"))
+    said = said.replace("def second", "def third").replace("line 4", "line 6")
+    with pytest.raises(Conflict, match=said):
+        lines(content + "def third():\n", hunk("+x", "def third():", "    total = price * counts"))

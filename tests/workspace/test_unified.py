@@ -1,5 +1,7 @@
 """Unified diffs, read."""
 
+from dataclasses import replace
+
 import pytest
 
 from hutch.domain.errors import BadRequest
@@ -140,3 +142,8 @@ def test_a_diff_is_told_from_other_text() -> None:
     assert is_unified(["diff --git a/f b/f"])
     assert not is_unified(["--- a", "b"])
     assert not is_unified([])
+
+
+def test_what_follows_the_line_numbers_is_a_heading() -> None:
+    diff = "--- f\n+++ f\n@@ -1,2 +1,2 @@ def f():\n a\n-b\n+c"
+    assert read(diff) == [FileOperation("update", "f", hunks=(replace(HUNK, heading="def f():"),))]

@@ -25,6 +25,7 @@ class Hunk:
     line: int | None = None  # where its first old line should be, from 1; or after which line it only adds
     open_old: bool = False  # the last old line has no line end
     open_new: bool = False
+    heading: str = ""  # what follows the line numbers: a line above the hunk, or a part of one
 
     def without_bom(self) -> "Hunk":
         """The same for a file whose byte order mark is kept apart from its text."""

@@ -138,11 +138,12 @@ class _Reader:
                 continue
             anchors: list[str] = []
             number: int | None = None
+            heading = ""
             first = self._at
             while self._at < self._end and self._lines[self._at].startswith("@@"):
                 given = self._lines[self._at][2:]
                 if ranges := _RANGE.fullmatch(given.strip()):
-                    number, given = int(ranges[1]), ""
+                    number, heading, given = int(ranges[1]), ranges[2], ""
                 if given.strip():
                     anchors.append(given.removeprefix(" "))
                 self._at += 1
@@ -150,7 +151,7 @@ class _Reader:
             if not lines:
                 self._at = min(first, self._end)
                 self._refuse("begins a hunk without lines. Give lines that begin with ' ', '-' or '+'")
-            yield Hunk(tuple(lines), tuple(anchors), at_end, number)
+            yield Hunk(tuple(lines), tuple(anchors), at_end, number, heading=heading)
 
     def _hunk_lines(self) -> tuple[list[tuple[str, str]], bool]:
         lines: list[tuple[str, str]] = []

@@ -71,6 +71,7 @@ def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
         Placed(hunk, number, line, place.rung, place.applied)
         for number, (hunk, place, line) in enumerate(zip(hunks, places, lines, strict=True), start=1)
     ]
+    _check_headings(page, placed, hunks)
     placed.sort(key=lambda each: (each.core, each.number))
     for one, other in pairwise(each for each in placed if not each.applied):
         if other.core[0] < one.core[1]:
@@ -79,6 +80,23 @@ def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
                 f" {other.core[0] + 1}. Make one hunk of the two."
             )
     return placed
+
+
+def _check_headings(page: Page, placed: Sequence[Placed], hunks: Sequence[Hunk]) -> None:
+    """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for another place.
+
+    A heading may be a part of its line, since programs cut it.
+    """
+    for each in placed:
+        heading = fold(each.hunk.heading.rstrip("\ufffd")).strip()
+        if each.applied or not heading or heading in page.content:
+            continue
+        patched = (fold(piece.text) for hunk in hunks for piece in hunk.pieces)
+        if not any(heading in line for lines in (page.keys(Rung.UNEVEN).lines, patched) for line in lines):
+            raise Conflict(
+                f"{_name(each.number, hunks)}: the heading '{each.hunk.heading:.100}' after its line numbers "
+                "is not in the file. Give the line that stands above the place that is meant, or no heading."
+            )
 
 
 def _name(number: int, hunks: Sequence[Hunk]) -> str:
@@ -226,9 +244,7 @@ class _Finder:
         for number, anchor in enumerate(anchors):
             lines = self._anchor_lines(anchor)
             if not lines:
-                below = nearest(self._page, [anchor], first=marks[0]) if marks else None
-                near = below or nearest(self._page, [anchor])
-                hint = did_you_mean(self._page, near, [anchor]) if near else "Name one that is, or none."
+                hint = self._hint([anchor], anchors[:number], marks) or "Name one that is, or none."
                 raise Conflict(f"the line '{anchor:.100}' after '@@' is not in the file. {hint}")
             self._count(len(marks))
             marks = _first_below(lines, marks) if number else lines
@@ -275,14 +291,27 @@ class _Finder:
 
     def _not_found(self, hunk: Hunk) -> Conflict:
         wanted = [piece.text for piece in hunk.old]
-        marks = self._marks(hunk.anchors)
-        near = (nearest(self._page, wanted, first=marks[0]) if marks else None) or nearest(self._page, wanted)
-        if near is None:
+        hint = self._hint(wanted, hunk.anchors, self._marks(hunk.anchors))
+        if not hint:
             return Conflict(
                 "its lines are not in the file, nor anything like them. Read the file again and give"
                 " context and removed lines as they are now."
             )
-        return Conflict(f"its lines are not in the file. {did_you_mean(self._page, near, wanted)}")
+        return Conflict(f"its lines are not in the file. {hint}")
+
+    def _hint(self, wanted: Sequence[str], anchors: Sequence[str], marks: Sequence[int]) -> str:
+        """The lines that were probably meant; empty when none are alike. Those below the anchors go first."""
+        if marks and (below := nearest(self._page, wanted, first=marks[0])):
+            return did_you_mean(self._page, below, wanted)
+        near = nearest(self._page, wanted)
+        if near is None:
+            return ""
+        where = (
+            f"Nothing below '{anchors[-1]:.100}' at {_listed(marks)} is like that, but lines above it are. "
+            if marks
+            else ""
+        )
+        return where + did_you_mean(self._page, near, wanted)
 
     def _index(self, rung: Rung) -> dict[str, list[int]]:
         if rung not in self._indices:

@@ -205,6 +205,7 @@ class _Reader:
             line=int(ranges[1]) if ranges else None,
             open_old=bool(old) and old[-1] in marks,
             open_new=bool(new) and new[-1] in marks,
+            heading=header[ranges.end() :].strip() if ranges else "",
         )
 
     def _counted(self, old: int, new: int) -> list[tuple[str, str]] | None:
