@@ -160,6 +160,12 @@ def test_an_exact_match_wins_over_looser_ones() -> None:
         ("a\r\nb\r\n", "a\r", "x\r", "x\r\nb\r\n"),  # half of a line end
         ("a\nb\n", "a", "x\r", "x\nb\n"),
         ("a\nb\n", "a\n", "x\r\ny\r\n", "x\ny\nb\n"),
+        ("a\nb\n", "a", "x\ry", "x\ny\nb\n"),
+        ("a\r\nb\r\n", "a", "x\ry", "x\r\ny\r\nb\r\n"),
+        ("a\rb\nc\n", "a\rb", "a\rx", "a\rx\nc\n"),  # a lone CR that was there stays
+        ("a\rX\nb\n", "X", "", "a\r\r\nb\n"),  # two line ends stay two
+        ("a\rX\n\nb\n", "X\n", "", "a\r\r\nb\n"),
+        ("abc", "b", "x\ry", "ax\ryc"),
         ("a\rb\rc\r", "b\r", "x\ny\n", "a\rx\ry\rc\r"),
         ("a\r\nb\nc\nd\n", "a", "a\nx", "a\r\nx\r\nb\nc\nd\n"),  # mixed: as the replaced line
         ("a\r\nb\r\nc\r\nd\n", "d\n", "d\r\nx\r\n", "a\r\nb\r\nc\r\nd\nx\n"),

@@ -11,6 +11,8 @@ from hutch.domain.errors import BadRequest, HutchError
 from hutch.workspace.edit.apply import apply_patch, edit_file
 from hutch.workspace.edit.edit import InsertLines, Replace, ReplaceLines, plan_edits
 from hutch.workspace.edit.encoding import decode
+from hutch.workspace.edit.hunk import plan_hunks
+from hutch.workspace.edit.operation import Hunk
 from hutch.workspace.edit.text import ending, split_lines, without_ending
 from tests.workspace.edited_files import edited_files
 
@@ -101,8 +103,6 @@ def test_line_edits_leave_every_other_line_as_its_bytes_were(data: bytes, script
         expected.append(lines[at])
         at += 1
     assume(edits)
-    kept = b"".join(line for line in expected if isinstance(line, bytes))
-    assume(len(split_lines(kept.decode(text.encoding))) == sum(isinstance(line, bytes) for line in expected))
     edits = script.draw(st.permutations(edits))
     plan = plan_edits(text.content, edits)
     result = raw_lines(text.encode(plan.content)) if plan.content else []
@@ -110,8 +110,12 @@ def test_line_edits_leave_every_other_line_as_its_bytes_were(data: bytes, script
     for number, (have, want) in enumerate(zip(result, expected, strict=True)):
         if isinstance(want, str):
             assert without_ending(have.decode(text.encoding)) == want
-        elif have != want:  # only the last line may get the end that it lacked, since lines follow now
-            assert want == lines[-1] and have.startswith(want) and number + 1 < len(result)
+        elif have != want and want == lines[-1] and have.startswith(want):
+            assert number + 1 < len(result)  # it got the end that it lacked, since lines follow now
+        elif have != want:  # an empty line that ended with LF, and now follows one that ends with CR
+            before = result[number - 1].decode(text.encoding)
+            assert (want.decode(text.encoding), have.decode(text.encoding)) == ("\n", "\r\n")
+            assert number and ending(before) == "\r"
 
 
 def _joined(text: str) -> str:
@@ -152,6 +156,53 @@ def test_replacing_a_quote_changes_nothing_around_it(
     if len({*map(ending, split_lines(content))} - {""}) == 1:
         assert {*map(ending, split_lines(plan.content))} <= {*map(ending, split_lines(content)), ""}
     assert plan.notes == ()
+
+
+@st.composite
+def texts_with_line(draw: st.DrawFn) -> tuple[list[str], int]:
+    """The lines of a text, one of which has another after it, and reads UNIQUE."""
+    lines = [line + draw(endings) for line in draw(st.lists(words, min_size=2, max_size=8))]
+    at = draw(st.integers(0, len(lines) - 2))
+    lines[at] = "UNIQUE" + ending(lines[at])
+    lines = split_lines("".join(lines))  # an empty line may have made one end of two
+    return lines, next(number for number, line in enumerate(lines) if without_ending(line) == "UNIQUE")
+
+
+@MANY
+@given(
+    text=texts_with_line(),
+    new=st.lists(st.tuples(st.sampled_from(["new", "deep"]), endings), min_size=1, max_size=4),
+)
+@example(text=(["UNIQUE\n", "b\n"], 0), new=[("x", "\r"), ("y", "\n")])
+def test_all_ways_to_edit_give_new_text_the_line_ends_of_the_file(
+    text: tuple[list[str], int], new: list[tuple[str, str]]
+) -> None:
+    lines, at = text
+    content = "".join(lines)
+    given_text = "".join(line + end for line, end in new)
+    given_text = given_text[: len(given_text) - len(new[-1][1])]
+    hunk = Hunk((("-", "UNIQUE"), *(("+", line) for line in given_text.split("\n"))), line=None)
+    results = [
+        plan_edits(content, [Replace("UNIQUE", given_text)]).content,
+        plan_edits(content, [ReplaceLines(at + 1, at + 1, given_text)]).content,
+        plan_hunks(content, [hunk]).content,
+    ]
+    expected = [*lines[:at], *(line for line, _ in new), *lines[at + 1 :]]
+    for result in results:
+        have = split_lines(result)
+        assert [without_ending(line) for line in have] == [without_ending(line) for line in expected]
+        assert {*map(ending, have)} <= {*map(ending, lines)} | {"\r\n"}
+    assert {*map(ending, split_lines(results[0]))} <= {*map(ending, lines)} or "\r" in map(ending, lines)
+
+
+@MANY
+@given(text=texts_with_line())
+@example(text=(["a\r", "UNIQUE\n", "\n"], 1))
+def test_deleting_the_text_of_a_line_leaves_its_line_end(text: tuple[list[str], int]) -> None:
+    lines, at = text
+    result = split_lines(plan_edits("".join(lines), [Replace("UNIQUE", "")]).content)
+    bare = [without_ending(line) for line in lines]
+    assert [without_ending(line) for line in result] == [*bare[:at], "", *bare[at + 1 :]]
 
 
 @MANY

@@ -39,8 +39,8 @@ def test_a_new_line_ends_as_its_neighbours_or_else_the_file(content: str, near: 
 
 
 def test_new_text_gets_the_files_line_ends() -> None:
-    assert with_endings("a\nb\r\nc\rd", "\r\n") == "a\r\nb\r\nc\rd"
-    assert with_endings("a\nb\r\nc", "\n") == "a\nb\nc"
+    assert with_endings("a\nb\r\nc\rd", "\r\n") == "a\r\nb\r\nc\r\nd"
+    assert with_endings("a\nb\r\nc\rd", "\n") == "a\nb\nc\nd"
 
 
 def test_a_cr_and_an_lf_that_meet_stay_two_line_ends() -> None:

@@ -12,7 +12,7 @@ from hutch.workspace.edit.ladder import Page, Rung
 from hutch.workspace.edit.placeholder import line_numbers, placeholder
 from hutch.workspace.edit.refusal import already_applied, ambiguous, not_found
 from hutch.workspace.edit.replace import Match, find, find_at, fit, fitted, quoted_lines
-from hutch.workspace.edit.spans import Replacement, Span, compose, place, replaced
+from hutch.workspace.edit.spans import Replacement, Span, compose, place, replaced, separate_ends
 from hutch.workspace.edit.text import BOM, ending, kept_apart, split_lines, usual_ending, without_ending
 
 
@@ -132,7 +132,8 @@ def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
             raise type(error)(f"{which}{error}") from None
         if note:
             notes.append(f"Edit {number}: {note}." if len(edits) > 1 else f"{note[0].upper()}{note[1:]}.")
-    return Plan(draft.page.content, tuple(draft.spans), tuple(notes))
+    after, spans = separate_ends(draft.page.content, draft.spans)
+    return Plan(after, tuple(spans), tuple(notes))
 
 
 def _replace(draft: _Draft, edit: Replace) -> str:

@@ -14,7 +14,7 @@ from hutch.workspace.edit.ladder import Page, Rung
 from hutch.workspace.edit.operation import Hunk, Piece
 from hutch.workspace.edit.placement import Placed, place_hunks
 from hutch.workspace.edit.replace import kept_punctuation
-from hutch.workspace.edit.spans import Replacement, compose, replaced
+from hutch.workspace.edit.spans import Replacement, compose, replaced, separate_ends
 from hutch.workspace.edit.text import ending, kept_apart, usual_ending, without_ending
 
 
@@ -43,7 +43,8 @@ def plan_hunks(content: str, hunks: Sequence[Hunk]) -> Plan:
         runs += _runs(page, placed)
     replacements = list(_replacements(page, runs))
     told = tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
-    return Plan(replaced(content, replacements), tuple(compose((), replacements)), told)
+    after, spans = separate_ends(replaced(content, replacements), compose((), replacements))
+    return Plan(after, tuple(spans), told)
 
 
 def _check(page: Page, placed: Placed, which: str) -> None:
@@ -83,7 +84,7 @@ def _end_for(page: Page, placed: Placed) -> str:
     """The line end of added lines: that of the lines around, or the hunk's own if the file has none."""
     line = placed.line
     if not page.has_cr:
-        ends = "".join(piece.end for piece in placed.hunk.new)
+        ends = " ".join(piece.end for piece in placed.hunk.new)  # a CR and an LF do not make one end
         return "\n" if "\n" in page.content else usual_ending(ends)
     near = page.lines[line : placed.end] or page.lines[max(line - 1, 0) : line + 1]
     return usual_ending(page.content, "".join(near))

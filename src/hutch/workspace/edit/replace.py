@@ -80,14 +80,12 @@ def _most(every: bool) -> int:
 def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement:
     """The new text as it goes into the place of a match."""
     if rung is Rung.EXACT and not page.has_cr:
-        text = with_endings(new, "\n") if "\n" in page.content else new
+        text = with_endings(new, usual_ending(page.content if "\n" in page.content else new))
         return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
     if rung is Rung.EXACT:
         line = page.line_at(match.start)
         match = match._replace(line=line, column=match.start - page.start_of(line))
-        old_lines, new_lines = _lines_as_in(page, old), _lines_as_in(page, new)
-    else:
-        old_lines, new_lines = quoted_lines(old), quoted_lines(new)
+    old_lines, new_lines = quoted_lines(old), quoted_lines(new)
     pieces, ends = _pieces(page, match, len(old_lines))
     near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
     end = usual_ending(page.content, "".join(near)) if page.has_cr else "\n"
@@ -99,11 +97,6 @@ def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement
         around = page.content[max(match.start - 1, 0) : match.start], page.content[match.end : match.end + 1]
         text = kept_apart(around[0], text, around[1])
     return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
-
-
-def _lines_as_in(page: Page, text: str) -> list[str]:
-    """The lines of a text; a lone CR ends one only in a file where it does."""
-    return quoted_lines(text) if page.has_lone_cr else text.replace("\r\n", "\n").split("\n")
 
 
 def _with_final_end(page: Page, match: Match, old: str, text: str) -> str:

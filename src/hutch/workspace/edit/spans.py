@@ -70,6 +70,21 @@ def _clusters(
         yield run
 
 
+def separate_ends(content: str, spans: Sequence[Span]) -> tuple[str, list[Span]]:
+    """Keep a CR and an LF apart that met when the text between them was deleted: they end two lines.
+
+    This is done after all edits, since a later one may delete one of the two.
+    """
+    met = {
+        span.new_start
+        for span in spans
+        if span.start < span.end and span.new_start == span.new_end and span.new_start
+        if content[span.new_start - 1 : span.new_start + 1] == "\r\n"
+    }
+    added = [Replacement(at, at, "\r") for at in sorted(met)]
+    return replaced(content, added), compose(spans, added)
+
+
 def place(spans: Iterable[Span], start: int, end: int) -> int | None:
     """Where the old text's `start` is in the new one, if nothing from `start` to `end` was changed."""
     moved = 0

@@ -83,8 +83,9 @@ def usual_ending(content: str, near: str = "") -> str:
 
 
 def with_endings(new: str, end: str) -> str:
-    """`new` with its line ends made those of the file; a lone CR is left alone."""
-    return new.replace("\r\n", "\n").replace("\n", end) if end != "\n" or "\r\n" in new else new
+    """`new` with its line ends, lone CRs included, made those of the file."""
+    bare = new.replace("\r\n", "\n").replace("\r", "\n") if "\r" in new else new
+    return bare if end == "\n" else bare.replace("\n", end)
 
 
 def kept_apart(left: str, new: str, right: str) -> str:
