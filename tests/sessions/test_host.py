@@ -343,7 +343,10 @@ async def test_a_fork_begins_with_the_files_of_a_snapshot(tmp_path: Path) -> Non
         await server.host.call(session.id, requests.WriteFile("a", b"2"))
         old = await sessions.fork(server.site, who, session.id, snapshot=first.id)
         new = await sessions.fork(server.site, who, session.id)
-        for forked, content in ((old, b"1"), (new, b"2")):
+        await sessions.give(server.site, who, session.id, inputs.End())
+        await state(server, who, session.id, "ended")
+        ended = await sessions.fork(server.site, who, session.id)
+        for forked, content in ((old, b"1"), (new, b"2"), (ended, b"2")):
             await state(server, who, forked.id, "idle")
             assert (await server.host.call(forked.id, requests.ReadFile("a"))).data == content
 

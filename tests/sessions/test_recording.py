@@ -132,6 +132,8 @@ async def test_a_session_whose_log_is_full_begins_nothing_and_can_be_ended(tmp_p
             with pytest.raises(LimitReached, match=r"raise sessions\.log_bytes"):
                 await each
         assert (await server.host.call(session_id, requests.ListFiles())).entries == []
+        fork = await sessions.fork(server.site, who, session_id)
+        await state(server, who, fork.id, "idle")
         await sessions.give(server.site, who, session_id, inputs.End())
         assert await state(server, who, session_id, "ended") == "ended"
         assert (await server.log.head(session_id)).ended

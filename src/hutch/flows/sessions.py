@@ -47,7 +47,7 @@ from hutch.flows.access import Action, check, check_may_open, no_session
 from hutch.flows.answering import check_asked
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
-from hutch.sessions.requests import FindLostByUndo, ListSnapshots, TakeSnapshot
+from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
 from hutch.store.inputs import Inputs, add_input, count_untaken
 from hutch.store.records import read_heads
@@ -288,8 +288,7 @@ async def fork(
     if not session.workspace_id:
         raise Conflict(f"The session {session_id} has no workspace yet. Wait until it is ready.")
     if snapshot is None:
-        taken = await site.host.call(session.id, TakeSnapshot("before a fork"), by=who.user.id)
-        snapshot = taken.id
+        snapshot = (await site.host.call(session.id, SnapshotForFork())).id
     elif all(each.id != snapshot for each in await site.host.call(session.id, ListSnapshots())):
         raise NotFound(f"The session {session_id} has no snapshot {snapshot}.")
     new = NewSession(

@@ -124,6 +124,11 @@ class TakeSnapshot(Changing[Snapshot]):
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotForFork(Request[Snapshot]):
+    """The present files, for a fork. It is not recorded: the log may be full, or the session have ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreSnapshot(Changing[Snapshot]):
     """Answers with the snapshot of what was there before."""
 

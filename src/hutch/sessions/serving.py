@@ -153,6 +153,8 @@ class Serving:
             case requests.TakeSnapshot(reason):
                 reason = f"snapshot {reason}" if reason.startswith(RESERVED) else reason
                 return await self._kept(await workspace.snapshot(reason))
+            case requests.SnapshotForFork():
+                return await workspace.snapshot("before a fork")
             case requests.RestoreSnapshot(number, path):
                 before = await workspace.snapshot(f"{BEFORE_RESTORE}{number}")
                 await self._kept(before, f"{BEFORE_RESTORE}{number}")

@@ -29,7 +29,7 @@ AnEvent = Event | UnknownEvent
 def log_is_full(session_id: SessionId, log_bytes: int) -> LimitReached:
     return LimitReached(
         f"The log of session {session_id} has reached its {log_bytes:,} bytes; nothing more is begun in it. "
-        f"End the session, fork it from a snapshot, or raise {SETTING}.",
+        f"End the session, fork it, or raise {SETTING}.",
         limit=SETTING,
     )
 
