@@ -80,3 +80,15 @@ def test_a_reader_that_is_gone_holds_nobody_up() -> None:
         output.write(LINE)
         output.drain()
     os.close(writing)
+
+
+def test_one_line_that_is_too_long_is_named_and_the_next_ones_come() -> None:
+    reading, writing = os.pipe()
+    output = QueuedOutput(writing)
+    output.write("x" * (MAX_QUEUED_CHARS + 1) + "\n")
+    while output.drops:
+        output.drain()
+    output.write("later\n")
+    output.drain()
+    os.close(writing)
+    assert read_all(reading) == "hutch: 1 lines are missing here, since nobody read them.\nlater\n"

@@ -50,6 +50,7 @@ class QueuedOutput(io.TextIOBase):
             # Once something is dropped, all is until the queue is empty: so there is one gap, with its note.
             if self._dropped_lines or self._queued_chars + len(text) > MAX_QUEUED_CHARS:
                 self._dropped_lines += max(1, text.count("\n"))
+                self._changed.notify_all()
             elif text and not self._is_broken:
                 self._queue.append(text)
                 self._queued_chars += len(text)
@@ -74,9 +75,12 @@ class QueuedOutput(io.TextIOBase):
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._queue:
+                while not self._queue and not self._dropped_lines:
                     self._changed.wait()
-                text = self._queue[0]
+                text, dropped = self._queue[0] if self._queue else "", self._dropped_lines
+            if not text:
+                self._add_note(dropped)
+                continue
             is_written = self._write_all(text.encode(errors="backslashreplace"))
             with self._changed:
                 self._queue.popleft()
@@ -85,15 +89,15 @@ class QueuedOutput(io.TextIOBase):
                     self._is_broken = True
                     self._queue.clear()
                     self._queued_chars = 0
-                dropped, is_empty = self._dropped_lines, not self._queue
-            if dropped and is_empty:
-                note = self._note(dropped)  # not under the lock: it is made by a handler, which has its own
-                with self._changed:
-                    self._dropped_lines -= dropped
-                    self._queue.append(note)
-                    self._queued_chars += len(note)
-            with self._changed:
                 self._changed.notify_all()
+
+    def _add_note(self, dropped: int) -> None:
+        note = self._note(dropped)  # not under the lock: it is made by a handler, which has its own
+        with self._changed:
+            self._dropped_lines -= dropped
+            if not self._is_broken:
+                self._queue.append(note)
+                self._queued_chars += len(note)
 
     def _write_all(self, data: bytes) -> bool:
         """Write in this thread, which may wait; False when there is no reader any more."""
