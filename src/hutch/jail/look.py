@@ -5,7 +5,6 @@ result can tell. A look blocks, and so is made in a thread.
 """
 
 import os
-import time
 from dataclasses import dataclass
 
 from hutch.jail.cgroup import Cgroup
@@ -22,7 +21,6 @@ from hutch.jail.standstill import standstill
 from hutch.jail.usage import Usage, shared_memory_device, tmpfs_use, usage
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
-RECOUNTS, RECOUNT_S = 3, 0.01
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")
 SLACK = 20  # after a hit there is a 20th more, so that there is room to clean up in
 PATIENCE, FAR = 3, 2  # who is hit so often, and is so many times over, has to be cleaned from outside
@@ -147,18 +145,14 @@ class Look:
         return False, total
 
     def _held_for_sure(self, in_files: int) -> Usage:
-        """What they hold. If it is too much and one of them is gone by now, or going, they are counted again:
-        what was killed takes its time to die, and what a family shared until it ended was counted for each.
-        Who always comes back as another is counted in full in the end."""
-        counted = self.members
-        held = self._held(counted, in_files)
-        for _ in range(RECOUNTS):
-            if not self._is_too_much(held, in_files) or not any(map(is_dying, counted)):
-                break
-            time.sleep(RECOUNT_S)
-            counted = [each for each in members(self._warden) if not is_dying(each)]
-            held = self._held(counted, in_files)
-        return held
+        """What they hold. If it is too much and one of them is gone by now, or going, they are counted again
+        while they stand still: what was killed takes its time to die, what a family shared until it ended
+        was counted for each, and what hops from process to process must not be missed."""
+        held = self._held(self.members, in_files)
+        if not self._is_too_much(held, in_files) or not any(map(is_dying, self.members)):
+            return held
+        with standstill(self._warden):
+            return self._held([each for each in members(self._warden) if not is_dying(each)], in_files)
 
     def _held(self, jail: list[Member], in_files: int) -> Usage:
         limits = self._limits
