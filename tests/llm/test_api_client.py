@@ -2,10 +2,12 @@
 
 import pytest
 
-from hutch.domain.errors import Unavailable
+from hutch.domain.errors import Denied, Unavailable
+from hutch.llm.names import parse_model_name
+from hutch.llm.open import Access, open_model
 from hutch.llm.seam import Text
 from tests.llm.dialects import CHAT, DIALECTS, GO, KEY, Dialect, pieces
-from tests.llm.wire import Act, Wire, playing
+from tests.llm.wire import Act, Wire, answer, playing
 
 pytestmark = pytest.mark.anyio
 every = pytest.mark.parametrize("dialect", DIALECTS, ids=str)
@@ -38,6 +40,24 @@ async def test_replies_of_one_model_come_by_one_connection(dialect: Dialect) -> 
             assert Text("Look.") in [piece async for piece in model.stream(GO)]
         await model.close()
     assert len(connections) == 1
+
+
+@every
+async def test_what_is_no_stream_at_all_is_not_asked_for_again(dialect: Dialect) -> None:
+    page = Act([b"<html>Welcome</html>"], type="text/html; charset=utf-8")
+    async with playing(page) as wire:
+        with pytest.raises(Unavailable, match=r"It sent text/html where .* Look at models\.\w+_base_url"):
+            await pieces(dialect.open(wire))
+    assert len(wire.bodies) == 1
+
+
+async def test_without_a_key_none_is_sent_and_the_server_may_want_one() -> None:
+    name = parse_model_name("openai-compatible:x")
+    unauthorized = answer(401, {"error": {"message": "Who are you?"}})
+    async with playing(unauthorized) as wire:
+        with pytest.raises(Denied, match=r"wants a key: Who are you\? Set it with `hutch config set-secret"):
+            await pieces(open_model(name, Access(base_urls={"openai-compatible": f"{wire.url}/v1"})))
+    assert "authorization" not in wire.asked[0].headers
 
 
 async def test_a_server_of_ones_own_may_call_its_stream_otherwise() -> None:

@@ -107,10 +107,13 @@ async def _read(response: httpx2.Response) -> bytes:
 
 async def _events(response: httpx2.Response) -> AsyncGenerator[Any]:
     # Servers of one's own name other types and encodings, and send events in UTF-8 all the same.
+    kind = response.headers.get("content-type", "").partition(";")[0].strip() or "something unnamed"
     response.headers["content-type"] = "text/event-stream; charset=utf-8"
+    came = False
     source = aiter(httpx2.EventSource(response, MAX_EVENT_BYTES))
     try:
         async for event in source:
+            came = True
             if event.data == DONE:
                 await _read_end(source)
                 return
@@ -123,6 +126,10 @@ async def _events(response: httpx2.Response) -> AsyncGenerator[Any]:
                 if data.get("type") in LAST_EVENTS:
                     await _read_end(source)
             yield data
+        if not came and kind != "text/event-stream":
+            raise ApiError(
+                f"It sent {kind} where a stream of events was expected.", status=response.status_code
+            )
     except httpx2.SSEError as error:
         raise Unavailable(f"The server sends a line without end: {REPORTED}") from error
 

@@ -56,7 +56,7 @@ def open_model(name: ModelName, access: Access) -> Model:
         file = file.expanduser() if name.model.startswith("~/") else file  # our own home, and nobody else's
         return PatientModel(ScriptedModel.load(file), access.patience)
     base_url = check_access(name, access)
-    key = access.key(name.provider) or "none"
+    key = access.key(name.provider) or ""
     return PatientModel(_open(name, key, base_url, access), access.patience)
 
 

@@ -38,7 +38,7 @@ FINISHES: dict[str | None, FinishReason] = {
 
 def openai_client(account: Account) -> ApiClient:
     """A client of a server that speaks as OpenAI's."""
-    return ApiClient(account, {"Authorization": f"Bearer {account.key}"})
+    return ApiClient(account, {"Authorization": f"Bearer {account.key}"} if account.key else {})
 
 
 async def listed_names(client: ApiClient) -> list[str]:

@@ -133,6 +133,8 @@ def explained(account: Account, told: Told) -> Exception:
 
 def _refusal(account: Account, status: int, text: str) -> HutchError:
     match status:
+        case 401 if not account.key:
+            return Denied(f"{account.provider} wants a key: {text} {how_to_set(account.provider)}")
         case 401:
             return Denied(
                 f"{account.provider} does not accept the key: {text} {how_to_set(account.provider)}"
