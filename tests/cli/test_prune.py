@@ -9,7 +9,7 @@ from hutch import settings
 from hutch.app.keeping import tidy
 from hutch.flows.keeping import DAY_MS
 from hutch.store.log import open_log
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 from tests.cli.running import Desk
 
 
@@ -23,7 +23,7 @@ async def days_later(desk: Desk, days: int) -> list[str]:
     loaded = settings.load(environ=desk.environment())
     paths = loaded.paths
     async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
-        return [each.workspace_id for each in await tidy(loaded, log, at_ms=now_ms() + days * DAY_MS)]
+        return [each.workspace_id for each in await tidy(loaded, log, at_ms=wall_ms() + days * DAY_MS)]
 
 
 def test_the_workspace_of_a_run_is_removed_in_time_and_one_made_by_hand_is_not(desk: Desk) -> None:

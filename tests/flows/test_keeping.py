@@ -15,7 +15,8 @@ from hutch.flows.sessions import NewSession
 from hutch.sessions.requests import ReadFile
 from hutch.store.log import SqlLog
 from hutch.store.runs import Runs
-from hutch.store.sessions import Sessions, now_ms
+from hutch.store.sessions import Sessions
+from hutch.system.clock import wall_ms
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ def used_bytes(place: Path) -> int:
 
 async def swept(server: Server, later_ms: int, *, dry_run: bool = False) -> list[str]:
     assert isinstance(server.log, SqlLog)
-    gone = await tidy(server.loaded, server.log, at_ms=now_ms() + later_ms, dry_run=dry_run)
+    gone = await tidy(server.loaded, server.log, at_ms=wall_ms() + later_ms, dry_run=dry_run)
     return [each.session_id for each in gone]
 
 

@@ -3,14 +3,15 @@
 import ast
 from collections.abc import Iterator
 
-GROUND = {"domain"}
+GROUND = {"domain", "system"}
 FIRST = {"store", "jail", "llm", "forge"}
 SETTINGS = {"settings"}
 INSIDE = {"workspace", "agent", "sessions", "flows"} | FIRST | GROUND
 
 MAY_IMPORT = {
     "": set(),  # hutch itself
-    "domain": set(),
+    "system": set(),
+    "domain": {"system"},
     **dict.fromkeys(FIRST, GROUND),  # never sideways
     "workspace": FIRST | GROUND,
     "agent": {"workspace"} | FIRST | GROUND,

@@ -7,7 +7,8 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.leases import LeaseWatch
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room, Runs, add_run
-from hutch.store.sessions import add_session, now_ms
+from hutch.store.sessions import add_session
+from hutch.system.clock import wall_ms
 
 pytestmark = pytest.mark.anyio
 ROOM = Room(total=10, per_user=10)
@@ -15,8 +16,8 @@ HOUR_MS = 3_600_000
 
 
 async def _claimed(log: SqlLog, worker: str) -> QueuedRun:
-    session = Session(id=new_session_id(), owner="ada", created_ms=now_ms(), updated_ms=now_ms())
-    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", prompt="fix it", queued_ms=now_ms())
+    session = Session(id=new_session_id(), owner="ada", created_ms=wall_ms(), updated_ms=wall_ms())
+    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", prompt="fix it", queued_ms=wall_ms())
     await log.change(lambda rows: (add_session(rows, session), add_run(rows, run)))
     claimed = await Runs(log).claim(worker, lease_ms=30_000, room=ROOM)
     assert claimed is not None and claimed.id == run.id

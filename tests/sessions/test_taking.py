@@ -12,7 +12,8 @@ from hutch.sessions.taking import take_all
 from hutch.store.inputs import add_input
 from hutch.store.log import SqlLog
 from hutch.store.runs import Runs, add_run
-from hutch.store.sessions import Sessions, add_session, now_ms
+from hutch.store.sessions import Sessions, add_session
+from hutch.system.clock import wall_ms
 from tests.sessions.test_worker import Held
 
 pytestmark = pytest.mark.anyio
@@ -24,9 +25,9 @@ CANCEL, PAUSE = '{"type":"cancel"}', '{"type":"pause"}'
 async def _session(log: SqlLog, events: list[Event], bodies: list[str], taken: int) -> tuple[Live, QueuedRun]:
     """A session with a past and a run that waits; the first inputs are noted as taken."""
     session = Session(
-        id=new_session_id(), owner="ada", created_ms=now_ms(), updated_ms=now_ms(), state="queued"
+        id=new_session_id(), owner="ada", created_ms=wall_ms(), updated_ms=wall_ms(), state="queued"
     )
-    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", prompt="later", queued_ms=now_ms())
+    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", prompt="later", queued_ms=wall_ms())
     await log.append(session.id, [SessionOpened(purpose=""), *events])
     await log.change(lambda rows: (add_session(rows, session), add_run(rows, run)))
     for body in bodies:

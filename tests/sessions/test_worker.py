@@ -19,7 +19,8 @@ from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
 from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Room, Runs, add_run
-from hutch.store.sessions import add_session, now_ms
+from hutch.store.sessions import add_session
+from hutch.system.clock import wall_ms
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -50,8 +51,8 @@ class Held:
 
 
 async def queued(log: SqlLog) -> QueuedRun:
-    session = Session(id=new_session_id(), owner="ada", created_ms=now_ms(), updated_ms=now_ms())
-    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", kind="prepare", queued_ms=now_ms())
+    session = Session(id=new_session_id(), owner="ada", created_ms=wall_ms(), updated_ms=wall_ms())
+    run = QueuedRun(id=new_run_id(), session_id=session.id, owner="ada", kind="prepare", queued_ms=wall_ms())
     await log.append(session.id, [SessionOpened(purpose="")])
     await log.change(lambda rows: (add_session(rows, session), add_run(rows, run)))
     return run

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.clock import SteadyClock, wall_ms
 from hutch.domain.wish import Told
 from hutch.store.attempts import Attempts, Meter
 from hutch.store.browsers import Browsers
@@ -12,6 +11,7 @@ from hutch.store.deliveries import Deliveries
 from hutch.store.links import Link, Links
 from hutch.store.log import SqlLog
 from hutch.store.users import Users
+from hutch.system.clock import SteadyClock, wall_ms
 
 pytestmark = pytest.mark.anyio
 YEARS_MS = 5 * 365 * 24 * 3600 * 1000

@@ -8,7 +8,8 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import Delivered, QueuedRun, Session
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room, Runs, add_run
-from hutch.store.sessions import Sessions, add_session, now_ms
+from hutch.store.sessions import Sessions, add_session
+from hutch.system.clock import wall_ms
 
 pytestmark = pytest.mark.anyio
 
@@ -16,9 +17,9 @@ ROOM = Room(total=10, per_user=10)
 
 
 async def queue(log: SqlLog, owner: str = "ada", session: Session | None = None) -> QueuedRun:
-    made = session or Session(id=new_session_id(), owner=owner, created_ms=now_ms(), updated_ms=now_ms())
+    made = session or Session(id=new_session_id(), owner=owner, created_ms=wall_ms(), updated_ms=wall_ms())
     run = QueuedRun(
-        id=new_run_id(), session_id=made.id, owner=made.owner, prompt="fix it", queued_ms=now_ms()
+        id=new_run_id(), session_id=made.id, owner=made.owner, prompt="fix it", queued_ms=wall_ms()
     )
 
     def add(connection):  # type: ignore[no-untyped-def]

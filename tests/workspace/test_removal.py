@@ -14,9 +14,9 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.jail import open_jail
+from hutch.system.file_lock import take
 from hutch.workspace.prepare.base import find_base
 from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.lock import take
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home

@@ -4,16 +4,17 @@ A small file beside the settings, for its owner's eyes only. It holds what may b
 done without asking, so one that others could write is not believed.
 """
 
-import fcntl
 import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from hutch.agent.policy import Rule
 from hutch.domain.errors import LimitReached, NotFound, Unavailable
+from hutch.system.atomic_file import replace_file
+from hutch.system.file_lock import locked
 
 LARGEST_BYTES = 1 << 20
 MOST_RULES = 1000
@@ -63,35 +64,23 @@ class KeptApprovals:
             self._write(tuple(rule for rule in kept if rule not in rules))
 
     def _write(self, rules: Sequence[Rule]) -> None:
-        """Whole or not at all. The lock makes one draft name enough."""
         listed = [{"tool": rule.tool, "pattern": rule.pattern} for rule in rules]
         text = json.dumps({"rules": listed}, indent=1)
-        draft = self._path.with_name(f".{self._path.name}.draft")
         try:
-            draft.unlink(missing_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._path)
+            replace_file(self._path, f"{text}\n", mode=0o600, durable=True)
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}.") from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One writer at a time. The lock is a file of its own, because the other is replaced."""
+        """One writer at a time."""
         lock = self._path.with_suffix(".lock")
-        try:
-            lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(f"{lock} cannot be opened: {error.strerror}.") from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(lock))
+            except OSError as error:
+                raise Unavailable(f"{lock} cannot be opened: {error.strerror}.") from None
             yield
-        finally:
-            os.close(descriptor)
 
 
 def told(rule: Rule) -> str:

@@ -26,7 +26,7 @@ from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Runs
-from hutch.workspace.prepare.lock import locked
+from hutch.system.file_lock import locked_async
 
 __all__ = [
     "AUTHOR",
@@ -92,7 +92,7 @@ async def one_at_a_time(loaded: Loaded, name: str) -> AsyncIterator[None]:
     """Nobody else of this installation does what has this name meanwhile."""
     locks = loaded.paths.data / "locks"
     locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with locked(locks / f"{name}.lock"):
+    async with locked_async(locks / f"{name}.lock"):
         yield
 
 

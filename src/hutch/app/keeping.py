@@ -5,7 +5,6 @@ import asyncio
 import structlog
 
 from hutch.app import workspaces
-from hutch.domain.clock import STEADY
 from hutch.domain.errors import EventsMissing, HutchError
 from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
@@ -15,6 +14,7 @@ from hutch.jail.orphans import end_orphans
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.sessions import Sessions
+from hutch.system.clock import STEADY
 
 __all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
 

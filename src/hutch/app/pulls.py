@@ -16,7 +16,6 @@ from hutch.app.changes import changes_of, settling
 from hutch.app.models import redactor
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
-from hutch.domain.clock import remaining_s, wall_ms
 from hutch.domain.errors import BadRequest, Conflict, HutchError, Unavailable
 from hutch.domain.patch import FilePatch, parse_patch
 from hutch.domain.review import Comment, Review
@@ -27,6 +26,7 @@ from hutch.forge.seam import SETTLE_S, Forge, LineComment, MergeMethod, Posted, 
 from hutch.forge.seam import Review as PostedReview
 from hutch.settings import Loaded
 from hutch.store.rows import Rows
+from hutch.system.clock import remaining_s, wall_ms
 
 __all__ = ["NEVER_BEFORE", "Asked", "Pull", "as_it_is_there", "is_open_there", "noted", "pull_of"]
 

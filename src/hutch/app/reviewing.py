@@ -8,7 +8,6 @@ import structlog
 from hutch.agent.limits import RunLimits
 from hutch.app import reviews
 from hutch.app.personas import find_persona
-from hutch.domain.clock import remaining_s, wall_ms
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
 from hutch.domain.session import QueuedRun, Session
@@ -21,6 +20,7 @@ from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
 from hutch.settings import Loaded
+from hutch.system.clock import remaining_s, wall_ms
 
 __all__ = ["equip", "give"]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,7 +12,6 @@ from hutch.app.changes import changes_of, jail_for, one_at_a_time
 from hutch.app.pulls import NEVER_BEFORE, Asked, as_it_is_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
-from hutch.domain.clock import remaining_s, wall_ms
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
 from hutch.domain.patch import Patch
@@ -29,6 +27,7 @@ from hutch.settings import Loaded
 from hutch.store.comments import Also, Comments, Reviews
 from hutch.store.log import open_log
 from hutch.store.rows import Rows
+from hutch.system.clock import remaining_s, wall_ms
 
 __all__ = [
     "Asked",
@@ -227,7 +226,7 @@ async def keep(
         if once and (before := await _given_before(loaded, rows, subject, user, but=review.run_id)):
             return before
         # Noted first: who comes after a kill knows what to look for.
-        noted = await reviews.add(replace(review, created_ms=time.time_ns() // 1_000_000), kept)
+        noted = await reviews.add(replace(review, created_ms=wall_ms()), kept)
         if not noted.is_pending:
             return noted
         try:

@@ -7,7 +7,6 @@ cannot: what it left is known for stale, since its process is gone and its lock 
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import hutch
 from hutch.settings.paths import Paths
+from hutch.system.atomic_file import write_private
+from hutch.system.clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def local_token(paths: Paths) -> str | None:
 def announced(paths: Paths, url: str, *, certificate: str = "", token: str = "") -> Iterator[Running]:
     """Let commands on this machine find this process, for as long as it listens at `url`."""
     pid = os.getpid()
-    running = Running(pid, url, time.time_ns() // 1_000_000, birth_of(pid), certificate)
+    running = Running(pid, url, wall_ms(), birth_of(pid), certificate)
     try:
         if token:
             write_private(paths.local_token, token)
@@ -96,16 +97,6 @@ def birth_of(pid: int) -> str:
         return ""
     fields = told.rpartition(") ")[2].split()
     return "" if fields[0] in "ZX" else f"{boot}/{fields[19]}"
-
-
-def write_private(path: Path, text: str) -> None:
-    """A file that its owner alone can read, and that is never seen half written."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}.{os.getpid()}")
-    staged.unlink(missing_ok=True)
-    with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    staged.replace(path)
 
 
 def _is_held(lock: Path) -> bool:

@@ -1,7 +1,6 @@
 """A server: everything that its doors open to."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from hutch.store.presence import Presence
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
 from hutch.store.soundness import check_soundness
+from hutch.system.clock import wall_ms
 
 __all__ = ["Server", "open_server"]
 
@@ -35,7 +35,7 @@ class Server:
     site: Site
     triggers: Triggers
     presence: Presence
-    started_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    started_ms: int = field(default_factory=lambda: wall_ms())
     closing: bool = False  # it takes nothing new, and tells those who follow
 
     @property

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +19,7 @@ from hutch.app.dispositions import ENDS, is_answered
 from hutch.cli import exits
 from hutch.cli.run import PlainDirectory
 from hutch.domain.errors import BadRequest
+from hutch.system.atomic_file import replace_file
 
 STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
 SHOWN_LETTERS = 100  # of a reason
@@ -155,15 +155,7 @@ class Board:
         """Write the report as it stands; one that was there is replaced in one step."""
         if self._report in (None, "-"):
             return
-        path = Path(str(self._report))
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            aside.write_text(json.dumps(self._whole(), indent=2) + "\n", encoding="utf-8")
-            aside.replace(path)
-        except OSError:
-            with suppress(OSError):
-                aside.unlink()
-            raise
+        replace_file(Path(str(self._report)), json.dumps(self._whole(), indent=2) + "\n")
 
     def _whole(self) -> dict[str, object]:
         return evals.report(self._source, self._began, self._tasks, self.results)

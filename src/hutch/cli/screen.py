@@ -12,7 +12,6 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from hutch.app.running import write_private
 from hutch.cli import exits, usage
 from hutch.cli.client import Client
 from hutch.cli.hangup import ended_with_terminal
@@ -21,6 +20,7 @@ from hutch.cli.screen_list import ListScreen
 from hutch.cli.servers import NONE_HERE
 from hutch.domain.errors import Unavailable
 from hutch.settings import Paths, find_paths, terminal_type
+from hutch.system.atomic_file import write_private
 
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
 UP = "import sys; from hutch.cli.main import run; sys.exit(run(['up', '--detach', '--json']))"

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from hutch.app.running import find_server, local_token, write_private
+from hutch.app.running import find_server, local_token
 from hutch.domain.errors import BadRequest, Unavailable
 from hutch.settings import Paths, find_paths, named_server
+from hutch.system.atomic_file import write_private
 
 NONE_HERE = "No server runs here. Start one with `hutch up`, or name one with `hutch login URL`."
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

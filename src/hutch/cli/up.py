@@ -23,9 +23,10 @@ from hutch import settings
 from hutch.app.dispositions import is_answered
 from hutch.app.queued_output import drain_output, queue_output
 from hutch.app.records import begin_anew
-from hutch.app.running import find_server, write_private
+from hutch.app.running import find_server
 from hutch.cli import exits
 from hutch.domain.errors import Conflict, Unavailable
+from hutch.system.atomic_file import write_private
 
 START_S = 60  # a detached server that is not ready by then is given up
 LAST_LINES = 20

@@ -9,12 +9,12 @@ after the clock went back.
 import os
 import re
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from typing import NewType
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.printable import echo
+from hutch.system.clock import wall_ms
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
@@ -56,7 +56,7 @@ _last = 0
 def _next() -> int:
     """A 128-bit number above every one handed out before."""
     global _last
-    fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    fresh = wall_ms() << 80 | int.from_bytes(os.urandom(10))
     with _lock:
         _last = max(fresh, _last + 1)
         return _last

@@ -9,7 +9,6 @@ delivered, and no review of an agent approves anything.
 import json
 import re
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -38,6 +37,7 @@ from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import first_line, past
 from hutch.flows.sessions import Also, NewSession
 from hutch.flows.site import Site
+from hutch.system.clock import wall_ms
 from hutch.workspace.workspace import Workspace
 
 PERSONA = "reviewer"
@@ -203,7 +203,7 @@ def concluded(
         commit=subject.commit,
         session_id=session_id,
         run_id=run_id,
-        created_ms=time.time_ns() // 1_000_000,
+        created_ms=wall_ms(),
     )
     return given, remarks
 

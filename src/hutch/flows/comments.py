@@ -1,7 +1,6 @@
 """What people say about a change: comments on its lines, approval, or that something must change first."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
 from hutch.domain.change import Change
@@ -15,6 +14,7 @@ from hutch.flows.commit_text import plain
 from hutch.flows.repository_git import OpenJail
 from hutch.store.comments import Also, Comments, Reviews
 from hutch.store.rows import Rows
+from hutch.system.clock import wall_ms
 
 
 async def add(
@@ -64,7 +64,7 @@ async def judge(
         verdict=verdict,
         body=plain(body),
         commit=change.commit,
-        created_ms=time.time_ns() // 1_000_000,
+        created_ms=wall_ms(),
     )
     return await Reviews(rows).add(await post(given) if post else given, [], also)
 
@@ -82,7 +82,7 @@ def made(remark: Remark, change_id: str, commit: str, author: str, review_id: st
         severity=remark.severity or "",
         body=plain(remark.body),
         commit=commit,
-        created_ms=time.time_ns() // 1_000_000,
+        created_ms=wall_ms(),
     )
 
 

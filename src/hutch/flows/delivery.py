@@ -6,7 +6,6 @@ machine gets it through a jail of its own: its hooks and settings are as little 
 be trusted as its code. Where there is a forge, the branch becomes a pull request.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +20,7 @@ from hutch.flows.repository_git import OpenJail
 from hutch.forge.git import GitFailed
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import Forge, PullRequest, PullRequestWanted, Target
+from hutch.system.clock import wall_ms
 from hutch.workspace.prepare.record import Record
 from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
@@ -156,7 +156,7 @@ def _change(
         title=on.title if on else proposal.title,
         body=f"{on.body}\n\n{proposal.summary}".strip()[:BODY_LETTERS] if on else proposal.summary,
         tests=proposal.tests,
-        created_ms=on.created_ms if on else time.time_ns() // 1_000_000,
+        created_ms=on.created_ms if on else wall_ms(),
         forge=forge,
     )
 

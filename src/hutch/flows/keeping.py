@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from hutch.domain.clock import STEADY
 from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
@@ -19,6 +18,7 @@ from hutch.domain.session import Session
 from hutch.store.expiry import forget_workspace, let_go, untouched
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
+from hutch.system.clock import STEADY
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS

@@ -53,8 +53,9 @@ from hutch.store.inputs import Inputs, add_input, count_untaken
 from hutch.store.records import read_heads
 from hutch.store.runs import Runs, add_run
 from hutch.store.seam import Head
-from hutch.store.sessions import Sessions, add_session, find_session, now_ms
+from hutch.store.sessions import Sessions, add_session, find_session
 from hutch.store.shares import Shares
+from hutch.system.clock import wall_ms
 
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
@@ -129,7 +130,7 @@ async def create(
     if not forked_from:
         wish = Wish(new.repository, new.persona, new.model, new.network, new.plain_directory)
         new = replace(new, repository=await check_wish(site, who, wish))
-    now = now_ms()
+    now = wall_ms()
     clean = site.redactor.clean
     session = Session(
         id=new_session_id(),

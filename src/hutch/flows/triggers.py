@@ -18,7 +18,6 @@ import structlog
 from sqlalchemy import Connection
 
 from hutch.domain.change import Change
-from hutch.domain.clock import remaining_s
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
@@ -36,8 +35,9 @@ from hutch.forge.seam import SETTLE_S, Forge, Posted
 from hutch.store.changes import find_pull
 from hutch.store.deliveries import LONGEST_WAIT_MS, Deliveries, note
 from hutch.store.runs import Runs
-from hutch.store.sessions import Sessions, now_ms
+from hutch.store.sessions import Sessions
 from hutch.store.users import Users
+from hutch.system.clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})
 TRIES = 12
@@ -89,7 +89,7 @@ class Triggers:
         told = Told(
             id=id,
             digest=digest,
-            at_ms=now_ms(),
+            at_ms=wall_ms(),
             event=event,
             wish=json.dumps({name: clean(value) for name, value in asdict(wish).items()}),
         )
@@ -159,7 +159,7 @@ class Triggers:
             wait_s = min(FIRST_WAIT_S * 2**attempts, LONGEST_WAIT_S)
             over = {"state": "ended"} if attempts >= TRIES else {}
             wait_s = max(wait_s, self.manners.settle_s if told.state == "working" else 0.0)
-            next_ms = now_ms() + int(wait_s * 1000)
+            next_ms = wall_ms() + int(wait_s * 1000)
             reason = self.site.redactor.clean(str(error))
             await notes.note(told.id, attempts=attempts, next_ms=next_ms, reason=reason, **over)
             if told.state == "working":
@@ -309,10 +309,10 @@ class Triggers:
         noted = await notes.get(told.id)
         if noted is not None:
             settle_s = self.manners.settle_s
-            await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, now_ms()))
+            await asyncio.sleep(remaining_s(noted.next_ms - int(settle_s * 1000), settle_s, wall_ms()))
         if found := await find():
             return found, False
-        await notes.note(told.id, next_ms=now_ms() + int(self.manners.settle_s * 1000))
+        await notes.note(told.id, next_ms=wall_ms() + int(self.manners.settle_s * 1000))
         posted = await post()
         await notes.note(told.id, next_ms=0)
         return posted, True

@@ -3,7 +3,6 @@
 Everything here is written to the audit, with the address it came from.
 """
 
-import time
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -21,6 +20,7 @@ from hutch.store.rows import Rows
 from hutch.store.shares import Shares, set_share
 from hutch.store.tokens import Token, Tokens
 from hutch.store.users import Users, add_user
+from hutch.system.clock import wall_ms
 
 LOGIN_LINK_S = 15 * 60
 INVITE_S = 7 * 24 * 3600
@@ -163,7 +163,7 @@ class Accounts:
             raise BadRequest(f"A token's name is one line of at most {LONGEST_TOKEN_NAME} letters.")
         if user.disabled:
             raise BadRequest(f"{user.name} is disabled, and a token would not work.")
-        expires_ms = None if days is None else _now_ms() + days * 24 * 3600 * 1000
+        expires_ms = None if days is None else wall_ms() + days * 24 * 3600 * 1000
         token, secret = await self.tokens.create(user.id, name=name, scopes=scopes, expires_ms=expires_ms)
         await self.note(actor, "token.created", token.id, detail=f"for {user.id}: {','.join(sorted(scopes))}")
         return token, secret
@@ -275,7 +275,3 @@ def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]
 
 def _address_meter(address: str) -> Meter:
     return Meter(f"address\0{address_key(address)}", free=20, longest_s=15 * 60)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

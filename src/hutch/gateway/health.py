@@ -32,7 +32,8 @@ from hutch.jail.probe import attempt, jail
 from hutch.sessions.host import LocalHost
 from hutch.store.runs import Runs
 from hutch.store.schema import REVISIONS, answered_requests
-from hutch.store.sessions import Sessions, now_ms
+from hutch.store.sessions import Sessions
+from hutch.system.clock import wall_ms
 
 KEPT_S, KEPT_WRONG_S = 30.0, 2.0  # an answer; one that is wrong is asked again soon
 SILENT_S = 30.0  # without a look at the queue, the worker counts as gone
@@ -117,7 +118,7 @@ async def check_data(server: Server) -> None:
 def write_nothing(connection: Connection) -> None:
     """Something, really, and nothing that stays."""
     mark = {"user_id": "", "key": "readyz"}
-    empty = {"request_hash": "", "status": 0, "headers": "", "body": b"", "at_ms": now_ms()}
+    empty = {"request_hash": "", "status": 0, "headers": "", "body": b"", "at_ms": wall_ms()}
     connection.execute(insert(answered_requests).values(**mark, **empty))
     connection.execute(
         delete(answered_requests).where(

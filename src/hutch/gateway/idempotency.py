@@ -23,7 +23,6 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
-from hutch.domain.clock import STEADY
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
 from hutch.domain.user import Who
 from hutch.flows import changes, sessions
@@ -32,6 +31,7 @@ from hutch.gateway.auth.who import Writer
 from hutch.gateway.errors import KeyReused
 from hutch.store.rows import Rows
 from hutch.store.schema import answered_requests as table
+from hutch.system.clock import STEADY, wall_ms
 
 KEPT_MS = 24 * 3600 * 1000
 SWEEP_S = 600.0
@@ -88,7 +88,7 @@ class Once:
         """Note that it is being answered."""
         nothing = {"status": BEING_ANSWERED, "headers": "{}", "body": b""}
         who = {"user_id": self.user_id, "key": hash_key(self.key), "request_hash": self.request_hash}
-        connection.execute(insert(table).values(**who, **nothing, at_ms=_now_ms()))
+        connection.execute(insert(table).values(**who, **nothing, at_ms=wall_ms()))
 
     def release(self, connection: Connection) -> None:
         """It was refused and has done nothing: it may be tried again."""
@@ -288,7 +288,3 @@ async def seen_through(request: Request, handle: Handle) -> Response:
     if once := getattr(request.state, "once", None):
         await answered_of(request).finish(once, response)
     return response
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

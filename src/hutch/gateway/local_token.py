@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 import structlog
 
 from hutch.app.accounts import LOCAL, Accounts, system_user
-from hutch.app.running import local_token, write_private
-from hutch.domain.clock import wall_ms
+from hutch.app.running import local_token
 from hutch.domain.errors import HutchError
 from hutch.domain.user import scopes_of
 from hutch.settings import Paths
+from hutch.system.atomic_file import write_private
+from hutch.system.clock import wall_ms
 
 LIFE_DAYS = 365
 RENEW_BEFORE_MS = 24 * 3600 * 1000

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from hutch.domain.errors import Unavailable
 from hutch.llm.cassette import load_cassette
 from hutch.llm.reply import Gathering, Reply
 from hutch.llm.seam import Delta, Finish, FromModel, Model, Request
+from hutch.system.atomic_file import replace_file
 
 
 class RecordingModel:
@@ -50,12 +50,9 @@ class RecordingModel:
         return [reply.model_dump(exclude_defaults=True) for reply in load_cassette(self._path).replies]
 
     def _write(self, replies: list[dict[str, Any]]) -> None:
-        """Whole or not at all: a cassette can be played at any moment."""
         text = json.dumps({"model": self.name, "replies": replies}, indent=1, ensure_ascii=False)
-        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            fresh.write_text(self._clean(text) + "\n", encoding="utf-8")
-            fresh.replace(self._path)
+            replace_file(self._path, f"{self._clean(text)}\n")  # it can be played at any moment
         except OSError as error:
             raise Unavailable(f"The recording {self._path} cannot be written: {error.strerror}.") from None
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import structlog
 
-from hutch.domain.clock import STEADY
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
@@ -27,6 +26,7 @@ from hutch.store.inputs import Inputs
 from hutch.store.runs import Room, Runs
 from hutch.store.sessions import Sessions
 from hutch.store.unfinished import Unfinished, find_unfinished
+from hutch.system.clock import STEADY
 
 T = TypeVar("T")
 PATIENCE_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow

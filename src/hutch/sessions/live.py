@@ -1,7 +1,6 @@
-"""A session that lives in this process: its desk, while it has one, and what goes on at it.
+"""A session that lives in this process.
 
-It comes into being when somebody wants something of it, opens a jail only when
-that needs one, and can be dropped at any moment: all that counts is in the log.
+It opens a jail only when something needs one, and can be dropped at any moment: all that counts is logged.
 """
 
 import asyncio
@@ -43,7 +42,8 @@ from hutch.store.inputs import Inputs
 from hutch.store.rows import Rows
 from hutch.store.runs import Runs
 from hutch.store.seam import EventLog
-from hutch.store.sessions import Sessions, now_ms
+from hutch.store.sessions import Sessions
+from hutch.system.clock import wall_ms
 from hutch.workspace.prepare.thread import complete
 
 HASHED_AT_ONCE = 2  # files, of all sessions
@@ -124,7 +124,7 @@ class Live:
         seq = (await self.log.append(self.id, written)).seq
         for event in events:
             if isinstance(event, DeliveryEnded):
-                await self.delivered(event, now_ms())
+                await self.delivered(event, wall_ms())
         return seq
 
     async def recorded(self) -> None:

@@ -36,7 +36,7 @@ from hutch.sessions.rewind import before_last_run
 from hutch.sessions.undoing import MAX_LISTED, lost_by_undo, would_lose
 from hutch.store import schema
 from hutch.store.runs import add_run
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 from hutch.workspace.edit.text import printable
 
 MAX_TRIES, TRY_INTERVAL_S = 50, 0.02  # to stop a run that is being taken up
@@ -163,7 +163,7 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
         owner=session.owner,
         prompt=live.grounds.redactor.clean(prompt),
         input=given.seq,
-        queued_ms=now_ms(),
+        queued_ms=wall_ms(),
         trace_id=trace_id(),
     )
 

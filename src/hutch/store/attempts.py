@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from hutch.domain.clock import STEADY, SteadyClock
 from hutch.store.rows import Rows
 from hutch.store.schema import login_attempts
+from hutch.system.clock import STEADY, SteadyClock
 
 FORGOTTEN_MS = 24 * 3600 * 1000
 

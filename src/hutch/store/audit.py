@@ -1,12 +1,12 @@
 """What was done by whom from where, as rows that are only ever added to."""
 
-import time
 from dataclasses import dataclass
 
 from sqlalchemy import insert, select
 
 from hutch.store.rows import Rows
 from hutch.store.schema import audit
+from hutch.system.clock import wall_ms
 
 LONGEST_TEXT = 200
 
@@ -49,7 +49,7 @@ class Audit:
         trace_id: str = "",
     ) -> None:
         row = insert(audit).values(
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=wall_ms(),
             user_id=user_id,
             credential_id=credential_id,
             action=action,

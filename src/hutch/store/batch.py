@@ -1,7 +1,6 @@
 """What one commit writes: the events of many callers, linked into their chains."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from hutch.store.gaps import Gaps
 from hutch.store.record import EVENT_TYPE, PAYLOAD_LIMIT_BYTES, Damaged, check_payload
 from hutch.store.seam import Head
 from hutch.store.transaction import LogState, Transaction
+from hutch.system.clock import wall_ms
 
 INLINE_BYTES = 16 * 1024
 
@@ -59,7 +59,7 @@ class Batch:
         except (BadRequest, LimitReached) as refusal:
             return refusal
         if log is None:
-            log = self._transaction.open_log(job.session_id, time.time_ns() // 1_000_000)
+            log = self._transaction.open_log(job.session_id, wall_ms())
         self._begin(log)
         self._link(log, list(zip(job.events, payloads, strict=True)))
         return log.head()
@@ -100,7 +100,7 @@ class Batch:
         self._chain(log, written)
 
     def _chain(self, log: LogState, events: Sequence[tuple[Event | UnknownEvent, bytes]]) -> None:
-        at_ms = max(time.time_ns() // 1_000_000, log.at_ms)  # a clock that goes back does not reorder a log
+        at_ms = max(wall_ms(), log.at_ms)  # a clock that goes back does not reorder a log
         seq, prev = log.seq, log.hash
         entries = self.entries.setdefault(log.session_id, [])
         for (event, payload), salt in zip(events, new_salts(len(events)), strict=True):

@@ -6,7 +6,6 @@ in the log's own row, so that the count survives a crash, and stands in the log 
 `events.omitted` when the bound is reached and before the next event that is written.
 """
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import orjson
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, EventsOmitted, UnknownEvent
 from hutch.domain.ids import SessionId
+from hutch.system.clock import wall_ms
 
 SETTING = "sessions.log_bytes"
 DEFAULT_LOG_BYTES = 256 * 1024 * 1024
@@ -58,7 +58,7 @@ class Omitted:
         return orjson.dumps(fields).decode()
 
     def add(self, type_: str, size: int) -> None:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_ms()
         self.since_ms = self.since_ms or now_ms
         self.until_ms = max(now_ms, self.until_ms)
         self.types[type_] += 1

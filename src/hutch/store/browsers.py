@@ -1,17 +1,16 @@
 """Browser sessions, as rows: who is logged in, from where, since when."""
 
-import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import delete, insert, select, update
 
-from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.ids import BrowserId, UserId, new_browser_id
 from hutch.domain.secret import hash_of, new_secret
 from hutch.domain.user import User
 from hutch.store.rows import Rows
 from hutch.store.schema import browser_sessions, users
+from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 IDLE_MS = 7 * 24 * 3600 * 1000
 ABSOLUTE_MS = 30 * 24 * 3600 * 1000
@@ -50,7 +49,7 @@ class Browsers:
         self, user_id: str, *, began_by: Began, address: str, agent: str, instead_of: str | None = None
     ) -> tuple[Browser, str]:
         """A new session and the secret for its cookie. The one that the browser had before ends."""
-        secret, now_ms = new_secret(), _now_ms()
+        secret, now_ms = new_secret(), wall_ms()
         browser = Browser(
             new_browser_id(), UserId(user_id), began_by, address, agent[:LONGEST_AGENT], now_ms, now_ms
         )
@@ -83,7 +82,7 @@ class Browsers:
 
     async def list(self, user_id: str, *, before: str = "", limit: int | None = None) -> "list[Browser]":
         """Those that still count, the newest first."""
-        now_ms = _now_ms()
+        now_ms = wall_ms()
         wanted = (
             select(*_COLUMNS)
             .where(
@@ -117,7 +116,3 @@ class Browsers:
     async def touch(self, browser_id: str, now_ms: int) -> None:
         wanted = update(browser_sessions).where(browser_sessions.c.id == browser_id).values(used_ms=now_ms)
         await self._rows.change(lambda db: db.execute(wanted).rowcount)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,7 +1,6 @@
 """What is said about changes, as rows: comments on lines, and reviews."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import TypeAlias, TypeVar
@@ -13,6 +12,7 @@ from hutch.domain.printable import echo
 from hutch.domain.review import AGENT, Comment, Review
 from hutch.store.rows import Rows
 from hutch.store.schema import comments, reviews, runs, sessions
+from hutch.system.clock import wall_ms
 
 T = TypeVar("T")
 Also: TypeAlias = Callable[[Connection, T], None]
@@ -48,7 +48,7 @@ class Comments:
     async def resolve(self, change_id: str, comment_id: str, by: str) -> Comment:
         """Say that a comment is dealt with; the first who says so is noted."""
         this = (comments.c.id == comment_id, comments.c.change_id == change_id)
-        resolved = {"resolved_ms": time.time_ns() // 1_000_000, "resolved_by": by}
+        resolved = {"resolved_ms": wall_ms(), "resolved_by": by}
 
         def resolve(connection: Connection) -> Comment:
             connection.execute(update(comments).where(*this, comments.c.resolved_ms == 0).values(resolved))

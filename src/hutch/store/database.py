@@ -4,7 +4,6 @@ Many processes may open one file. WAL lets them read while one writes;
 `synchronous=FULL` makes a commit survive a power cut.
 """
 
-import fcntl
 import logging
 import os
 import sqlite3
@@ -22,6 +21,7 @@ from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.store.presence import damage_mark
 from hutch.store.schema import REVISIONS
 from hutch.store.wal_index import find_missing_frames
+from hutch.system.file_lock import locked
 
 logging.getLogger("alembic").setLevel(logging.WARNING)  # its progress is noise to a user
 
@@ -234,8 +234,7 @@ def _migrate(path: Path, migrations: Migrations) -> None:
     from alembic import command
     from alembic.config import Config
 
-    with (path.parent / "migration.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(path.parent / "migration.lock"):
         revision = _revision(path, migrations)
         if revision == migrations.revisions[-1]:
             return

@@ -5,11 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.wish import Told
 from hutch.store.rows import Rows
 from hutch.store.schema import deliveries
-from hutch.store.sessions import now_ms
+from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 KEPT_MS = 400 * 24 * 3600 * 1000
 LONGEST_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
@@ -38,7 +37,7 @@ class Deliveries:
 
     async def open(self, *, limit: int = 100) -> list[Told]:
         """Those that are to be begun or are worked on, the oldest first."""
-        now = now_ms()
+        now = wall_ms()
         # One that waits for longer than any was told to was put off before the clock was set back.
         put_off = deliveries.c.next_ms.between(now + 1, now + LONGEST_WAIT_MS)
         due = (deliveries.c.state == "queued") & ~put_off

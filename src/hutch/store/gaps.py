@@ -6,7 +6,6 @@ way an `events.omitted` comes before anything else that is appended to the log. 
 that are written before their effect are not here: what they announce was refused.
 """
 
-import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from hutch.domain.errors import LimitReached, Unavailable
 from hutch.domain.events import Event, EventsOmitted, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
+from hutch.system.clock import wall_ms
 
 KEPT_TYPES = frozenset(
     {
@@ -95,7 +95,7 @@ class Gaps:
         happened = [event for event in events if event.type in KEPT_TYPES | COUNTED_TYPES]
         if not happened:
             return
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_ms()
         gap = self._gaps.setdefault(session_id, Gap(str(error), now_ms, now_ms))
         gap.until_ms = max(gap.until_ms, now_ms)
         for event in happened:

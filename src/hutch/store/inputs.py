@@ -6,13 +6,13 @@ from hutch.domain.ids import SessionId
 from hutch.domain.session import GivenInput
 from hutch.store.rows import Rows
 from hutch.store.schema import inputs
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 
 
 def add_input(connection: Connection, session_id: SessionId, by: str, body: str) -> GivenInput:
     """The next input of a session."""
     last = connection.scalar(select(func.max(inputs.c.seq)).where(inputs.c.session_id == session_id))
-    given = GivenInput(session_id=session_id, seq=(last or 0) + 1, at_ms=now_ms(), by=by, body=body)
+    given = GivenInput(session_id=session_id, seq=(last or 0) + 1, at_ms=wall_ms(), by=by, body=body)
     connection.execute(
         insert(inputs).values(
             session_id=session_id, seq=given.seq, at_ms=given.at_ms, by=by, body=body, taken=False

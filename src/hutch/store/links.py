@@ -1,12 +1,10 @@
 """One-time links, as rows: one logs a user in, or invites somebody. Each works once, and not for long."""
 
-import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from hutch.domain.clock import STEADY, SteadyClock
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
 from hutch.domain.printable import echo
@@ -14,6 +12,7 @@ from hutch.domain.secret import INVITE, LINK, hash_of, new_secret
 from hutch.domain.user import Role, ShareRole
 from hutch.store.rows import Rows
 from hutch.store.schema import links
+from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 KEPT_MS = 30 * 24 * 3600 * 1000  # after they are over
 
@@ -48,7 +47,7 @@ class Links:
     async def login(self, user_id: str, *, life_ms: int, created_by: str) -> tuple[Link, str]:
         """A link that logs this user in. Any that the user had before no longer works."""
         earlier = delete(links).where(links.c.user_id == user_id, links.c.used_ms.is_(None))
-        now_ms = _now_ms()
+        now_ms = wall_ms()
         link = Link(
             new_link_id(), "login", UserId(user_id), None, None, None, created_by, now_ms, now_ms + life_ms
         )
@@ -63,7 +62,7 @@ class Links:
         life_ms: int,
         created_by: str,
     ) -> tuple[Link, str]:
-        now_ms = _now_ms()
+        now_ms = wall_ms()
         link = Link(
             new_link_id(),
             "invite",
@@ -81,7 +80,7 @@ class Links:
         """Those that still work, the newest first."""
         wanted = (
             select(*_COLUMNS)
-            .where(links.c.kind == "invite", links.c.used_ms.is_(None), links.c.expires_ms > _now_ms())
+            .where(links.c.kind == "invite", links.c.used_ms.is_(None), links.c.expires_ms > wall_ms())
             .order_by(links.c.id.desc())
             .limit(limit)
         )
@@ -129,7 +128,7 @@ def spend(
     """Use a link inside a transaction of the caller's."""
     link = _good(db, secret, kind)
     db.execute(
-        update(links).where(links.c.id == link.id).values(used_ms=_now_ms(), used_by=used_by or link.user_id)
+        update(links).where(links.c.id == link.id).values(used_ms=wall_ms(), used_by=used_by or link.user_id)
     )
     return link
 
@@ -141,13 +140,9 @@ def _good(db: Connection, secret: str, kind: Literal["login", "invite"]) -> Link
             links.c.hash == hash_of(secret),
             links.c.kind == kind,
             links.c.used_ms.is_(None),
-            links.c.expires_ms > _now_ms(),
+            links.c.expires_ms > wall_ms(),
         )
     ).first()
     if row is None:
         raise Denied("This link does not work: it was used, it is too old, or it never was one.")
     return Link(*row)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

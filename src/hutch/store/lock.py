@@ -1,6 +1,5 @@
 """A lock that ends with its process, however that ends."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict
 from hutch.store.database import plain_errors
+from hutch.system.file_lock import take
 
 
 @contextmanager
@@ -15,16 +15,14 @@ def hold(path: Path, *, holder: str) -> Iterator[None]:
     """Hold the lock at `path`, or say who does. The file stays; only the lock counts."""
     with plain_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = file.read(20).strip() or "unknown"
-            raise Conflict(
-                f"Another {holder} (process {pid}) is using {path.parent}. Stop it first, "
-                "or set HUTCH_HOME to another directory."
-            ) from None
+        held = take(path)
+    if held is None:
+        pid = path.read_text()[:20].strip() or "unknown"
+        raise Conflict(
+            f"Another {holder} (process {pid}) is using {path.parent}. Stop it first, "
+            "or set HUTCH_HOME to another directory."
+        )
+    with os.fdopen(held, "r+") as file:
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()

@@ -1,10 +1,10 @@
 """How long payloads are kept."""
 
-import time
 from dataclasses import dataclass
 
 from hutch.domain.ids import SessionId
 from hutch.store.seam import EventLog
+from hutch.system.clock import wall_ms
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -19,7 +19,7 @@ class Pruned:
 
 async def prune(log: EventLog, *, days: int, dry_run: bool = False) -> list[Pruned]:
     """Erase the payloads of sessions that ended more than `days` days ago; their proof stays."""
-    cutoff_ms = time.time_ns() // 1_000_000 - days * DAY_MS
+    cutoff_ms = wall_ms() - days * DAY_MS
     pruned: list[Pruned] = []
     before: SessionId | None = None
     while heads := await log.heads(before=before):

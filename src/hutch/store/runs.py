@@ -17,7 +17,7 @@ from hutch.domain.printable import echo
 from hutch.domain.session import Delivered, QueuedRun, RunState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 
 NOT_TO_BE_BEGUN = ("paused", "ended")  # states of a session
 RESTING = ("idle", "parked")
@@ -62,20 +62,20 @@ class Runs:
         mine = (runs.c.id.in_(run_ids), runs.c.worker == worker, runs.c.state == "running")
 
         def renew(connection: Connection) -> list[str]:
-            connection.execute(update(runs).where(*mine).values(lease_until_ms=now_ms() + lease_ms))
+            connection.execute(update(runs).where(*mine).values(lease_until_ms=wall_ms() + lease_ms))
             return list(connection.scalars(select(runs.c.id).where(*mine)))
 
         return await self._rows.change(renew)
 
     async def end(self, run_id: str, outcome: str, reason: str = "") -> None:
         """It is over; the first end is the one that counts."""
-        values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": now_ms()}
+        values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": wall_ms()}
         await self._move(run_id, ("queued", "running", "held"), **values, worker="")
 
     async def end_all(self, session_id: str, outcome: str, reason: str = "") -> None:
         """All of a session that were not over are."""
         here = (runs.c.session_id == session_id, runs.c.state != "ended")
-        values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": now_ms(), "worker": ""}
+        values = {"state": "ended", "outcome": outcome, "reason": reason, "ended_ms": wall_ms(), "worker": ""}
         wanted = update(runs).where(*here).values(values)
         await self._rows.change(lambda connection: connection.execute(wanted))
 
@@ -121,7 +121,7 @@ class Runs:
         def again(connection: Connection) -> None:
             values = {"state": "queued", "worker": "", "lease_until_ms": 0, "ended_ms": 0}
             if connection.execute(wanted.values(values)).rowcount:
-                connection.execute(resting.values(state="queued", updated_ms=now_ms()))
+                connection.execute(resting.values(state="queued", updated_ms=wall_ms()))
 
         await self._rows.change(again)
 
@@ -267,7 +267,7 @@ def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> Qu
         if run.session_id in busy_sessions or of_user[run.owner] >= room.per_user:
             busy_sessions.add(run.session_id)  # what comes later in a session does not overtake
             continue
-        now = now_ms()
+        now = wall_ms()
         taken = replace(
             run,
             state="running",

@@ -1,7 +1,6 @@
 """The sessions of a server, as rows."""
 
 import json
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,12 +13,9 @@ from hutch.domain.printable import echo
 from hutch.domain.session import Bounds, Delivery, Session, SessionState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions, shares
+from hutch.system.clock import wall_ms
 
 OVER = ("ended",)
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def add_session(connection: Connection, session: Session) -> None:
@@ -84,7 +80,7 @@ class Sessions:
         """Change columns of a session; one that has ended stays so."""
         wanted = update(sessions).where(sessions.c.id == session_id, sessions.c.state.not_in(OVER))
         await self._rows.change(
-            lambda connection: connection.execute(wanted.values(**values, updated_ms=now_ms()))
+            lambda connection: connection.execute(wanted.values(**values, updated_ms=wall_ms()))
         )
 
     async def in_states(self, states: Collection[SessionState]) -> list[SessionId]:
@@ -101,7 +97,7 @@ class Sessions:
 
         def move(connection: Connection) -> list[SessionId]:
             ids = [SessionId(id) for id in connection.scalars(select(sessions.c.id).where(here))]
-            connection.execute(update(sessions).where(here).values(state=to, updated_ms=now_ms()))
+            connection.execute(update(sessions).where(here).values(state=to, updated_ms=wall_ms()))
             return ids
 
         return await self._rows.change(move)

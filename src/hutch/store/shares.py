@@ -1,6 +1,5 @@
 """Who else may see or work in a session, as rows."""
 
-import time
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -12,6 +11,7 @@ from hutch.domain.user import ShareRole
 from hutch.store.rows import Rows
 from hutch.store.schema import shares
 from hutch.store.users import get_user
+from hutch.system.clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Shares:
 
 def set_share(db: Connection, session_id: str, user_id: str, role: ShareRole, created_by: str) -> Share:
     user = get_user(db, user_id)
-    share = Share(session_id, user.id, role, created_by, time.time_ns() // 1_000_000)
+    share = Share(session_id, user.id, role, created_by, wall_ms())
     changed = db.execute(
         update(shares)
         .where(shares.c.session_id == session_id, shares.c.user_id == user_id)

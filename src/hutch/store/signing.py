@@ -9,7 +9,6 @@ import os
 import shlex
 import stat
 import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -28,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from hutch.domain.errors import Unavailable
+from hutch.system.clock import wall_ms
 
 Kind = Literal["checkpoint", "end", "receipt", "erasure"]
 CONTEXT = b"hutch.statement.v1\n"
@@ -134,7 +134,7 @@ class Signer:
             session_id=session_id,
             seq=seq,
             hash=hash_,
-            at_ms=time.time_ns() // 1_000_000 if at_ms is None else at_ms,
+            at_ms=wall_ms() if at_ms is None else at_ms,
             reason=reason,
             key=self.fingerprint,
             signature=b"",

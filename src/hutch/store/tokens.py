@@ -1,6 +1,5 @@
 """API tokens, as rows. A token itself is told once and is not here; its hash is."""
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.rows import Rows
 from hutch.store.schema import tokens, users
 from hutch.store.users import get_user
+from hutch.system.clock import wall_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Tokens:
         """A new token, and the text that is told this once."""
         secret = new_secret(TOKEN)
         token = Token(
-            new_token_id(), UserId(user_id), name, shown(secret), scopes, _now_ms(), expires_ms=expires_ms
+            new_token_id(), UserId(user_id), name, shown(secret), scopes, wall_ms(), expires_ms=expires_ms
         )
         values = {
             "id": token.id,
@@ -104,7 +104,7 @@ class Tokens:
             if len(found) != 1:
                 raise NotFound(f"There is no token {echo(token_id, 80)}.")
             if found[0].revoked_ms is None:
-                db.execute(update(tokens).where(tokens.c.id == found[0].id).values(revoked_ms=_now_ms()))
+                db.execute(update(tokens).where(tokens.c.id == found[0].id).values(revoked_ms=wall_ms()))
             return _token(db.execute(select(*_COLUMNS).where(tokens.c.id == found[0].id)).one())
 
         return await self._rows.change(change)
@@ -118,7 +118,3 @@ class Tokens:
 def _token(row: Any) -> Token:
     values = dict(zip(Token.__dataclass_fields__, row, strict=True))
     return Token(**{**values, "scopes": parse_scopes([values["scopes"]])})
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,6 +1,5 @@
 """The users of an installation, as rows."""
 
-import time
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -11,6 +10,7 @@ from hutch.domain.printable import echo
 from hutch.domain.user import Role, User, name_key, parse_name
 from hutch.store.rows import Rows
 from hutch.store.schema import identities, users
+from hutch.system.clock import wall_ms
 
 _COLUMNS = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
 
@@ -95,7 +95,7 @@ class Users:
                     raise Conflict(f"The account {email!r} has another way in already. Log in with that.")
             db.execute(
                 insert(identities).values(
-                    issuer=issuer, subject=subject, user_id=user.id, email=email, created_ms=_now_ms()
+                    issuer=issuer, subject=subject, user_id=user.id, email=email, created_ms=wall_ms()
                 )
             )
             return user
@@ -121,7 +121,7 @@ def add_user(db: Connection, name: str, role: Role, *, password_hash: str = "") 
     name = parse_name(name)
     if db.execute(select(users.c.id).where(users.c.name_key == name_key(name))).first():
         raise Conflict(f"There is a user {name!r} already. Choose another name.")
-    user = User(new_user_id(), name, role, _now_ms())
+    user = User(new_user_id(), name, role, wall_ms())
     db.execute(
         insert(users).values(
             id=user.id,
@@ -150,7 +150,3 @@ def no_user(user_id: str) -> NotFound:
 def _user(row: Any) -> User:
     user_id, name, role, created_ms, disabled = row
     return User(UserId(user_id), name, role, created_ms, bool(disabled))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -8,13 +8,12 @@ moment in which something cannot be read.
 The methods are synchronous: each reads or writes two small files and is done.
 """
 
-import fcntl
 import os
 import re
 import shlex
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import orjson
@@ -22,6 +21,8 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.domain.printable import echo
+from hutch.system.atomic_file import replace_file
+from hutch.system.file_lock import locked
 
 LARGEST_SECRET_BYTES = 64 * 1024
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -43,7 +44,7 @@ class Vault:
             )
         if len(value.encode()) > LARGEST_SECRET_BYTES:
             raise BadRequest(f"The secret {name!r} is larger than {LARGEST_SECRET_BYTES // 1024} KiB.")
-        with self._locked(fcntl.LOCK_EX):
+        with self._locked():
             tokens = self._tokens()
             keys = self._keys(needed=bool(tokens))
             if not keys:
@@ -58,7 +59,7 @@ class Vault:
         check_name(name)
         if not self._path.exists():
             return None
-        with self._locked(fcntl.LOCK_SH):
+        with self._locked(shared=True):
             token = self._tokens().get(name)
             return None if token is None else self._open(name, token, self._keys(needed=True))
 
@@ -69,7 +70,7 @@ class Vault:
     def delete(self, name: str) -> None:
         """Forget a secret; needs no key."""
         check_name(name)
-        with self._locked(fcntl.LOCK_EX):
+        with self._locked():
             tokens = self._tokens()
             if tokens.pop(name, None) is None:
                 raise NotFound(
@@ -79,7 +80,7 @@ class Vault:
 
     def rotate(self) -> int:
         """Encrypt everything under a new key, forget the old ones, and say how many secrets there are."""
-        with self._locked(fcntl.LOCK_EX):
+        with self._locked():
             tokens = self._tokens()
             old = self._keys(needed=bool(tokens))
             for name, token in tokens.items():
@@ -161,19 +162,15 @@ class Vault:
         _replace(self._path, orjson.dumps(tokens, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2))
 
     @contextmanager
-    def _locked(self, kind: int) -> Iterator[None]:
-        """One writer at a time. The lock is a file of its own, because the vault's is replaced."""
+    def _locked(self, *, shared: bool = False) -> Iterator[None]:
+        """One writer at a time."""
         lock = self._path.with_suffix(".lock")
-        try:
-            lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Unavailable(f"The vault's lock {lock} cannot be opened: {error.strerror}.") from None
-        try:
-            fcntl.flock(descriptor, kind)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(lock, shared=shared))
+            except OSError as error:
+                raise Unavailable(f"The vault's lock {lock} cannot be opened: {error.strerror}.") from None
             yield
-        finally:
-            os.close(descriptor)
 
 
 def check_name(name: str) -> None:
@@ -199,21 +196,8 @@ def _lines(keys: list[bytes]) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Whole or not at all, also when the power fails. The lock makes one draft name enough."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
     try:
-        draft.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, content, mode=0o600, durable=True)
     except OSError as error:
         raise Unavailable(f"{path} cannot be written: {error.strerror}.") from None

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hutch.domain.clock import boot_ms, wall_ms
 from hutch.store.presence import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WAL_MAGICS
+from hutch.system.clock import boot_ms, wall_ms
 
 INDEX_VERSION = 3_007_000
 IN_USE_BYTE = 128  # of the index: locked as long as any process has the database open

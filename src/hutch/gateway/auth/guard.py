@@ -26,6 +26,7 @@ from hutch.logs import current_trace_id
 from hutch.settings.serving import Server
 from hutch.store.browsers import Browser
 from hutch.store.tokens import Token
+from hutch.system.clock import wall_ms
 
 REMEMBERED_S = 3.0
 MOST_REMEMBERED = 4096
@@ -157,7 +158,7 @@ class Guard:
                 self._known[key] = known
                 while len(self._known) > MOST_REMEMBERED:
                     self._known.popitem(last=False)
-        if known is None or not known.shown.is_good(time.time_ns() // 1_000_000):
+        if known is None or not known.shown.is_good(wall_ms()):
             return None
         return known
 
@@ -206,7 +207,7 @@ class Guard:
         task.add_done_callback(self._tasks.discard)
 
     async def _write_touch(self, known: Known) -> None:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_ms()
         try:
             if isinstance(known.shown, Token):
                 await self.accounts.tokens.touch(known.shown.id, now_ms)

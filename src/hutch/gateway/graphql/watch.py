@@ -17,7 +17,7 @@ from hutch.gateway.auth.buckets import address_key
 from hutch.gateway.auth.guard import Guard, client_of
 from hutch.store.batches import changed_sessions, seen_by
 from hutch.store.records import read_heads
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")
 LOOK_S = 0.5
@@ -62,13 +62,13 @@ class Watch:
             watcher.remove(session, audience)
 
     async def _look(self) -> None:
-        since_ms = now_ms()
+        since_ms = wall_ms()
         told: dict[str, Session] = {}
         while True:
             await asyncio.sleep(LOOK_S)
             try:
                 # Not only from the newest on: after the clock was set back, changes have earlier times.
-                from_ms = min(since_ms, now_ms() - LOOK_BACK_MS)
+                from_ms = min(since_ms, wall_ms() - LOOK_BACK_MS)
                 found = await self._server.rows.fetch(
                     partial(changed_sessions, since_ms=from_ms, most=MOST_PENDING)
                 )

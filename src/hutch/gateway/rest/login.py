@@ -1,6 +1,5 @@
 """Logging in and out, and what somebody may do about their own account."""
 
-import time
 from typing import Annotated, Literal
 
 from fastapi import Request, Response
@@ -15,6 +14,7 @@ from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.auth.login import log_in
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
+from hutch.system.clock import wall_ms
 
 routes = router("login")
 
@@ -210,5 +210,5 @@ async def _came_by_link(request: Request, guard: AGuard) -> bool:
     known = await guard.browser(request.scope)
     if known is None or known[1].began_by != "link":
         return False
-    age_ms = time.time_ns() // 1_000_000 - known[1].created_ms
+    age_ms = wall_ms() - known[1].created_ms
     return -CLOCK_LEEWAY_MS < age_ms < LOGIN_LINK_S * 1000  # not for longer because the clock was set back

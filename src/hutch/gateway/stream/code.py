@@ -27,7 +27,7 @@ from hutch.gateway.stream.permit import permit
 from hutch.gateway.stream.sse import HEADERS, gone, piece
 from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 
 DIFF_LETTERS = 1_000_000
 WAIT_BEAT_S = 2.0  # many clients give up after five seconds without a byte
@@ -80,7 +80,7 @@ class CodeStream(Response):
             elif ending is OVER:
                 await stream.put(piece(b"", more=False))
             else:
-                await stream.put(piece(sse_closing(ending.reason, now_ms()), more=False))
+                await stream.put(piece(sse_closing(ending.reason, wall_ms()), more=False))
 
 
 class CodeResult(Response):

@@ -32,7 +32,7 @@ from hutch.gateway.stream.preview_answer import Target, answer, serve
 from hutch.gateway.stream.proxy_headers import COOKIE, cookie_of
 from hutch.gateway.stream.streams import Streams
 from hutch.gateway.stream.tickets import Tickets
-from hutch.store.sessions import now_ms
+from hutch.system.clock import wall_ms
 
 ENTER = "/.hutch/enter"
 LABEL = re.compile(r"([0-7][0-9abcdefghjkmnpqrstvwxyz]{25})-(\d{1,5})")
@@ -185,7 +185,7 @@ class Previews:
         scopes = scopes_of(user.role)
         if held.by == "token":
             tokens = [each for each in await accounts.tokens.list(user.id) if each.id == held.credential_id]
-            good = bool(tokens) and tokens[0].is_good(now_ms())
+            good = bool(tokens) and tokens[0].is_good(wall_ms())
             scopes &= tokens[0].scopes if tokens else frozenset()
         else:
             good = any(each.id == held.credential_id for each in await accounts.browsers.list(user.id))

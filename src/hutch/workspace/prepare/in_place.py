@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.place import Place
+from hutch.system.file_lock import take
 from hutch.workspace.directory import Directory
-from hutch.workspace.prepare.lock import take
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import LOCK

@@ -23,9 +23,9 @@ from hutch.jail.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_ident
 from hutch.jail.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
 from hutch.jail.launch import way_in
 from hutch.jail.place import Namespaces, Place
+from hutch.system.file_lock import take
 from hutch.workspace.directory import Directory
 from hutch.workspace.prepare.base import tree_path
-from hutch.workspace.prepare.lock import take
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import LOCK, discard
 

@@ -19,10 +19,10 @@ from hutch.forge.git import Git
 from hutch.forge.mirror import check_revision, fetch, look
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl, from_path
+from hutch.system.file_lock import locked_async
 from hutch.workspace.prepare.base import Base, Wanted, base_key, find_base, lock_path, make_base
 from hutch.workspace.prepare.fill import Filling, Options, copy_directory, fill_from_base, write_files
 from hutch.workspace.prepare.local import open_local
-from hutch.workspace.prepare.lock import locked
 from hutch.workspace.prepare.pinned import Pinned, pin, pinning
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import discard, temporary
@@ -126,7 +126,7 @@ class _Work:
             key = base_key(repo.key, head.commit, head.branch)
             base = await self._hold(key)
             if base is None:
-                async with locked(self._mirror(repo).with_suffix(".lock")):
+                async with locked_async(self._mirror(repo).with_suffix(".lock")):
                     await local.pack(self.git, self._mirror(repo), head.commit, on_progress=self.filling.tell)
                     wanted = Wanted(
                         source=str(layout.root), commit=head.commit, branch=head.branch, origin=head.origin
@@ -143,7 +143,7 @@ class _Work:
         if base is not None:
             return base
         mirror = self._mirror(repo)
-        async with locked(mirror.with_suffix(".lock")):
+        async with locked_async(mirror.with_suffix(".lock")):
             commit = await fetch(self.git, repo, mirror, found, on_progress=self.filling.tell)
             key = base_key(repo.key, commit, found.branch)
             base = await self._hold(key)
@@ -154,7 +154,7 @@ class _Work:
 
     async def _hold(self, key: str, *, shared: bool = False) -> Base | None:
         """Keep others from removing a base until the workspace is there, or, not shared, from making one."""
-        lock = locked(lock_path(self.filling.home, key), shared=shared)
+        lock = locked_async(lock_path(self.filling.home, key), shared=shared)
         if not shared:
             await self.held.enter_async_context(lock)
             return await asyncio.to_thread(find_base, self.filling.home, key)

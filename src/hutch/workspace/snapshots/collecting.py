@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.forge.git import Git
-from hutch.workspace.prepare.lock import locked
+from hutch.system.atomic_file import sync_directory
+from hutch.system.file_lock import locked_async
 from hutch.workspace.prepare.thread import finish
-from hutch.workspace.snapshots.pack import sync_directory
 from hutch.workspace.snapshots.storage import Storage
 
 MANY_PACKS = 50
@@ -95,7 +95,7 @@ def _drop_share(storage: Storage, share: float, pinned: AbstractSet[int]) -> boo
 
 async def collect(git: Git, storage: Storage) -> Collected:
     """Pack what is kept and remove what is not. Snapshots can be taken meanwhile."""
-    async with locked(storage.own / "collecting.lock"):
+    async with locked_async(storage.own / "collecting.lock"):
         return await _collect(git, storage)
 
 

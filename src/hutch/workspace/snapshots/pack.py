@@ -19,6 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
+from hutch.system.atomic_file import sync_directory
 from hutch.workspace.pieces import PIECE, clear_in_pieces, pieces, sort_in_pieces
 from hutch.workspace.snapshots.objects import CHUNK, KINDS, object_name
 
@@ -226,15 +227,6 @@ def _head(number: int, size: int) -> bytes:
 def _level(sample: bytes) -> int:
     """Compress what gets smaller; what does not, such as images, only costs time."""
     return 1 if len(sample) < 512 or len(zlib.compress(sample, 1)) < 0.9 * len(sample) else 0
-
-
-def sync_directory(path: Path) -> None:
-    """Have the names in a directory on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sync(file: IO[bytes]) -> None:

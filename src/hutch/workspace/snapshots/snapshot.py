@@ -15,11 +15,12 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.printable import printable
+from hutch.system.atomic_file import sync_directory
 from hutch.workspace.directory import Directory, as_house_error
 from hutch.workspace.snapshots.base_index import BaseIndex
 from hutch.workspace.snapshots.layout import Absent, Branch, Item, Leaf, items_of, whole
 from hutch.workspace.snapshots.objects import EMPTY_TREE
-from hutch.workspace.snapshots.pack import PackWriter, sync_directory
+from hutch.workspace.snapshots.pack import PackWriter
 from hutch.workspace.snapshots.placing import Nothing
 from hutch.workspace.snapshots.reading import Limits
 from hutch.workspace.snapshots.scan import Scan

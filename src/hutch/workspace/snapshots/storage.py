@@ -6,21 +6,21 @@ is killed leaves the list as it was or with the new one. One lock orders everybo
 in this process and in others.
 """
 
-import fcntl
 import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import NotFound
+from hutch.system.atomic_file import sync_directory
+from hutch.system.file_lock import locked, take
 from hutch.workspace.directory import as_house_error
 from hutch.workspace.snapshots.layout import Branch, opened_whole
 from hutch.workspace.snapshots.objects import Objects
-from hutch.workspace.snapshots.pack import sync_directory
 
 SHOWN = "the snapshots"  # what errors call it: the host's own paths are nobody's business
 CONFIG = """\
@@ -76,31 +76,26 @@ class Storage:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Alone with the storage; waits for others."""
-        descriptor = self._open_lock()
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.own / "lock"))
+            except OSError as error:
+                raise as_house_error(error, SHOWN) from None
             yield
-        finally:
-            os.close(descriptor)
 
     def clear(self) -> None:
         """Away with what somebody left who was killed, unless somebody is at work now."""
-        descriptor = self._open_lock()
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            held = take(self.own / "lock")
+        except OSError as error:
+            raise as_house_error(error, SHOWN) from None
+        if held is None:
             return
-        else:
+        try:
             for path in (*(self.git_dir / "objects/pack").glob("tmp_*"), *self.own.glob("tmp_*")):
                 path.unlink(missing_ok=True)
         finally:
-            os.close(descriptor)
-
-    def _open_lock(self) -> int:
-        try:
-            return os.open(self.own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise as_house_error(error, SHOWN) from None
+            os.close(held)
 
     def numbers(self) -> Sequence[int]:
         return sorted(_numbers(self._references))

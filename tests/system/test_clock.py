@@ -1,6 +1,6 @@
 """What a step of the wall clock does to ages and waits."""
 
-from hutch.domain.clock import SteadyClock, remaining_s
+from hutch.system.clock import SteadyClock, remaining_s
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.prepare.lock import locked, take
+from hutch.system.file_lock import locked_async, take
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
 
 HOLDING = """
 import pathlib, sys, time
-from hutch.workspace.prepare.lock import take
+from hutch.system.file_lock import take
 assert take(pathlib.Path(sys.argv[1])) is not None
 print("held", flush=True)
 time.sleep(60)
@@ -37,7 +37,7 @@ async def test_who_waits_comes_in_when_the_holder_leaves(tmp_path: Path) -> None
     order = []
 
     async def work(name: str) -> None:
-        async with locked(tmp_path / "lock"):
+        async with locked_async(tmp_path / "lock"):
             order.append(f"{name} in")
             await asyncio.sleep(0.05)
             order.append(f"{name} out")
@@ -50,7 +50,7 @@ async def test_waiting_can_be_cancelled(tmp_path: Path) -> None:
     held = take(tmp_path / "lock")
 
     async def wait() -> None:
-        async with locked(tmp_path / "lock"):
+        async with locked_async(tmp_path / "lock"):
             pass
 
     with pytest.raises(TimeoutError):
@@ -66,7 +66,7 @@ async def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         assert take(tmp_path / "lock") is None
         holder.kill()
-    async with asyncio.timeout(DEADLINE_S), locked(tmp_path / "lock"):
+    async with asyncio.timeout(DEADLINE_S), locked_async(tmp_path / "lock"):
         pass
 
 

@@ -1,0 +1,1 @@
+"""What every room needs of the operating system: time, locks, files that are replaced whole."""
