@@ -70,3 +70,18 @@ async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> N
         await server.rows.change(lambda connection: remove_session(connection, removed.id))
         await tidy(server.loaded, server.log)
         assert [workspaces.session_of(id) for id in await _workspaces(home)] == [kept.id]
+
+
+async def test_the_work_of_sessions_that_an_older_database_does_not_know_is_kept(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with serving(home) as server:
+        who, database = await owner(server), server.loaded.paths.database
+    backup = database.read_bytes()
+    async with serving(home) as server:
+        session = await sessions.create(server.site, who, NewSession(purpose="work"))
+        await state(server, who, session.id, "idle")
+    database.write_bytes(backup)
+    async with serving(home) as server:
+        assert await sessions.page(server.site, who) == []
+        await tidy(server.loaded, server.log)
+    assert [workspaces.session_of(id) for id in await _workspaces(home)] == [session.id]

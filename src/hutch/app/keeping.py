@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from hutch.app import workspaces
-from hutch.domain.errors import EventsMissing, HutchError
+from hutch.domain.errors import EventsMissing, HutchError, NotFound
 from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
 from hutch.flows import keeping
@@ -20,6 +20,7 @@ __all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
 
 EVERY_S = 3600.0
 MOST_LOGS = 5000  # that are looked at for whom a workspace belongs to
+MAX_NAMED = 10
 MOST_REMOVED = 1000  # workspaces in one sweep
 FIRST = 50  # entries, in which a run has begun
 logger = structlog.get_logger()
@@ -71,22 +72,36 @@ async def tidy(loaded: Loaded, log: SqlLog, *, at_ms: int | None = None, dry_run
 
 async def _of_no_session(loaded: Loaded, log: SqlLog, dry_run: bool) -> list[Gone]:
     """Workspaces that a server made for a session which is over or removed, and was killed before it noted
-    or removed them."""
+    or removed them. A session without a log was never here: the database is an older one, put back from a
+    backup, and somebody may want the work."""
     made = {workspaces.session_of(each.id): each.id for each in await workspaces.list_workspaces(loaded)}
     made.pop("", None)
     gone: list[Gone] = []
+    unknown: list[str] = []
     ids = [SessionId(id) for id in made]
     for start in range(0, len(ids), 100):
         part = ids[start : start + 100]
         known = await Sessions(log).many(part)
         for id in part:
             session = known.get(id)
-            if session is None or (session.state == "ended" and session.workspace_id != made[id]):
+            if session is None and not await _has_log(log, id):
+                unknown.append(made[id])
+            elif session is None or (session.state == "ended" and session.workspace_id != made[id]):
                 gone.append(Gone(id, made[id], "No session needs its workspace any more."))
+    if unknown:
+        logger.warning("workspaces.of_unknown_sessions", count=len(unknown), ids=unknown[:MAX_NAMED])
     gone = gone[:MOST_REMOVED]
     for each in [] if dry_run else gone:
         await _remove(loaded, each)
     return gone
+
+
+async def _has_log(log: SqlLog, session_id: SessionId) -> bool:
+    try:
+        await log.head(session_id)
+    except NotFound:
+        return False
+    return True
 
 
 async def _remove(loaded: Loaded, gone: Gone) -> None:
