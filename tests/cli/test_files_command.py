@@ -72,7 +72,7 @@ def test_listing_printing_moving_and_removing(house: House, session: str) -> Non
         assert out.returncode in (exits.BAD_REQUEST, exits.DENIED) and "root:" not in out.stdout
 
 
-def test_what_changed_and_back_again(house: House, session: str) -> None:
+def test_what_changed_and_back_again(house: House, session: str, tmp_path: Path) -> None:
     patch = house.hutch("diff", session, "--path", "src")
     assert "+one\n+two\n" in patch.stdout and "\x1b" not in patch.stdout
     assert house.hutch("diff", session, "--path", "src", "--stat").stdout.split() == [
@@ -87,6 +87,8 @@ def test_what_changed_and_back_again(house: House, session: str) -> None:
         ada.see(r"\+one")
         assert ada.leave() == exits.OK
         assert b"\x1b[32m+one" in ada.shown
+    (tmp_path / "data.bin").write_bytes(b"mine")
+    assert house.hutch("files", "put", session, str(tmp_path / "data.bin")).returncode == exits.OK
     refused = house.hutch("undo", session)
     assert refused.returncode == exits.BAD_REQUEST and "data.bin" in refused.stderr
     done = house.hutch("undo", session, "--discard-others")

@@ -120,7 +120,7 @@ class Page:
 
     def __init__(self, content: str) -> None:
         self.content = content
-        self.has_cr = "\r" in content
+        self.has_lf, self.has_cr = "\n" in content, "\r" in content
         self.has_lone_cr = self.has_cr and content.count("\r") != content.count("\r\n")
         self._keys: dict[Rung, Keys] = {}
         self._asked = 0

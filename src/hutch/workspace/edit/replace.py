@@ -80,7 +80,7 @@ def _most(every: bool) -> int:
 def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement:
     """The new text as it goes into the place of a match."""
     if rung is Rung.EXACT and not page.has_cr:
-        text = with_endings(new, usual_ending(page.content if "\n" in page.content else new))
+        text = with_endings(new, "\n" if page.has_lf else usual_ending(new))
         return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
     if rung is Rung.EXACT:
         line = page.line_at(match.start)
