@@ -105,7 +105,7 @@ async def test_a_signal_that_ends_programs_ends_the_command(shell: Shell, comman
     ran = await shell.run(command, yield_s=0.3)
     background = shell.background.get(ran.id or "")
     await background.signal(number)
-    ended = await background.wait(30)
+    ended = await background.wait(DEADLINE_S)
     assert (ended.running, ended.signal, ended.exit_code) == (False, number, None)
     assert b"tcsetattr" not in background.read(offset=0).data and "no" not in ended.stdout
     # What another command began goes on; a bash that is hung up hangs up its jobs as well.
@@ -122,7 +122,7 @@ async def test_a_trap_decides_what_a_signal_does(shell: Shell) -> None:
     background = shell.background.get(ran.id or "")
     await started(shell, "sleep 85")
     await background.signal(15)
-    ended = await background.wait(30)
+    ended = await background.wait(DEADLINE_S)
     assert (ended.exit_code, ended.stdout) == (5, "cleaned\n")
 
 
