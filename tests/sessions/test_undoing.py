@@ -293,3 +293,26 @@ async def test_a_job_of_a_terminal_is_named(tmp_path: Path) -> None:
         await take_snapshots(server, session)
         await let_write(server, session)
         assert "mine.txt" in await lost(server, who, session)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("git branch mine", (".git/refs/heads/mine",)),
+        ("git tag mine", (".git/refs/tags/mine",)),
+        ("echo mine > mine.txt; git add mine.txt; git stash -q -- mine.txt", (".git/refs/stash",)),
+    ],
+)
+async def test_branches_tags_and_stashes_of_people_are_named(
+    tmp_path: Path, command: str, names: tuple[str, ...]
+) -> None:
+    """Their files are not there any more, and the commits would go with the names."""
+    author = "git config user.name a; git config user.email a@example.org"
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = await begin(server, who, tmp_path)
+        await finish(server, who, session)
+        await run(server, session, f"{author}; {command}; git status > /dev/null")
+        with pytest.raises(WorkWouldBeLost) as refused:
+            await sessions.give(server.site, who, session, inputs.Undo())
+        assert refused.value.paths == names

@@ -12,8 +12,12 @@ from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, Snapsh
 from hutch.sessions.peoples_commands import spans
 from hutch.sessions.rewind import before_last_run, still_told
 from hutch.workspace.edit.text import printable
+from hutch.workspace.snapshots.compare import differences
+from hutch.workspace.snapshots.layout import Item, Leaf
+from hutch.workspace.snapshots.snapshot import Snapshots
 from hutch.workspace.workspace import Workspace
 
+REFS = (".git/HEAD", ".git/packed-refs", ".git/refs")
 LAST_SNAPSHOTS = ("after the run", "when the agent was done")  # may be recorded after run.ended
 MAX_LISTED = 100
 MAX_NAMED = 10  # in a sentence
@@ -28,14 +32,39 @@ async def lost_by_undo(entries: Sequence[Entry], workspace: Workspace) -> list[s
     counted = still_told(entries)
     ended_with, written = _of_run(counted, run_id, to_seq, before)
     now = (await workspace.snapshot("before undo")).id
-    changed = {each.path for each in await workspace.changes(before, now)}
+    changed = await _changed(workspace, before, now)
     others = {path for path in changed if printable(path) in written}
     for old, new in ((ended_with, now), *spans(counted, run_id, before, now)):
         try:
-            others |= {each.path for each in await workspace.changes(old, new)}
+            others |= await _changed(workspace, old, new)
         except NotFound:  # that snapshot was dropped: whose work it is cannot be told any more
             return sorted(changed)
     return sorted(changed & others)
+
+
+async def _changed(workspace: Workspace, old: int, new: int) -> set[str]:
+    """The files, and the branches, tags and stashes of the repository, that differ between two snapshots."""
+    files = {each.path for each in await workspace.changes(old, new)}
+    return files | await workspace.work(_changed_refs, workspace.snapshots, old, new)
+
+
+def _changed_refs(snapshots: Snapshots, old: int, new: int) -> set[str]:
+    found: set[str] = set()
+    for path in REFS:
+        before, after = (_entry(snapshots, number, path) for number in (old, new))
+        found |= {
+            each.path
+            for each in differences(snapshots.storage.objects, before, after, path)
+            if isinstance(each.old or each.new, Leaf)
+        }
+    return found
+
+
+def _entry(snapshots: Snapshots, number: int, path: str) -> Item | None:
+    try:
+        return snapshots.item(number, path)
+    except NotFound:
+        return None
 
 
 def would_lose(paths: Sequence[str]) -> WorkWouldBeLost:
