@@ -77,6 +77,7 @@ class KeptApprovals:
         lock = self._path.with_suffix(".lock")
         with ExitStack() as stack:
             try:
+                lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 stack.enter_context(locked(lock))
             except OSError as error:
                 raise Unavailable(f"{lock} cannot be opened: {error.strerror}.") from None

@@ -167,6 +167,7 @@ class Vault:
         lock = self._path.with_suffix(".lock")
         with ExitStack() as stack:
             try:
+                lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 stack.enter_context(locked(lock, shared=shared))
             except OSError as error:
                 raise Unavailable(f"The vault's lock {lock} cannot be opened: {error.strerror}.") from None

@@ -16,8 +16,7 @@ FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold the lock at `path`, whose directory is made if need be. Blocks until the lock is free."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Hold the lock at `path`, in a directory that is there. Blocks until the lock is free."""
     fd = os.open(path, FLAGS, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
