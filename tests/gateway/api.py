@@ -146,6 +146,7 @@ async def serving(
                     log_config=None,
                     access_log=False,
                     server_header=False,
+                    timeout_keep_alive=600,  # the default equals the 5 s of httpx: both close at once
                     timeout_graceful_shutdown=2,
                 )
             )
