@@ -1,6 +1,8 @@
 """What commands leave running, in shells and in terminals."""
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from hutch.jail import open_shell
 from hutch.jail.jail import Jailed
+from hutch.jail.jobs import has_jobs
 from hutch.jail.shell import Shell
 from hutch.jail.shell_result import JobsEnded, JobsLeft, ShellEvent
 from hutch.jail.terminal import open_terminal
@@ -46,6 +49,39 @@ async def test_a_shell_reports_its_jobs_until_they_end(workspace: Path, program:
         await shell.run("true")
         (workspace / "go").touch()
         await wait_for(lambda: _about_jobs(events) == [JobsLeft("main"), JobsEnded("main")])
+
+
+def _write_process(proc: Path, pid: int, parent: int, state: str, children: str = "") -> None:
+    task = proc / str(pid) / "task" / str(pid)
+    task.mkdir(parents=True, exist_ok=True)
+    (proc / str(pid) / "stat").write_text(f"{pid} (sh) {state} {parent} {pid} {pid} 0 -1\n")
+    (task / "children").write_text(children)
+
+
+@pytest.mark.parametrize("state", ["S", "Z"])
+def test_a_job_is_found_while_its_parent_ends(tmp_path: Path, state: str) -> None:
+    """The shell ends between the look at the reaper's children and that at its own."""
+    reaper, shell, job = 2, 3, 4
+    _write_process(tmp_path, reaper, 1, "S", f"{shell}")
+    _write_process(tmp_path, shell, reaper, state)
+    own = tmp_path / f"{shell}/task/{shell}/children"
+    own.unlink()
+    os.mkfifo(own)  # whoever reads it waits until the shell has ended
+
+    def end_shell() -> None:
+        with own.open("w"):
+            _write_process(tmp_path, job, reaper, "S")
+            (tmp_path / f"{reaper}/task/{reaper}/children").write_text(f"{job} {shell}")
+            (tmp_path / f"{shell}/stat").write_text(f"{shell} (sh) Z {reaper} {shell} {shell} 0 -1\n")
+            own.unlink()
+            own.touch()
+
+    ending = threading.Thread(target=end_shell)
+    ending.start()
+    proc = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    assert has_jobs(proc, reaper, shell)
+    ending.join()
+    os.close(proc)
 
 
 def _about_jobs(events: list[ShellEvent]) -> list[ShellEvent]:

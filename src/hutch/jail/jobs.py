@@ -40,16 +40,27 @@ def parent_of(proc: int, pid: int) -> int:
 
 
 def has_jobs(proc: int, reaper: int, leader: int) -> bool:
-    """True when a process that was started by a reaper is not the only one below that."""
+    """True when a process that was started by a reaper is not the only one below that.
+
+    A process that ends hands its children to the reaper, whose list may have been read before that. So the
+    answer is no only when two looks find the same.
+    """
+    last: dict[int, _Process] | None = None
     for _ in range(MAX_LOOKS):
         try:
-            return _has_jobs(proc, reaper, leader)
+            found = _below(proc, reaper)
         except _Changed:
             continue
+        if found is None or _jobs_among(found, leader):
+            return True
+        if found == last:
+            return False
+        last = found
     return True
 
 
-def _has_jobs(proc: int, reaper: int, leader: int) -> bool:
+def _below(proc: int, reaper: int) -> dict[int, _Process] | None:
+    """The processes below a reaper; None when they are too many to look at."""
     found: dict[int, _Process] = {}
     threads = [f"{reaper}/task/{reaper}"]  # it has no others
     for place in threads:
@@ -57,7 +68,11 @@ def _has_jobs(proc: int, reaper: int, leader: int) -> bool:
             found[pid] = _look(proc, pid)
             threads += _threads(proc, pid)
             if len(threads) > MAX_THREADS:
-                return True
+                return None
+    return found
+
+
+def _jobs_among(found: dict[int, _Process], leader: int) -> bool:
     exempt = {leader}
     first = found.get(leader)
     if first is not None and first.foreground != first.group:  # else the leader itself waits for input
