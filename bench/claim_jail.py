@@ -12,12 +12,12 @@ from pathlib import Path
 
 from bench.row import Row
 
-from hutch.jail import seccomp
-from hutch.jail.identity import Identity, claim_identity
 from hutch.jail.jail import Jailed, open_jail, start_jail
-from hutch.jail.launch import warden_source
+from hutch.jail.launch import seccomp
+from hutch.jail.launch.identity import Identity, claim_identity
+from hutch.jail.launch.launch import warden_source
+from hutch.jail.launch.system import this_system
 from hutch.jail.policy import AGENT, WARDEN, arguments, etc_files
-from hutch.jail.system import this_system
 
 CALLS, STARTS, JAILS = 300, 15, 50
 OUTPUT_BYTES = 200_000_000

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.row import Row
 
 from hutch.jail import open_shell
-from hutch.jail.shell import Shell
+from hutch.jail.shell.shell import Shell
 
 ROUNDS = 9
 CALLS = 500

@@ -22,7 +22,7 @@ from hutch.flows.code_change import Bench
 from hutch.forge.git import Git
 from hutch.jail.jail import start_jail
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shells import Shells
+from hutch.jail.shell.shells import Shells
 from hutch.llm.cassette import parse_cassette
 from hutch.llm.retry import Patience, PatientModel
 from hutch.llm.scripted import ScriptedModel

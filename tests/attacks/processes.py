@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import DEVNULL
 
 from hutch.domain.errors import HutchError
-from hutch.jail import launch, seccomp
+from hutch.jail.launch import launch, seccomp
 from hutch.jail.members import members
 from hutch.jail.policy import MIB
 
@@ -629,7 +629,7 @@ async def other_jail(bench) -> None:
 @scene("protocol", "print what looks like the shell's word for the end of a command, wherever it can",
        control="the shell's own word is taken")  # fmt: skip
 async def forged_marker(bench) -> None:
-    from hutch.jail.shells import Shells
+    from hutch.jail.shell.shells import Shells
 
     forge = (
         "import os,secrets\n"
@@ -686,7 +686,7 @@ raise SystemExit(7)
 @scene("protocol", "read the nonce from the shell's memory, and tell the end of the command in its place",
        control="the nonce is found, and a pipe of the same shell can be written to")  # fmt: skip
 async def forged_answer(bench) -> None:
-    from hutch.jail.shells import Shells
+    from hutch.jail.shell.shells import Shells
 
     async with bench.jail() as jail:
         (jail._directory / "forge.py").write_text(FORGE_ANSWER)
@@ -705,7 +705,7 @@ async def forged_answer(bench) -> None:
 @scene("output", "speak without end where only the shell answers, a little at a time",
        control="up to what an answer can be, it is let through")  # fmt: skip
 async def flooded_answers(bench) -> None:
-    from hutch.jail.shells import Shells
+    from hutch.jail.shell.shells import Shells
 
     flood = (
         "for at in /proc/$$/fd/*; do fd=${at##*/}; case $(readlink $at) in socket:*) break;; esac; done; "
@@ -723,7 +723,7 @@ async def flooded_answers(bench) -> None:
 @scene("output", "fill the host's disk by printing much in many commands",
        control="the newest of them is kept whole")  # fmt: skip
 async def output_files(bench) -> None:
-    from hutch.jail.shells import Shells
+    from hutch.jail.shell.shells import Shells
 
     limits = replace(SMALL, output_bytes=64 * 1024, output_file_bytes=4 * MIB)
     async with bench.jail(limits) as jail:

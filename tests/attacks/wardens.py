@@ -13,10 +13,10 @@ from collections import Counter
 from pathlib import Path
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.jail import control as control_module
-from hutch.jail import launch
 from hutch.jail import process as process_module
-from hutch.jail.control import Control, ForeignSocket
+from hutch.jail.launch import control as control_module
+from hutch.jail.launch import launch
+from hutch.jail.launch.control import Control, ForeignSocket
 
 from .attack import Scenes
 from .patience import LONG_S, until, until_next_door

@@ -9,7 +9,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.flows.users import Accounts
 from hutch.gateway.stream.streams import streams_of
-from hutch.jail.ring import RING_BYTES
+from hutch.jail.terminal import RING_BYTES
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import Screen, say, screen, socket

@@ -8,10 +8,10 @@ import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.jail import open_shell
-from hutch.jail.background import BEFORE_BYTES
 from hutch.jail.seam import PIPE
-from hutch.jail.shell import Shell
-from hutch.jail.shell_result import CommandYielded, Result, ShellEvent
+from hutch.jail.shell.background import BEFORE_BYTES
+from hutch.jail.shell.result import CommandYielded, Result, ShellEvent
+from hutch.jail.shell.shell import Shell
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio

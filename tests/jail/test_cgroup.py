@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hutch.jail.cgroup import LEAF, Home, find_home, make, prefer_self
-from hutch.jail.cgroup import settings as settings_of
+from hutch.jail.limits.cgroup import LEAF, Home, find_home, make, prefer_self
+from hutch.jail.limits.cgroup import settings as settings_of
 from hutch.jail.policy import Limits
 
 
@@ -93,11 +93,11 @@ def test_a_jail_has_the_share_of_an_ordinary_program_and_a_server_has_more(tmp_p
 def test_a_process_that_is_preferred_comes_back(tmp_path: Path) -> None:
     """In the groups of this machine, where there are any."""
     program = (
-        "from hutch.jail import limits\n"
+        "from hutch.jail.limits import meter\n"
         "from pathlib import Path\n"
         "def where(): return Path('/proc/self/cgroup').read_text()\n"
-        "home, before = limits._found_home(), where()\n"
-        "with limits.preferring_self(): inside = where()\n"
+        "home, before = meter._found_home(), where()\n"
+        "with meter.preferring_self(): inside = where()\n"
         "known = home is not None and 'cpu' in home.directories\n"
         "print(known, before != inside, home and home.version == 2 or where() == before)\n"
     )

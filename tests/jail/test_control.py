@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.control import Control
+from hutch.jail.launch.control import Control
 
 pytestmark = pytest.mark.anyio
 

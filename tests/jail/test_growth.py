@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.jail.growth import DEEPEST, Growth, measure
-from hutch.jail.nameless import Nameless
+from hutch.jail.limits.growth import DEEPEST, Growth, measure
+from hutch.jail.limits.unlinked_files import Nameless
 
 
 def measured(directory: Path) -> tuple[int, int, bool, bool]:

@@ -1,6 +1,6 @@
 """Limits by name."""
 
-from hutch.jail.hits import Hits, hit_by_signal, size
+from hutch.jail.limits.hits import Hits, hit_by_signal, size
 from hutch.jail.policy import GIB, MIB, Limits
 from hutch.jail.seam import Exit, LimitHit
 

@@ -11,8 +11,8 @@ import pytest
 from hutch.jail import open_shell
 from hutch.jail.jail import Jailed
 from hutch.jail.jobs import has_jobs
-from hutch.jail.shell import Shell
-from hutch.jail.shell_result import JobsEnded, JobsLeft, ShellEvent
+from hutch.jail.shell.result import JobsEnded, JobsLeft, ShellEvent
+from hutch.jail.shell.shell import Shell
 from hutch.jail.terminal import open_terminal
 from tests.deadline import DEADLINE_S
 

@@ -11,7 +11,7 @@ import pytest
 
 from hutch.domain.errors import LimitReached
 from hutch.jail.jail import Jailed, open_jail
-from hutch.jail.limits import Mark
+from hutch.jail.limits.meter import Mark
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
 from hutch.jail.process import Command
 from hutch.jail.seam import Exit, Finished, LimitHit

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail import locks as module
-from hutch.jail.locks import Locked, listed, locks
+from hutch.jail.limits import locks as module
+from hutch.jail.limits.locks import Locked, listed, locks
 from hutch.jail.members import Member
 
 # The kernel's list shifts when others lock and unlock while it is read: some are listed twice, or not at all.

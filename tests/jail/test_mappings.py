@@ -4,9 +4,9 @@ import mmap
 import os
 import threading
 
-from hutch.jail.mappings import aside, parts, shared
+from hutch.jail.limits.mappings import aside, parts, shared
+from hutch.jail.limits.usage import shared_memory_device
 from hutch.jail.members import Member
-from hutch.jail.usage import shared_memory_device
 
 ME = Member(os.getpid(), (os.getpid(),), trusted=False)
 DEVICE = shared_memory_device()

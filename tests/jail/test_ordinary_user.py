@@ -11,7 +11,9 @@ UID = 54399
 SUITES = (
     ("jail/test_shell.py", "jail/test_oom.py"),
     ("contracts/test_jail_contract.py", "jail/test_seccomp.py", "jail/test_members.py"),
-    tuple(f"jail/test_{name}.py" for name in ("control", "walls", "warden", "launch", "place", "nameless")),
+    tuple(
+        f"jail/test_{name}.py" for name in ("control", "walls", "warden", "launch", "place", "unlinked_files")
+    ),
     tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "background", "usage", "watch")),
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.orphans import _is_orphan, end_orphans
+from hutch.jail.launch.orphans import _is_orphan, end_orphans
 from hutch.jail.policy import WARDEN, WARDEN_PROGRAM
 
 

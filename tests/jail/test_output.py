@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from hutch.jail.output import Capture
-from hutch.jail.output_files import OutputFiles
+from hutch.jail.output import Capture, OutputFiles
 
 
 def test_the_file_has_both_streams_in_order_and_an_end(tmp_path: Path) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail import open_jail
-from hutch.jail.output import Capture
-from hutch.jail.output_files import OutputFiles
+from hutch.jail.output import Capture, OutputFiles
 from hutch.jail.policy import AGENT, MIB
-from hutch.jail.shells import Shells
+from hutch.jail.shell.shells import Shells
 
 
 def capture(files: OutputFiles, size: int) -> Capture:

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.identity import Identity, claim_identity
-from hutch.jail.idmap import mount, own_mounts
 from hutch.jail.jail import open_jail
+from hutch.jail.launch.identity import Identity, claim_identity
+from hutch.jail.launch.idmap import mount, own_mounts
 from hutch.jail.place import Held, Namespaces, Place, in_place
 
 pytestmark = pytest.mark.anyio

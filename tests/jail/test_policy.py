@@ -3,8 +3,8 @@
 import pytest
 
 from hutch.domain.errors import BadRequest
+from hutch.jail.launch.system import System
 from hutch.jail.policy import GIB, MIB, PROFILES, Limits, Policy, arguments, environment, etc_files, profile
-from hutch.jail.system import System
 
 MACHINE = System(
     directories=("/usr",),

@@ -13,7 +13,7 @@ from hutch.domain.errors import BadRequest, Unavailable
 from hutch.jail.jail import Jailed, start_jail
 from hutch.jail.request import check_address
 from hutch.jail.seam import Size
-from hutch.jail.shells import Shells
+from hutch.jail.shell.shells import Shells
 from hutch.jail.terminal import start_terminal
 
 pytestmark = pytest.mark.anyio

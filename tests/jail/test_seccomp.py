@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from hutch.jail import seccomp
 from hutch.jail.jail import Jailed
-from hutch.jail.seccomp import ALLOW, ARCHITECTURES, ERRNO, KILL, Machine, program
+from hutch.jail.launch import seccomp
+from hutch.jail.launch.seccomp import ALLOW, ARCHITECTURES, ERRNO, KILL, Machine, program
 
 MACHINES: tuple[Machine, ...] = ("x86_64", "aarch64")
 EPERM, ENOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS

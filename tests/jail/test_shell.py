@@ -15,8 +15,8 @@ from hutch.jail import open_shell
 from hutch.jail.members import below
 from hutch.jail.policy import AGENT, Limits, Policy
 from hutch.jail.seam import LimitHit
-from hutch.jail.shell import Shell
-from hutch.jail.shell_result import CommandEnded, CommandStarted, ShellEvent
+from hutch.jail.shell.result import CommandEnded, CommandStarted, ShellEvent
+from hutch.jail.shell.shell import Shell
 
 pytestmark = pytest.mark.anyio
 

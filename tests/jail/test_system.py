@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hutch.jail.system import System, read_system
+from hutch.jail.launch.system import System, read_system
 
 
 def test_a_merged_system_is_shown_by_links_and_etc_file_by_file(tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.jail import Jailed
-from hutch.jail.ring import RING_BYTES, Ring
 from hutch.jail.seam import Exit, Size
 from hutch.jail.terminal import (
     BATCH_S,
     PAUSE_BYTES,
     RESUME_BYTES,
+    RING_BYTES,
+    Ring,
     Terminal,
     TerminalReader,
     open_terminal,

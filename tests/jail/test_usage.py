@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail import Jailed, open_jail
+from hutch.jail.limits.usage import usage
 from hutch.jail.members import members
 from hutch.jail.policy import MIB, Limits, Policy
 from hutch.jail.seam import LimitHit
-from hutch.jail.usage import usage
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import LimitReached, Unavailable
-from hutch.jail import watch
 from hutch.jail.jail import Jailed, open_jail
-from hutch.jail.look import PATIENCE
+from hutch.jail.limits import watch
+from hutch.jail.limits.check import PATIENCE
 from hutch.jail.members import below
 from hutch.jail.policy import Limits, Policy
 from hutch.jail.seam import PIPE, LimitHit

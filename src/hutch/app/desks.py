@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hutch.app import jails, workspaces
-from hutch.jail.shells import Shells
+from hutch.jail.shell.shells import Shells
 from hutch.sessions.desk import Desk
 from hutch.sessions.told import Told
 from hutch.settings import Loaded

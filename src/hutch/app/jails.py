@@ -12,14 +12,14 @@ from hutch.app.ground import check_ground
 from hutch.domain.errors import Unavailable
 from hutch.jail.egress import EgressAttempt, check_reachable
 from hutch.jail.egress.attempt import Report
-from hutch.jail.hits import size
 from hutch.jail.jail import Jailed, start_jail
+from hutch.jail.limits.hits import size
 from hutch.jail.network import Outside
 from hutch.jail.place import Place, in_place
 from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
 from hutch.jail.probe import jail_checks
 from hutch.jail.seam import PIPE, Exit, LimitHit, Process, Reader, Size
-from hutch.jail.shell_result import (
+from hutch.jail.shell.result import (
     CommandEnded,
     CommandStarted,
     CommandYielded,
@@ -27,7 +27,7 @@ from hutch.jail.shell_result import (
     JobsLeft,
     ShellEvent,
 )
-from hutch.jail.shells import Shells
+from hutch.jail.shell.shells import Shells
 from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 from hutch.settings import Settings, find_paths
 

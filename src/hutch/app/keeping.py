@@ -10,7 +10,7 @@ from hutch.domain.events import RunStarted
 from hutch.domain.ids import SessionId
 from hutch.flows import keeping
 from hutch.flows.keeping import DAY_MS, Gone, Keep
-from hutch.jail.orphans import end_orphans
+from hutch.jail.launch.orphans import end_orphans
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.sessions import Sessions

@@ -37,7 +37,7 @@ from hutch.gateway.listening import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
-from hutch.jail.limits import preferring_self
+from hutch.jail.limits.meter import preferring_self
 from hutch.settings import Loaded
 
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one

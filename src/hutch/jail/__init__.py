@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from hutch.jail.network import Outside
     from hutch.jail.policy import Limits, Policy, profile
     from hutch.jail.seam import PIPE, Exit, Finished, Jail, LimitHit, Process, Size
-    from hutch.jail.shell import Shell
-    from hutch.jail.shell_result import Result
-    from hutch.jail.shells import Shells, open_shell
+    from hutch.jail.shell.result import Result
+    from hutch.jail.shell.shell import Shell
+    from hutch.jail.shell.shells import Shells, open_shell
     from hutch.jail.terminal import Terminal, open_terminal
 
 __all__ = [
@@ -46,9 +46,9 @@ _MODULES = {
     "network": ("Outside",),
     "policy": ("Limits", "Policy", "profile"),
     "seam": ("PIPE", "Exit", "Finished", "Jail", "LimitHit", "Process", "Size"),
-    "shell": ("Shell",),
-    "shell_result": ("Result",),
-    "shells": ("Shells", "open_shell"),
+    "shell.shell": ("Shell",),
+    "shell.result": ("Result",),
+    "shell.shells": ("Shells", "open_shell"),
     "terminal": ("Terminal", "open_terminal"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.egress import parse_allow_list
-from hutch.jail.identity import Identity, claim_identity
 from hutch.jail.jailed import Jailed
-from hutch.jail.launch import launch, launch_unsafe
-from hutch.jail.limits import Meter, make_group
+from hutch.jail.launch.identity import Identity, claim_identity
+from hutch.jail.launch.launch import launch, launch_unsafe
+from hutch.jail.limits.meter import Meter, make_group
 from hutch.jail.network import Outside
 from hutch.jail.place import Held, Place, in_place
 from hutch.jail.policy import AGENT, Policy

@@ -15,17 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, Denied, NotFound, Unavailable
-from hutch.jail.burial import Burial
-from hutch.jail.control import Control, connected
-from hutch.jail.hits import hit_by_signal, size
-from hutch.jail.identity import Identity
-from hutch.jail.launch import Launched
-from hutch.jail.limits import Mark, Meter
+from hutch.jail.launch.control import Control, connected
+from hutch.jail.launch.identity import Identity
+from hutch.jail.launch.launch import Launched
+from hutch.jail.launch.teardown import Burial
+from hutch.jail.limits.hits import hit_by_signal, size
+from hutch.jail.limits.meter import Mark, Meter
+from hutch.jail.limits.oom import prefer_commands
 from hutch.jail.network import Outside, WayOut, open_way_out
-from hutch.jail.oom import prefer_commands
-from hutch.jail.outcome import run_to_end
-from hutch.jail.output import Capture
-from hutch.jail.output_files import COMMANDS, OutputFiles
+from hutch.jail.output import COMMANDS, Capture, OutputFiles, run_to_end
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
 from hutch.jail.probe import jail_fix
 from hutch.jail.process import GONE_S, SIGKILL, Command

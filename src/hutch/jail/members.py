@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hutch.jail.seccomp import Machine, this_machine
+from hutch.jail.launch.seccomp import Machine, this_machine
 
 KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
 KCMP_FILES = 2

@@ -2,19 +2,78 @@
 
 The file is begun only when memory was not enough, so most commands never touch
 the disk. It holds both streams in the order in which they came.
+
+The files of a jail's commands together may take only so much room. When it runs
+out, the oldest of commands that have ended go; those of commands that still run
+are cut, and their results say so.
 """
 
 import asyncio
+import contextlib
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-from hutch.jail.output_files import OutputFile, OutputFiles
 from hutch.jail.pipes import USUAL_BYTES, widen
-from hutch.jail.seam import OnOutput, StreamName
+from hutch.jail.process import Command
+from hutch.jail.seam import Exit, OnOutput, StreamName
 from hutch.jail.stream_output import NO_OUTPUT, Kept, StreamOutput
 
+COMMANDS = 4  # that can have a file of the greatest size
 CHUNK_BYTES = 256 * 1024
+
+
+class OutputFiles:
+    """Those of one jail, in a directory of its own that is made when it is needed."""
+
+    def __init__(self, directory: Callable[[], Path], most_bytes: int) -> None:
+        self._directory = directory
+        self._free = most_bytes
+        self._ended: dict[Path, int] = {}  # path: bytes, the oldest first
+        self._number = 0
+
+    def begin(self) -> "OutputFile":
+        self._number += 1
+        return OutputFile(self, self._directory() / f"output-{self._number}")
+
+    def take(self, wanted: int) -> int:
+        """As much of that room as can be had."""
+        while self._free < wanted and self._ended:
+            oldest = next(iter(self._ended))
+            self._free += self._ended.pop(oldest)
+            with contextlib.suppress(FileNotFoundError):
+                oldest.unlink()
+        given = min(wanted, self._free)
+        self._free -= given
+        return given
+
+    def end(self, path: Path, size: int) -> None:
+        self._ended[path] = size
+
+
+class OutputFile:
+    """One that is being written."""
+
+    def __init__(self, files: OutputFiles, path: Path) -> None:
+        self.path = path
+        self._files = files
+        self._size = 0
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def write(self, data: bytes) -> bool:
+        """Whether there was room for all of it."""
+        part = data[: self._files.take(len(data))]
+        self._size += len(part)
+        if part:
+            os.write(self._fd, part)
+        return len(part) == len(data)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self._files.end(self.path, self._size)
 
 
 class Capture:
@@ -119,3 +178,38 @@ class Pump:
             except Exception as error:  # noqa: BLE001 (raised by the caller of the command, who gave it)
                 self.error, self._on_output = error, None
         return len(data)
+
+
+async def run_to_end(
+    process: Command, capture: Capture, *, timeout_s: float, on_output: OnOutput | None
+) -> tuple[Exit, bool]:
+    """How it ended, and whether that was at its timeout. What it leaves behind may hold its output open,
+    and is not waited for; a caller who is cancelled takes it along with all it started."""
+    assert process.stdout and process.stderr
+    pumps = [
+        Pump(process.stdout.fd, "stdout", capture, on_output),
+        Pump(process.stderr.fd, "stderr", capture, on_output),
+    ]
+    timed_out = False
+    try:
+        try:
+            async with asyncio.timeout(timeout_s):
+                exit_ = await process.wait()
+        except TimeoutError:
+            timed_out = True
+            await process.kill()
+            exit_ = await process.wait()
+        for pump in pumps:
+            pump.drain()
+    except asyncio.CancelledError:
+        await asyncio.shield(asyncio.ensure_future(process.kill()))
+        raise
+    finally:
+        for pump in pumps:
+            pump.stop()
+        capture.close()
+        process.close()
+    for pump in pumps:
+        if pump.error is not None:
+            raise pump.error
+    return exit_, timed_out

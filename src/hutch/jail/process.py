@@ -15,8 +15,8 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.jail.control import Control
 from hutch.jail.jobs import has_jobs, parent_of
+from hutch.jail.launch.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
 from hutch.jail.seam import SOCKET, Exit, Pipe, Size

@@ -12,7 +12,7 @@ import struct
 import termios
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.identity import Identity
+from hutch.jail.launch.identity import Identity
 from hutch.jail.seam import Size
 
 TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431

@@ -8,6 +8,7 @@ buffer fills, and the program waits.
 
 import asyncio
 import errno
+import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,9 +16,9 @@ from contextlib import asynccontextmanager
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
 from hutch.jail.policy import Limits
 from hutch.jail.pty import set_size
-from hutch.jail.ring import Ring
 from hutch.jail.seam import Exit, Jail, Process, Size
 
+RING_BYTES = 1024 * 1024
 PAUSE_BYTES = 100_000  # not acknowledged by some reader: the program has to wait
 RESUME_BYTES = 50_000  # early enough that the program goes on before the reader has nothing left to show
 BATCH_S = 0.005
@@ -29,6 +30,33 @@ LAST_BYTES = 256 * 1024  # still read after the program's end; somebody might go
 CLOSE_S = 1.0
 SHELL = ("/bin/bash",)
 ENDED = "The terminal's program has ended. Open a new terminal."
+
+
+class Ring:
+    """The last bytes of an endless stream, each known by its number in it.
+
+    Keeps `size_bytes`; what is older is gone. Memory is used only as far as it was written to."""
+
+    def __init__(self, size_bytes: int = RING_BYTES) -> None:
+        self._memory = memoryview(bytearray(size_bytes))
+        self.end = 0  # the number that the next byte will have
+
+    @property
+    def start(self) -> int:
+        """The number of the oldest byte still here."""
+        return max(0, self.end - len(self._memory))
+
+    def fill(self, fd: int, most: int) -> int:
+        """Read from a descriptor, straight into place, and return how many bytes came."""
+        at = self.end % len(self._memory)
+        count = os.readv(fd, [self._memory[at : at + most]])
+        self.end += count
+        return count
+
+    def read(self, seq: int, until: int) -> bytes:
+        """Bytes from `seq` on and before `until`: at least one if there are any, not always all."""
+        at = seq % len(self._memory)
+        return bytes(self._memory[at : at + max(0, until - seq)])
 
 
 class TerminalReader:

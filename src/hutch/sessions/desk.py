@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from hutch.jail.jailed import Jailed
-from hutch.jail.shells import Shells
+from hutch.jail.shell.shells import Shells
 from hutch.sessions.told import Told
 from hutch.workspace.workspace import Workspace
 

@@ -15,9 +15,9 @@ from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFou
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.printable import printable as printable_line
 from hutch.domain.redaction import Redactor, excerpt
-from hutch.jail.background import BEFORE_BYTES, BackgroundCommand
 from hutch.jail.seam import StreamName
-from hutch.jail.shell_result import Lost, Result
+from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
+from hutch.jail.shell.result import Lost, Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
 from hutch.sessions import requests
 from hutch.sessions.desk import Desk

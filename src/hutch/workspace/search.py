@@ -18,8 +18,8 @@ from importlib import resources
 from typing import Literal, TypeVar
 
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
+from hutch.jail.launch.system import this_system
 from hutch.jail.seam import Finished, Jail, StreamName
-from hutch.jail.system import this_system
 from hutch.workspace.found_lines import MAX_LINE_COLUMNS, Line, Mask
 from hutch.workspace.globs import glob_pattern
 from hutch.workspace.pieces import sort_in_pieces

@@ -10,7 +10,7 @@ from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.jail.policy import LONGEST_TIMEOUT_S
-from hutch.jail.shell_result import Result
+from hutch.jail.shell.result import Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
 
 YIELD_S = 20.0

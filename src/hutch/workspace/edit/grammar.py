@@ -20,7 +20,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from hutch.domain.errors import Unavailable
-from hutch.jail.seccomp import (
+from hutch.jail.launch.seccomp import (
     ALLOW,
     ARCHITECTURE,
     ARCHITECTURES,

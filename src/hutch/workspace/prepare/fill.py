@@ -8,7 +8,7 @@ from typing import Literal
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.progress import OnProgress, Progress
-from hutch.jail.hits import size
+from hutch.jail.limits.hits import size
 from hutch.workspace.directory import Directory
 from hutch.workspace.prepare.base import Base, open_index, tree_path
 from hutch.workspace.prepare.copy import Copied, can_reflink, copy_base, copy_tree

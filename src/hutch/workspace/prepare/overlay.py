@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from hutch.domain.errors import Conflict, NotFound, Unavailable
-from hutch.jail.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
-from hutch.jail.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
-from hutch.jail.launch import way_in
+from hutch.jail.launch.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
+from hutch.jail.launch.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
+from hutch.jail.launch.launch import way_in
 from hutch.jail.place import Namespaces, Place
 from hutch.system.file_lock import take
 from hutch.workspace.directory import Directory

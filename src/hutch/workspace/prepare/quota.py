@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass, replace
 
 from hutch.domain.errors import LimitReached
-from hutch.jail.growth import measure
-from hutch.jail.hits import size
+from hutch.jail.limits.growth import measure
+from hutch.jail.limits.hits import size
 from hutch.jail.policy import Policy
 from hutch.jail.seam import LimitHit
 from hutch.workspace.prepare.overlay import Opened

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
-from hutch.jail.growth import measure
+from hutch.jail.limits.growth import measure
 from hutch.jail.scratch import is_left_over, own_mark
 from hutch.system.file_lock import take
 from hutch.workspace.directory import as_house_error, remove_entry

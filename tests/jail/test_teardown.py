@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from hutch.jail.burial import Burial
 from hutch.jail.jail import Jailed
+from hutch.jail.launch.teardown import Burial
 from hutch.jail.members import below
 
 pytestmark = pytest.mark.anyio

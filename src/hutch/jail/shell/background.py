@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.jail.pipes import PipeWriter
 from hutch.jail.seam import StreamName
-from hutch.jail.shell_cwd import shown
-from hutch.jail.shell_end import Ended
-from hutch.jail.shell_job import Job
-from hutch.jail.shell_output import nobody
-from hutch.jail.shell_result import Result
+from hutch.jail.shell.job import Job
+from hutch.jail.shell.pipes import nobody
+from hutch.jail.shell.process import shown
+from hutch.jail.shell.result import Ended, Result
 from hutch.jail.stream_output import AROUND_BYTES, NO_OUTPUT, StreamOutput
 
 KEPT_ENDED = 100  # that can still be asked about

@@ -25,16 +25,13 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.policy import WARDEN_PROGRAM
 from hutch.jail.process import Command
 from hutch.jail.seam import SOCKET, Exit
-from hutch.jail.shell_answer import Hearing
-from hutch.jail.shell_chatter import Chatter, without_chatter
-from hutch.jail.shell_cwd import ShellCwd
-from hutch.jail.shell_end import KILLED, LEFT, REPLACED, SIGNALLED, Alarm, Ended, Ending
-from hutch.jail.shell_hunt import HUNT, PASS_ON
-from hutch.jail.shell_input import ShellInput
-from hutch.jail.shell_output import CHUNK_BYTES, ShellOutput, Sink
-from hutch.jail.shell_script import NULL, Dialect, dialect
+from hutch.jail.shell.pipes import CHUNK_BYTES, ShellInput, ShellOutput, Sink
+from hutch.jail.shell.protocol import NULL, Chatter, Dialect, Hearing, dialect, without_chatter
+from hutch.jail.shell.result import KILLED, LEFT, REPLACED, SIGNALLED, Alarm, Ended, Ending
+from hutch.jail.shell.signal_scripts import HUNT, PASS_ON
 from hutch.jail.stream_output import StreamOutput
 
+DELETED = " (deleted)"
 START_S = 10.0
 PROBE_S = 0.25
 ROUSE_AT = {2**n for n in range(1, 16)}  # looks at which a stopped shell is woken
@@ -43,6 +40,38 @@ HUNT_S = 8.0
 PASS_ON_S = 10.0
 ANSWER_S = 2.0
 SIGINT = 2
+
+
+class ShellCwd:
+    """The directory of one process, by a descriptor of the process's own directory in /proc.
+
+    A shell would answer with a variable that any command can set. The kernel gives the directory
+    itself: by its own path, whatever links led there."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+
+    def read(self) -> str | None:
+        """None when the process is gone. A name that is no UTF-8 comes with lone surrogates."""
+        if self._process < 0:
+            return None
+        try:
+            path = os.readlink("cwd", dir_fd=self._process)
+            if path.endswith(DELETED) and os.stat("cwd", dir_fd=self._process).st_nlink == 0:
+                return path.removesuffix(DELETED)
+        except OSError:
+            return None
+        return path
+
+    def close(self) -> None:
+        if self._process >= 0:
+            os.close(self._process)
+            self._process = -1
+
+
+def shown(cwd: str) -> str:
+    """The same for people and logs, which know only text."""
+    return cwd if cwd.isascii() else cwd.encode(errors="surrogateescape").decode(errors="replace")
 
 
 class ShellProcess:

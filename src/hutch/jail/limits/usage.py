@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.jail.mappings import MAPPING_BYTES, shared
+from hutch.jail.limits.mappings import MAPPING_BYTES, shared
 from hutch.jail.members import Member, read, tables
 
 DESCRIPTOR_BYTES = 8 * 1024  # a pipe's least buffer; the first 64 MiB of a user's pipes may be larger

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.jail.shell_answer import Answer, Hearing
-from hutch.jail.shell_script import BASH, DASH, Dialect
+from hutch.jail.shell.protocol import BASH, DASH, Answer, Dialect, Hearing
 
 NONCE = b"0123456789abcdef" * 2
 OTHER = b"fedcba9876543210" * 2

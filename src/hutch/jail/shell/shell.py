@@ -12,21 +12,21 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.background import Background
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
-from hutch.jail.shell_cwd import shown
-from hutch.jail.shell_end import Ended
-from hutch.jail.shell_job import Hits, Job
-from hutch.jail.shell_process import ShellProcess
-from hutch.jail.shell_result import (
+from hutch.jail.shell.background import Background
+from hutch.jail.shell.job import Hits, Job
+from hutch.jail.shell.process import ShellProcess, shown
+from hutch.jail.shell.protocol import check_command
+from hutch.jail.shell.result import (
     Chunk,
     CommandEnded,
     CommandStarted,
     CommandYielded,
+    Ended,
     JobsEnded,
     JobsLeft,
     Lost,
@@ -34,7 +34,6 @@ from hutch.jail.shell_result import (
     Result,
     ShellEvent,
 )
-from hutch.jail.shell_script import check_command
 
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
 LONGEST_BACKGROUND_S = 7 * 24 * 3600.0

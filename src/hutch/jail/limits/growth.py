@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from hutch.jail.nameless import Nameless
+from hutch.jail.limits.unlinked_files import Nameless
 
 DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken

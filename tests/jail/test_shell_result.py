@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hutch.jail.shell_end import Alarm, Ended, Ending
+from hutch.jail.shell.result import Alarm, Ended, Ending
 
 pytestmark = pytest.mark.anyio
 

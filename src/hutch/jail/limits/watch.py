@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
-from hutch.jail.look import Look
+from hutch.jail.limits.check import Look
 
 LOOK_S = 0.2
 CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half used

@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
-from hutch.jail.background import Background
 from hutch.jail.jail import start_jail
 from hutch.jail.jailed import Jailed
 from hutch.jail.place import as_path
 from hutch.jail.policy import AGENT, Policy
-from hutch.jail.shell import Admit, OnEvent, Shell
-from hutch.jail.shell_job import Hits
-from hutch.jail.shell_result import Result
+from hutch.jail.shell.background import Background
+from hutch.jail.shell.job import Hits
+from hutch.jail.shell.result import Result
+from hutch.jail.shell.shell import Admit, OnEvent, Shell
 
 NAME = re.compile(r"[\w.:-]{1,128}")
 

@@ -22,12 +22,12 @@ from importlib import resources
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
-from hutch.jail import seccomp
-from hutch.jail.identity import KERNEL_ROOT, Identity
-from hutch.jail.idmap import entered, mapped
+from hutch.jail.launch import seccomp
+from hutch.jail.launch.identity import KERNEL_ROOT, Identity
+from hutch.jail.launch.idmap import entered, mapped
+from hutch.jail.launch.system import this_system
 from hutch.jail.place import Namespaces, Place
 from hutch.jail.policy import KIB, MIB, WARDEN, WARDEN_PROGRAM, Policy, arguments, etc_files
-from hutch.jail.system import this_system
 
 SETPRIV = "/usr/bin/setpriv"
 NSENTER = "/usr/bin/nsenter"
@@ -151,7 +151,7 @@ def _launch_unsafe(workspace: Path, rlimits: str) -> Launched:
 
 def warden_source() -> str:
     """The text of the warden: the jail's user may not be able to read the file it comes from."""
-    return resources.files("hutch.jail").joinpath("warden.py").read_text()
+    return resources.files("hutch.jail.launch").joinpath("warden.py").read_text()
 
 
 def _start(

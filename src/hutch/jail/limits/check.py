@@ -7,18 +7,18 @@ result can tell. A look blocks, and so is made in a thread.
 import os
 from dataclasses import dataclass
 
-from hutch.jail.cgroup import Cgroup
-from hutch.jail.growth import Growth
-from hutch.jail.hits import Hits, size
-from hutch.jail.locks import listed, locks
+from hutch.jail.limits.activity import Pulse
+from hutch.jail.limits.cgroup import Cgroup
+from hutch.jail.limits.freeze import standstill
+from hutch.jail.limits.growth import Growth
+from hutch.jail.limits.hits import Hits, size
+from hutch.jail.limits.locks import listed, locks
+from hutch.jail.limits.oom import Raising
+from hutch.jail.limits.unlinked_files import Nameless, nameless
+from hutch.jail.limits.usage import Usage, shared_memory_device, tmpfs_use, usage
 from hutch.jail.members import Member, is_dying, kill_if_inside, members
-from hutch.jail.nameless import Nameless, nameless
-from hutch.jail.oom import Raising
 from hutch.jail.policy import HOME, Limits
-from hutch.jail.pulse import Pulse
 from hutch.jail.seam import LimitHit
-from hutch.jail.standstill import standstill
-from hutch.jail.usage import Usage, shared_memory_device, tmpfs_use, usage
 
 TMPFS = {"/tmp": "tmp_bytes", "/dev/shm": "shm_bytes", HOME: "home_bytes"}
 WORKSPACE = ("workspace_growth_bytes", "workspace_growth_files")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from hutch.jail.jail import Jailed
-from hutch.jail.shell_cwd import ShellCwd, shown
-from hutch.jail.shell_result import ShellEvent
-from hutch.jail.shells import Shells
+from hutch.jail.shell.process import ShellCwd, shown
+from hutch.jail.shell.result import ShellEvent
+from hutch.jail.shell.shells import Shells
 
 pytestmark = pytest.mark.anyio
 NAMES = ["plain", "it's", 'say "so"', "$HOME `x` \\", "two\nlines", "x (deleted)", "ä", "end'"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from hutch.jail.mappings import READ_S, aside, parts
+from hutch.jail.limits.mappings import READ_S, aside, parts
 from hutch.jail.members import Member, read, tables
 
 WAIT_S = 0.5  # by the clock on the wall, however busy the machine

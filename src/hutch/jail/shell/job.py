@@ -1,23 +1,30 @@
-"""A command while it runs in a shell, wherever its caller is by then."""
+"""A command while it runs in a shell, wherever its caller is by then.
+
+Its standard input is a pipe that a process of its own in the jail holds and does
+nothing else. The shell opens it through /proc, the only way to give a running
+process another descriptor.
+"""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
+from typing import Final
 
-from hutch.jail import shell_end
+from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.jailed import Jailed
 from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
 from hutch.jail.seam import Exit, LimitHit, OnOutput, Pipe, StreamName
-from hutch.jail.shell_cwd import shown
-from hutch.jail.shell_end import Ended, Ending
-from hutch.jail.shell_lender import dismiss, lend
-from hutch.jail.shell_process import ShellProcess
-from hutch.jail.shell_result import Lost, OnLost, Result
-from hutch.jail.shell_script import NULL
+from hutch.jail.shell import result
+from hutch.jail.shell.process import ShellProcess, shown
+from hutch.jail.shell.protocol import NULL
+from hutch.jail.shell.result import Ended, Ending, Lost, OnLost, Result
 
 SIGINT, SIGKILL = 2, 9
+LENDER: Final = ("/bin/sh", "-c", "echo $$; exec sleep 2147483647")
+START_S = 10.0
 
 
 class Job:
@@ -141,13 +148,13 @@ class Job:
         """Why the shell is gone, and what the next command finds."""
         after = f" after {self._timeout_s:g} s" if self.timed_out else ""
         match ended.lost:
-            case shell_end.REPLACED:
+            case result.REPLACED:
                 why = f"The command replaced the shell (exec) and was killed{after}."
-            case shell_end.KILLED:
+            case result.KILLED:
                 why = f"The command did not leave the shell when it was stopped; both were killed{after}."
-            case shell_end.LEFT:
+            case result.LEFT:
                 why = f"The command ended the shell (exit, exec or set -e), with exit code {ended.exit_code}."
-            case shell_end.SIGNALLED:
+            case result.SIGNALLED:
                 why = f"The process of the shell was ended by signal {ended.signal}."
             case other:
                 why = f"The shell was lost: {other}."
@@ -178,3 +185,28 @@ class Hits:
         hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal))
         self._mark = self._jail.mark()
         return hit
+
+
+async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:
+    """The process, and its pid inside."""
+    lender: Command | None = None
+    try:
+        async with asyncio.timeout(START_S):
+            lender = await jail.spawn(LENDER, stdin=stdin, cwd="/")
+            assert lender.stdout is not None
+            return lender, int(await lender.stdout.read(32))
+    except BaseException as error:
+        if lender is not None:  # be it that nobody waits for it any more
+            await asyncio.shield(asyncio.ensure_future(dismiss(lender)))
+        if not isinstance(error, TimeoutError | ValueError):
+            raise
+    raise Unavailable("No room for another process in the jail. End some that run there.")
+
+
+async def dismiss(lender: Command) -> None:
+    """Its pipes are open where they are needed, or not needed any more."""
+    try:
+        with contextlib.suppress(HutchError):  # of a jail that is gone, so is the lender
+            await lender.kill()
+    finally:
+        lender.close()

@@ -1,0 +1,246 @@
+r"""The text that goes to a shell, and the text that comes back. Nothing here runs.
+
+The shell is interactive (`-i`) without a terminal, because only then do SIGINT
+and errors such as an unset variable bring it back to its prompt with all its
+variables. It reads commands from a socket on its standard input, which its
+children do not inherit and, unlike a pipe, cannot open by /proc.
+
+Outside of commands, standard error is the same socket, where it tells that a
+command is done; prompts, `set -x` and `set -v` of our own lines vanish there
+too. Each command gets 0, 1 and 2 by redirection, so what `exec >file` did is
+undone after it, and the shell keeps the other descriptors out of its reach.
+
+Special builtins cannot be functions in dash, and a backslash keeps aliases
+away; `command` keeps a syntax error in `eval` from being the end of the shell.
+
+Some shells give the answer at the end of a command in the list of their exports,
+under a name that nobody can guess and that comes last in the list:
+`export zz…='0 0'`. Others print it between two NUL bytes. The bytes around it may
+be hostile: each byte is looked at about once, however few come at a time, and
+when there are too many the shell counts as lost.
+
+Because it is interactive, bash adds to a command's standard error: a line for each
+background job, the word "exit", and a complaint that there is no terminal. That is
+removed again.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hutch.domain.errors import BadRequest
+from hutch.jail.request import check_text
+
+NULL = "/dev/null"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+TOLD = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
+LONGEST_TOLD = 24
+EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % TOLD.pattern)
+MOST_BYTES = 4 * 1024 * 1024  # more than any program could be given as its environment
+TERMINAL_MISSED = re.compile(rb"bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n")
+LEFT = b"exit\n"
+# bash writes the complaint in several pieces, and its last word only when it leaves
+UNSURE = re.compile(rb"(?:bash: (?:\[[^\n]{0,200})?|^exit\n)\Z", re.MULTILINE)
+JOB_BEGAN = re.compile(rb"^\[\d+\] \d+\n", re.MULTILINE)
+BACKGROUND = re.compile(r"(?<![&<>|])&(?![&>])")  # in a command
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one kind of shell is started and spoken to."""
+
+    arguments: tuple[str, ...]
+    aside: str  # moves the descriptors it was started with to where only we use them
+    chatty: bool  # adds to a command's standard error
+    redirections: bytes  # gives a command its standard output and error
+    mark: bytes  # comes before the nonce in an answer
+    asking: tuple[bytes, ...]  # comes around the nonce in the question
+
+    def setup(self, *, cwd: str, fallback: str, exports: bytes, nonce: bytes) -> bytes:
+        """The first lines."""
+        return b"".join(
+            (
+                f"PS1= PS2= PS4='+ '\n{self.aside}\n".encode(),
+                b"\\command \\eval %s\n" % quoted(exports) if exports else b"",
+                b"\\cd -- %s || \\cd -- %s; \\unset OLDPWD\n" % (_text(cwd), _text(fallback)),
+                self.question(nonce),
+            )
+        )
+
+    def call(
+        self, command: str, *, nonce: bytes, env: Mapping[str, str] | None, stdin: str, status: int = 0
+    ) -> bytes:
+        """The lines that run a command and tell its end. It sees `status` as `$?`."""
+        # The failing part of an `&&` is neither the end of a shell with `set -e`, nor trapped as an error.
+        before = b"(\\command \\exit %d) && \\command \\:\n" % status if status else b""
+        given = b"".join(b"%s=%s " % (name.encode(), _text(value)) for name, value in (env or {}).items())
+        return b"%s%s\\command \\eval %s %s <%s\n%s" % (
+            before,
+            given,
+            _text(command),
+            self.redirections,
+            stdin.encode(),
+            nonce.join(self.asking),
+        )
+
+    def question(self, nonce: bytes) -> bytes:
+        """A line that makes the shell tell what it exports, its last exit code and its last background
+        process; see `Hearing`."""
+        return nonce.join(self.asking)
+
+
+# While a command runs, a shell keeps what was redirected beyond 9, closed on exec. Dash can name no
+# descriptor beyond 9, so one of those that scripts use the least is ours. `export` and `unset` are special
+# builtins, which nobody can replace, and nobody can make a variable read-only whose name is not known.
+DASH = Dialect(
+    ("-i", "+m"),
+    "\\exec 7>&1 1>&2 2>&0",
+    False,
+    b"2>&1 >&7 7>&-",
+    b"zz",
+    (b"\\export zz", b'="$? ${!:-0}"; \\export -p >&2; \\unset -f command; \\unset zz', b"\n"),
+)
+# In bash every builtin can be a function. The exit code is put in before `unset` changes it, and without a
+# variable. The exports come first: by the time that the reader is awake, the rest is there as well.
+BASH = Dialect(
+    ("--norc", "--noprofile", "--noediting", "-i", "+m", "+H", "+o", "history"),
+    "\\exec 147>&1 148>&2 1>/dev/null 2>&0",
+    True,
+    b">&147 2>&148 147>&- 148>&-",
+    b"\0",
+    (
+        b"\\eval \"\\\\unset -f command printf; \\\\command \\\\export -p; \\\\command \\\\printf '\\\\000",
+        b" $? ${!:-0}\\\\0'\" >&2\n",
+    ),
+)
+
+
+def dialect(program: str) -> Dialect:
+    """What is spoken by the program of that name."""
+    return BASH if program.rpartition("/")[2] == "bash" else DASH
+
+
+def check_command(command: str, env: Mapping[str, str] | None) -> None:
+    """Refuse what cannot be said to a shell."""
+    if not isinstance(command, str):
+        raise BadRequest(
+            f"The command is of type {type(command).__name__}. Give the text that a shell reads."
+        )
+    if "\0" in command:
+        raise BadRequest("The command holds a NUL byte, which no shell can read. Remove it, or use a file.")
+    if not command.isascii():
+        check_text(command)
+    for name, value in (env or {}).items():
+        if not NAME.fullmatch(name):
+            raise BadRequest(f"'{name}' cannot be a variable of a shell. Use letters, digits and _.")
+        if "\0" in value:
+            raise BadRequest(f"The value of '{name}' holds a NUL byte. Remove it.")
+        check_text(value)
+
+
+def quoted(text: bytes) -> bytes:
+    """One word for a shell, whatever is in it."""
+    return b"'%s'" % text.replace(b"'", b"'\\''")
+
+
+def _text(text: str) -> bytes:
+    return quoted(text.encode(errors="surrogateescape"))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a shell told."""
+
+    exit_code: int
+    background_pid: int  # of the last one started, 0 if none was
+
+
+class Hearing:
+    """Waits for the answer with a nonce. What comes before it is what the shell exports, which is looked at
+    only when somebody needs it."""
+
+    def __init__(self, mark: bytes, most_bytes: int = MOST_BYTES) -> None:
+        self.flooded = False  # more has come than an answer can be
+        self._mark = mark  # comes before the nonce
+        self._heard = bytearray()
+        self._looked = 0  # up to where no answer has begun
+        self._before = b""
+        self._exports = b""
+        self._most = most_bytes
+
+    def hear(self, data: bytes, nonce: bytes) -> Answer | None:
+        heard: bytes | bytearray = data
+        if self._heard:
+            self._heard += data
+            heard = self._heard
+        mark = self._mark + nonce
+        unsure = -1
+        at = heard.find(mark, self._looked)
+        while at >= 0:
+            end = at + len(mark)
+            told = TOLD.match(heard, end)
+            if told is not None:
+                self._before = bytes(heard[:at])
+                self._heard, self._looked = bytearray(heard[told.end() :]), 0
+                return Answer(int(told[2] or told[4]), int(told[3] or told[5]))
+            if unsure < 0 and len(heard) - end < LONGEST_TOLD:
+                unsure = at  # the rest may be on its way
+            at = heard.find(mark, at + 1)  # what `set -x` and `set -v` show of our own lines
+        self._looked = unsure if unsure >= 0 else max(0, len(heard) - len(mark) + 1)
+        if len(heard) > self._most:
+            self.flooded = True
+            self._heard, self._looked = bytearray(), 0
+        elif heard is data:
+            self._heard = bytearray(data)
+        return None
+
+    def exports(self) -> bytes:
+        """As of the last answer, or of the last one that came with any."""
+        past = 0
+        for earlier in EARLIER.finditer(self._before):  # one may have come twice
+            past = earlier.end()
+        self._exports = _exports(self._before[past:]) or self._exports
+        return self._exports
+
+
+def _exports(text: bytes) -> bytes:
+    """Whole lines, without what `set -x` wrote before them."""
+    start = 0 if text.startswith((b"export ", b"declare ")) else -1
+    if start < 0 and (found := re.search(rb"^(?:export|declare) ", text, re.MULTILINE)):
+        start = found.start()
+    return text[start : text.rfind(b"\n") + 1] if start >= 0 else b""
+
+
+class Chatter:
+    """For what comes in pieces."""
+
+    def __init__(self, command: str) -> None:
+        self._has_jobs = BACKGROUND.search(command) is not None
+        self._held = b""
+
+    def add(self, data: bytes) -> bytes:
+        """The same without what bash has added; what may be the beginning of that is held back."""
+        data = self._held + data
+        self._held = b""
+        if b"bash: " in data:
+            data = TERMINAL_MISSED.sub(b"", data)
+        if (data.endswith(LEFT) or b"bash: " in data) and (unsure := UNSURE.search(data)):
+            data, self._held = data[: unsure.start()], unsure[0]
+        return JOB_BEGAN.sub(b"", data) if self._has_jobs else data
+
+    def end(self, *, left: bool) -> bytes:
+        """What was held back and nothing came after; `left`: the shell is gone."""
+        held, self._held = self._held, b""
+        return b"" if left and held == LEFT else held
+
+
+def without_chatter(stderr: bytes, *, nonce: bytes, jobs_began: bool, left: bool) -> bytes:
+    """What a command wrote, without what bash has added, and without an answer that went astray because the
+    command closed its pipe."""
+    stderr = TERMINAL_MISSED.sub(b"", stderr)
+    if jobs_began:
+        stderr = JOB_BEGAN.sub(b"", stderr)
+    if left:
+        stderr = stderr.removesuffix(LEFT)
+        stderr = re.sub(rb"(?:declare [^\n]*\n)*\x00%s [^\x00]*\x00" % nonce, b"", stderr)
+    return stderr
