@@ -21,7 +21,7 @@ from bench.claim_prepare import GIT
 from bench.row import Row
 
 from hutch.gateway.serve import GENERATIONS, SWITCH_S
-from hutch.workspace.comparing import differences
+from hutch.workspace.comparison import differences
 from hutch.workspace.prepare.in_place import open_in_place
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.workspace import use

@@ -12,10 +12,10 @@ from pathlib import Path
 from bench.claim_prepare import GIT, make_repository
 from bench.row import Row
 
+from hutch.edit.apply import edit_file
 from hutch.jail.jail import open_jail
-from hutch.workspace.edit.apply import edit_file
+from hutch.workspace.fork import fork
 from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.forking import fork
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hutch.workspace.directory import Directory
-from hutch.workspace.snapshots.base_index import BaseIndex, index_base
-from hutch.workspace.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.base_index import BaseIndex, index_base
+from hutch.snapshots.directory import Directory
+from hutch.snapshots.snapshot import Content, Snapshots
 
 TIMES = 15
 SETTLE_S = 0.03

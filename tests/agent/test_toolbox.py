@@ -15,8 +15,8 @@ from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import MOST_LETTERS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
+from hutch.edit.file_change import FileChange
 from hutch.flows.code_change import begin
-from hutch.workspace.values import FileChange
 from tests.agent.benches import Wishes, call, entries, open_bench, open_desk, replies
 from tests.deadline import DEADLINE_S
 

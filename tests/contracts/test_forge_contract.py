@@ -21,7 +21,7 @@ from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import USER, GitHub
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import Forge
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches, push, tip
 from tests.forge.github_server import HOST, Hub, github

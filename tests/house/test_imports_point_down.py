@@ -6,17 +6,20 @@ from collections.abc import Iterator
 GROUND = {"domain", "system"}
 FIRST = {"store", "jail", "llm", "forge"}
 SETTINGS = {"settings"}
-INSIDE = {"workspace", "agent", "sessions", "flows"} | FIRST | GROUND
+FILES = {"edit", "snapshots", "workspace"}
+INSIDE = {"agent", "sessions", "flows"} | FILES | FIRST | GROUND
 
 MAY_IMPORT = {
     "": set(),  # hutch itself
     "system": set(),
     "domain": {"system"},
     **dict.fromkeys(FIRST, GROUND),  # never sideways
-    "workspace": FIRST | GROUND,
-    "agent": {"workspace"} | FIRST | GROUND,
-    "sessions": {"agent", "workspace"} | FIRST | GROUND,
-    "flows": {"sessions", "agent", "workspace"} | FIRST | GROUND,
+    "edit": FIRST | GROUND,
+    "snapshots": {"edit"} | FIRST | GROUND,
+    "workspace": {"snapshots", "edit"} | FIRST | GROUND,
+    "agent": FILES | FIRST | GROUND,
+    "sessions": {"agent"} | FILES | FIRST | GROUND,
+    "flows": {"sessions", "agent"} | FILES | FIRST | GROUND,
     **dict.fromkeys(SETTINGS, SETTINGS | GROUND),
     "logs": SETTINGS | GROUND,
     "app": INSIDE | SETTINGS | {"logs"},

@@ -63,7 +63,7 @@ LATE = {
 BY_NAME = {
     "hutch.cli.dispatch": "loads a command from the table when it is wanted",
     "hutch.jail": "most who import the room want one of its modules, and not to wait for the others",
-    "hutch.workspace.edit.grammar_process": "loads the one grammar that it is started for",
+    "hutch.edit.grammar_process": "loads the one grammar that it is started for",
 }
 
 

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
+from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
 from hutch.workspace.files.change import MOST_BYTES
 from hutch.workspace.files.files import Files
-from hutch.workspace.values import Delete, FileChange, Move, Operation, Write
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ALPHA, BETA, GAMMA = b"alpha\n", b"beta\n", b"gamma\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, Unavailable
-from hutch.workspace.directory import Directory
-from hutch.workspace.prepare.copy import (
+from hutch.snapshots.directory import Directory
+from hutch.workspace.files.copy import (
     DEEPEST,
     MOST_OPEN,
     TELL_EVERY,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, LimitReached, NotFound
+from hutch.edit.file_change import FileChange, Write
 from hutch.workspace.files.files import MOST_TOLD, Files, Status
-from hutch.workspace.values import Entry, FileChange, Write
+from hutch.workspace.files.listing import Entry
 from tests.ordinary import pytest_as
 from tests.workspace.changing import WHEN_NS, close, everything, make_place, opened, sha
 

@@ -1,15 +1,20 @@
 """Which way a workspace is filled, and why."""
 
+# ruff: noqa: ASYNC110 (what a thread has done is asked for)
+
+import asyncio
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hutch.domain.errors import Unavailable
+from hutch.domain.errors import NotFound, Unavailable
+from hutch.workspace.files.copy import can_reflink
 from hutch.workspace.prepare.base import Base
-from hutch.workspace.prepare.copy import can_reflink
-from hutch.workspace.prepare.fill import SMALL_BYTES, SMALL_FILES, Filling, Options, choose
+from hutch.workspace.prepare.fill import SMALL_BYTES, SMALL_FILES, Filling, Options, choose, finish_soon
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home
 from tests.forge.repositories import make_repository
@@ -51,6 +56,35 @@ async def test_a_mode_that_cannot_be_had_is_told(home: Home, tmp_path: Path) -> 
     filling = Filling(home, tmp_path, Options(mode="reflink"), lambda progress: None)
     with pytest.raises(Unavailable, match=r"workspace\.mode is reflink, .* Set it to auto"):
         choose(filling, base(1, 1))
+
+
+async def test_the_result_and_the_error_of_long_work_come_back() -> None:
+    def fail(check: Callable[[], None]) -> None:
+        raise NotFound("Nothing.")
+
+    assert await finish_soon(lambda check: check() or 5) == 5
+    with pytest.raises(NotFound):
+        await finish_soon(fail)
+
+
+async def test_long_work_ends_where_it_asks() -> None:
+    turns = []
+
+    def work(check: Callable[[], None]) -> None:
+        while True:
+            turns.append(1)
+            time.sleep(0.01)
+            check()
+
+    task = asyncio.ensure_future(finish_soon(work))
+    while not turns:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    before = len(turns)
+    await asyncio.sleep(0.05)
+    assert len(turns) == before
 
 
 PREPARING = """

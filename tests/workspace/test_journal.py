@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, Unavailable
+from hutch.edit.file_change import Delete, Move, Write
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.journal import HIDDEN
-from hutch.workspace.values import Delete, Move, Write
 from tests.workspace.changing import (
     CODES,
     Failing,

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.workspace.directory import Directory
-from hutch.workspace.files.listing import HELD_OPEN, MOST_ENTRIES, Page, Walk, list_page
-from hutch.workspace.values import Entry
+from hutch.snapshots.directory import Directory
+from hutch.workspace.files.listing import HELD_OPEN, MOST_ENTRIES, Entry, Page, Walk, list_page
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.prepare.plain import Contents, is_named_like_a_secret, look_into
 
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.workspace.directory import Directory
-from hutch.workspace.edit.text import Text, split_lines
+from hutch.edit.text import Text, split_lines
+from hutch.snapshots.directory import Directory
 from hutch.workspace.files.ranges import (
     MOST_BYTES,
     WHOLE_BYTES,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.files.calls import Calls
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.relocate import copy, refill, signature

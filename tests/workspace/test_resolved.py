@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.resolved import resolved
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.prepare.fill import Options
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.files.files import Files
 from hutch.workspace.files.watch import MOST_PATHS, Changed, watching
 from tests.deadline import DEADLINE_S

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
+from hutch.snapshots.collection import MANY_PACKS, held
 from hutch.workspace.prepare.in_place import open_in_place
 from hutch.workspace.prepare.record import Home
-from hutch.workspace.snapshots.collecting import MANY_PACKS, held
 from hutch.workspace.workspace import ALL, Keep, Workspace, use
 from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.preparing import HOST, make_home

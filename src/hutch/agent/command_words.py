@@ -33,7 +33,7 @@ from hutch.agent.runners import (
     texts,
 )
 from hutch.agent.shell_words import RUN_VARIABLE, Words
-from hutch.workspace.edit.grammar import Grammar, Unanswered, syntax_tree
+from hutch.edit.grammar import Grammar, Unanswered, syntax_tree
 
 BASH = Grammar("Bash", "tree_sitter_bash")
 

@@ -37,8 +37,8 @@ from hutch.domain.redaction import Redactor
 from hutch.llm.price import Prices, cost_usd
 from hutch.llm.reply import Reply
 from hutch.llm.seam import Call, FromModel, Model, Request
-from hutch.workspace.prepare.thread import over
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot
+from hutch.system.thread import over
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Append = Callable[[Sequence[Event]], Awaitable[int]]  # durable when it returns; the log's last number

@@ -8,7 +8,7 @@ see something else, the text is unclear.
 import re
 from collections.abc import Iterator
 
-from hutch.workspace.edit.grammar import Tree
+from hutch.edit.grammar import Tree
 
 Words = tuple[str | None, ...]  # None where a word is known only when it runs, and may be several or none
 

@@ -14,7 +14,7 @@ from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken, ToolCalled, ToolReturned
 from hutch.llm.seam import Call
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot
 
 Write = Callable[..., Awaitable[None]]  # takes events; they are in the log when it returns
 

@@ -45,8 +45,8 @@ from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
 from hutch.llm.price import is_priced, parse_prices, unpriced
 from hutch.settings import Loaded
+from hutch.snapshots.layout import Leaf
 from hutch.store.seam import EventLog
-from hutch.workspace.snapshots.layout import Leaf
 
 __all__ = [
     "AUTHOR",

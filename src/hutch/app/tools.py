@@ -23,8 +23,8 @@ from hutch.domain.ids import new_session_id
 from hutch.flows.tool_calls import Tools
 from hutch.sessions.told import Told
 from hutch.settings import Loaded
+from hutch.snapshots.directory import Directory
 from hutch.store.vault import Vault
-from hutch.workspace.directory import Directory
 from hutch.workspace.prepare.plain import look_into
 
 __all__ = ["Tools", "kept_token", "open_tools"]

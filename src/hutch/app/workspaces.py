@@ -17,16 +17,16 @@ from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl
 from hutch.sessions.redacting import clean_bytes, redacted
 from hutch.settings import Loaded, user_environment
+from hutch.snapshots.storage import Snapshot
 from hutch.workspace.files.ranges import Binary
+from hutch.workspace.fork import fork
 from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.forking import fork
 from hutch.workspace.prepare.in_place import IN_PLACE, open_in_place
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import collect, remove_workspace, sweep
 from hutch.workspace.search import Grep
-from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Keep, Workspace, use
 
 __all__ = [

@@ -38,9 +38,9 @@ from hutch.flows.structure import describe_structure
 from hutch.flows.terms import Terms
 from hutch.llm.price import Prices
 from hutch.llm.seam import Model
+from hutch.snapshots.storage import Snapshot
 from hutch.store.seam import EventLog
-from hutch.workspace.prepare.thread import complete
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.system.thread import complete
 
 OnEvent = Callable[[Event], None]
 REOPENED = "The shell is a new one, and no command of before runs in the background."

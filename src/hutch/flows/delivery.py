@@ -20,9 +20,9 @@ from hutch.flows.repository_git import OpenJail
 from hutch.forge.git import GitFailed
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.seam import Forge, PullRequest, PullRequestWanted, Target
+from hutch.snapshots.storage import Snapshot
 from hutch.system.clock import wall_ms
 from hutch.workspace.prepare.record import Record
-from hutch.workspace.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
 BRANCHES = "hutch/"

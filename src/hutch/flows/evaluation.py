@@ -17,9 +17,9 @@ from hutch.agent.testing.detect import Runner, detect, with_words
 from hutch.agent.testing.report import Report
 from hutch.agent.testing.run import run_tests
 from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.edit.apply import read_operations
 from hutch.jail.seam import Jail
 from hutch.llm.cassette import Cassette
-from hutch.workspace.edit.apply import read_operations
 from hutch.workspace.workspace import Workspace
 
 LOOKED_AT = 5000  # paths, for names of tests

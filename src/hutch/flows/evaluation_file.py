@@ -11,8 +11,8 @@ from pydantic import ValidationError
 import hutch.flows
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.edit.apply import read_operations
 from hutch.flows.evaluation import Task
-from hutch.workspace.edit.apply import read_operations
 
 LARGEST_BYTES = 256 * 1024 * 1024
 BUILTIN = "builtin"

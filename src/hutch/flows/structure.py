@@ -8,7 +8,7 @@ from hutch.agent.tools.run_tests import LOOKED_AT, find_runner
 from hutch.agent.tools.seam import Context
 from hutch.domain.errors import NotFound
 from hutch.domain.printable import printable
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot
 
 MAX_LANGUAGES = 3
 MAX_COMMAND = 100  # characters

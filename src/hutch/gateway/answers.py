@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import ID_PATTERN, is_id
 from hutch.domain.printable import echo
-from hutch.workspace.edit.text import printable
+from hutch.domain.surrogates import printable
 
 T = TypeVar("T")
 

@@ -44,7 +44,7 @@ from hutch.store.runs import Runs
 from hutch.store.seam import EventLog
 from hutch.store.sessions import Sessions
 from hutch.system.clock import wall_ms
-from hutch.workspace.prepare.thread import complete
+from hutch.system.thread import complete
 
 HASHED_AT_ONCE = 2  # files, of all sessions
 logger = structlog.get_logger()

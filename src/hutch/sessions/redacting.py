@@ -11,16 +11,16 @@ from typing import Any
 
 from hutch.domain.printable import printable
 from hutch.domain.redaction import Redactor
-from hutch.workspace.comparing import Difference
-from hutch.workspace.edit.edited import Edited, EditedFile
+from hutch.edit.edited import Edited, EditedFile
+from hutch.edit.file_change import FileChange
+from hutch.snapshots.compare import Change
+from hutch.snapshots.storage import Snapshot
+from hutch.workspace.comparison import Difference
 from hutch.workspace.files.files import Status
-from hutch.workspace.files.listing import Page
+from hutch.workspace.files.listing import Entry, Page
 from hutch.workspace.files.ranges import Bytes
 from hutch.workspace.found_lines import Line, redact_lines
 from hutch.workspace.search import Found, Paths
-from hutch.workspace.snapshots.compare import Change
-from hutch.workspace.snapshots.storage import Snapshot
-from hutch.workspace.values import Entry, FileChange
 
 WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited, Snapshot)
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from hutch.workspace.comparing import Difference
-from hutch.workspace.edit.edited import Edited
+from hutch.edit.edited import Edited
+from hutch.edit.file_change import FileChange
+from hutch.snapshots.storage import Snapshot
+from hutch.workspace.comparison import Difference
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import Bytes
 from hutch.workspace.search import Found, Grep, Paths
-from hutch.workspace.snapshots.storage import Snapshot
-from hutch.workspace.values import FileChange
 
 T = TypeVar("T")
 

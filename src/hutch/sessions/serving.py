@@ -15,6 +15,8 @@ from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFou
 from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
 from hutch.domain.printable import printable as printable_line
 from hutch.domain.redaction import Redactor, excerpt
+from hutch.domain.surrogates import printable
+from hutch.edit.file_change import FileChange
 from hutch.jail.seam import StreamName
 from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
 from hutch.jail.shell.result import Lost, Result
@@ -34,14 +36,12 @@ from hutch.sessions.printing import Make, Printing
 from hutch.sessions.redacting import clean_reason, is_text, redacted
 from hutch.sessions.session_log import SessionLog
 from hutch.sessions.terminals import Terminals
+from hutch.snapshots.storage import Snapshot
 from hutch.store.gaps import is_storage_failure
-from hutch.workspace.comparing import differences
-from hutch.workspace.edit.text import printable
+from hutch.workspace.comparison import differences
 from hutch.workspace.files.files import Status
 from hutch.workspace.found_context import hide_across_lines
 from hutch.workspace.search import hide_secrets
-from hutch.workspace.snapshots.storage import Snapshot
-from hutch.workspace.values import FileChange
 
 ANSWER_BYTES = 256 * 1024  # of a background command's output
 logger = structlog.get_logger()

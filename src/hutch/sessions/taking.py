@@ -29,6 +29,7 @@ from hutch.domain.events import (
 from hutch.domain.ids import new_run_id
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import GivenInput, QueuedRun
+from hutch.domain.surrogates import printable
 from hutch.domain.trace import trace_id
 from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up, tell_given_up
 from hutch.sessions.live import Live
@@ -37,7 +38,6 @@ from hutch.sessions.undoing import MAX_LISTED, lost_by_undo, would_lose
 from hutch.store import schema
 from hutch.store.runs import add_run
 from hutch.system.clock import wall_ms
-from hutch.workspace.edit.text import printable
 
 MAX_TRIES, TRY_INTERVAL_S = 50, 0.02  # to stop a run that is being taken up
 _IN_TURN = frozenset({"prompt", "cancel", "pause", "resume", "undo", "end", "unknown"})  # kinds of inputs

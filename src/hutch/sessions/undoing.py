@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from hutch.domain.errors import NotFound, WorkWouldBeLost
 from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, SnapshotTaken
+from hutch.domain.surrogates import printable
 from hutch.sessions.peoples_commands import spans
 from hutch.sessions.rewind import before_last_run, still_told
-from hutch.workspace.edit.text import printable
-from hutch.workspace.snapshots.compare import differences
-from hutch.workspace.snapshots.layout import Item, Leaf
-from hutch.workspace.snapshots.snapshot import Snapshots
+from hutch.snapshots.compare import differences
+from hutch.snapshots.layout import Item, Leaf
+from hutch.snapshots.snapshot import Snapshots
 from hutch.workspace.workspace import Workspace
 
 REFS = (".git/HEAD", ".git/packed-refs", ".git/refs")

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import AROUND_CHARS, mask_across
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.files.change import open_file
 from hutch.workspace.files.ranges import WHOLE_BYTES
 from hutch.workspace.found_lines import Line, Mask, beginning, neighbours

@@ -8,7 +8,7 @@ path inside is `Directory`, at the moment of use.
 from collections.abc import Sequence
 
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 
 MOST_LINKS = 40  # as the kernel has it
 

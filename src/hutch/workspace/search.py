@@ -20,10 +20,16 @@ from typing import Literal, TypeVar
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.launch.system import this_system
 from hutch.jail.seam import Finished, Jail, StreamName
-from hutch.workspace.found_lines import MAX_LINE_COLUMNS, Line, Mask
+from hutch.system.pieces import sort_in_pieces
+from hutch.workspace.found_lines import (
+    AROUND_LINES,
+    MAX_LINE_COLUMNS,
+    MAX_READ_COLUMNS,
+    Line,
+    Mask,
+    matches_without_secrets,
+)
 from hutch.workspace.globs import glob_pattern
-from hutch.workspace.pieces import sort_in_pieces
-from hutch.workspace.secret_lines import AROUND_LINES, MAX_READ_COLUMNS, matches_without_secrets
 
 Item = TypeVar("Item")
 GrepOutput = Literal["content", "files", "count"]

@@ -17,14 +17,21 @@ from typing import Any, ParamSpec, TypeVar
 import structlog
 
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
+from hutch.edit.apply import apply_patch, edit_file
+from hutch.edit.edited import Edited
+from hutch.edit.file_change import FileChange, Move, Operation, Write
 from hutch.forge.git import Git
 from hutch.jail.place import Place
 from hutch.jail.policy import Policy
 from hutch.jail.seam import Jail
+from hutch.snapshots import compare
+from hutch.snapshots.collection import MANY_PACKS, Held, drop, fit, held
+from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.restore import Restored, restore
+from hutch.snapshots.snapshot import Clean, Content, Snapshots
+from hutch.snapshots.storage import Snapshot
+from hutch.system.thread import finish, over
 from hutch.workspace import search
-from hutch.workspace.directory import Directory, as_house_error
-from hutch.workspace.edit.apply import apply_patch, edit_file
-from hutch.workspace.edit.edited import Edited
 from hutch.workspace.files.files import Files, Status
 from hutch.workspace.files.listing import Page
 from hutch.workspace.files.ranges import MOST_BYTES, Binary, Bytes, Lines
@@ -34,14 +41,7 @@ from hutch.workspace.prepare.base import open_index
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.quota import Quota
 from hutch.workspace.prepare.record import Home, Record
-from hutch.workspace.prepare.thread import finish, over
 from hutch.workspace.resolved import resolved
-from hutch.workspace.snapshots import compare
-from hutch.workspace.snapshots.collecting import MANY_PACKS, Held, drop, fit, held
-from hutch.workspace.snapshots.restore import Restored, restore
-from hutch.workspace.snapshots.snapshot import Clean, Content, Snapshots
-from hutch.workspace.snapshots.storage import Snapshot
-from hutch.workspace.values import FileChange, Move, Operation, Write
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 
 # What runners write for themselves, and nobody means to keep.

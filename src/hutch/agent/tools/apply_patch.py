@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import HutchError
-from hutch.workspace.edit.apply import read_operations
+from hutch.edit.apply import read_operations
 
 
 class ApplyPatchArguments(Arguments):

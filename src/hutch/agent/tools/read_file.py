@@ -9,7 +9,7 @@ from pydantic import Field
 from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.redaction import mask_across
-from hutch.workspace.edit.text import split_lines, without_ending
+from hutch.edit.text import split_lines, without_ending
 from hutch.workspace.files.ranges import Binary, Lines
 
 MOST_LINES = 1000

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from hutch.edit.file_change import FileChange
 from hutch.jail.seam import Jail, StreamName
 from hutch.jail.shell.result import Lost, Result
 from hutch.jail.shell.shells import Shells
-from hutch.workspace.values import FileChange
 from hutch.workspace.workspace import Workspace
 
 

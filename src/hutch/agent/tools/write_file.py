@@ -5,7 +5,7 @@ from typing import ClassVar
 from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import Conflict, NotFound
-from hutch.workspace.edit.rewrite import rewritten
+from hutch.edit.encoding import rewritten
 
 
 class WriteFileArguments(Arguments):

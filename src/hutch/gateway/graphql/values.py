@@ -13,11 +13,11 @@ from hutch.domain.user import User as DomainUser
 from hutch.gateway.entries import entry_json
 from hutch.gateway.rest import files, snapshots
 from hutch.sessions.seam import Delta as SeamDelta
+from hutch.snapshots.storage import Snapshot as StoredSnapshot
 from hutch.store.seam import Head as StoreHead
 from hutch.store.shares import Share as StoreShare
-from hutch.workspace.comparing import Difference as FoundDifference
-from hutch.workspace.snapshots.storage import Snapshot as StoredSnapshot
-from hutch.workspace.values import Entry as FileEntry
+from hutch.workspace.comparison import Difference as FoundDifference
+from hutch.workspace.files.listing import Entry as FileEntry
 
 BigInt = NewType("BigInt", int)
 SCALARS: dict[object, Any] = {

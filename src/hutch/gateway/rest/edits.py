@@ -6,6 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest
+from hutch.edit.edited import Edited
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.answers import LARGEST, In, Out, answer, next_link
 from hutch.gateway.auth.who import Reader, Writer
@@ -14,7 +15,6 @@ from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
-from hutch.workspace.edit.edited import Edited
 from hutch.workspace.search import MOST_CONTEXT, Grep
 
 routes = router("files")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query, Request, Response
 from pydantic import Field
 
+from hutch.domain.surrogates import printable
 from hutch.flows.sessions import allowed
 from hutch.gateway.answers import In, Out, Page, answer, page
 from hutch.gateway.auth.who import Reader, Writer
@@ -12,8 +13,7 @@ from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
-from hutch.workspace.edit.text import printable
-from hutch.workspace.values import Entry
+from hutch.workspace.files.listing import Entry
 
 routes = router("files")
 

@@ -12,8 +12,8 @@ from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
-from hutch.workspace.comparing import MAX_FILES
-from hutch.workspace.snapshots.storage import Snapshot
+from hutch.snapshots.storage import Snapshot
+from hutch.workspace.comparison import MAX_FILES
 
 routes = router("snapshots")
 

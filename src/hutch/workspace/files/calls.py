@@ -7,7 +7,7 @@ import ctypes
 import hashlib
 import os
 
-from hutch.workspace.directory import remove_entry
+from hutch.snapshots.directory import remove_entry
 from hutch.workspace.files.relocate import copy, refill, signature
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.workspace.directory import Directory, as_house_error
+from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
+from hutch.snapshots.directory import Directory, as_house_error
 from hutch.workspace.files.calls import digest_of
 from hutch.workspace.files.journal import Staging
 from hutch.workspace.files.steps import Step, shown, stamp_of
-from hutch.workspace.values import Delete, FileChange, Move, Operation, Write
 
 USUAL_MODE = 0o644
 PERMISSIONS = 0o1777  # as the kernel does when somebody writes to a file: set-id bits go

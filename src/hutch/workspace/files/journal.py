@@ -28,7 +28,7 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
-from hutch.workspace.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, as_house_error
 from hutch.workspace.files.calls import Calls
 from hutch.workspace.files.steps import Step, as_step_error, perform, revert, shown
 

@@ -18,10 +18,9 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.printable import echo
-from hutch.workspace.directory import Directory, as_house_error
-from hutch.workspace.files.ignore import GITIGNORE, MOST_BYTES, Ignores
-from hutch.workspace.pieces import sort_in_pieces
-from hutch.workspace.values import Entry
+from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.ignore import GITIGNORE, MOST_BYTES, Ignores
+from hutch.system.pieces import sort_in_pieces
 
 MOST_ENTRIES = 10_000  # on one page
 HELD_OPEN = 64  # levels; those above are found again when the walk returns to them
@@ -30,6 +29,18 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DIRECTORY = READ | os.O_DIRECTORY
 
 Hides = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory."""
+
+    path: str
+    kind: Literal["file", "directory", "link", "other"]
+    size: int
+    mode: int
+    modified_ns: int
+    target: str | None  # where a link points
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from itertools import islice
 
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.redaction import AROUND_CHARS
-from hutch.workspace.directory import Directory, as_house_error
-from hutch.workspace.edit.encoding import decode
-from hutch.workspace.edit.text import Text, ending, printable, split_lines
+from hutch.domain.surrogates import printable
+from hutch.edit.encoding import decode
+from hutch.edit.text import Text, ending, split_lines
+from hutch.snapshots.directory import Directory, as_house_error
 from hutch.workspace.files.change import open_file
 from hutch.workspace.files.steps import shown
 

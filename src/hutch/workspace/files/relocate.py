@@ -11,9 +11,9 @@ import os
 import stat
 from collections.abc import Iterator
 
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
+from hutch.workspace.files.copy import PERMISSIONS, READ, Copied, copy_entry, copy_tree
 from hutch.workspace.files.listing import Walk
-from hutch.workspace.prepare.copy import PERMISSIONS, READ, Copied, copy_entry, copy_tree
 
 
 def copy(fd: int, name: str, to_fd: int, to_name: str) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError
-from hutch.workspace.directory import Directory, as_house_error
+from hutch.snapshots.directory import Directory, as_house_error
 from hutch.workspace.files.calls import Calls
 
 VERBS = {

@@ -21,10 +21,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from hutch.domain.errors import HutchError
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.files.journal import HIDDEN
-from hutch.workspace.files.listing import Hides, Walk
-from hutch.workspace.values import Entry
+from hutch.workspace.files.listing import Entry, Hides, Walk
 
 DEBOUNCE_S = 0.1
 POLL_S = 2.0

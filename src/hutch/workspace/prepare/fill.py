@@ -1,28 +1,32 @@
 """Putting content into a workspace: shared blocks, a copy, or layers over a base."""
 
+import asyncio
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.progress import OnProgress, Progress
 from hutch.jail.limits.hits import size
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
+from hutch.snapshots.snapshot import Snapshots
+from hutch.system import thread
+from hutch.system.thread import finish
+from hutch.workspace.files.copy import Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.prepare.base import Base, open_index, tree_path
-from hutch.workspace.prepare.copy import Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.prepare.overlay import open_at
 from hutch.workspace.prepare.quota import Use, over
 from hutch.workspace.prepare.record import Home, Mode, Record, Storage
 from hutch.workspace.prepare.removal import LOCK
-from hutch.workspace.prepare.thread import finish, finish_soon
 from hutch.workspace.prepare.uncommitted import bring_changes
-from hutch.workspace.snapshots.snapshot import Snapshots
 
 Wish = Literal["auto", "copy", "reflink", "overlay"]
 SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # beyond this, layers are quicker than a copy
 GIB = 1024**3
+Result = TypeVar("Result")
 
 _layers: dict[Path, str] = {}  # data directories where layers were tried: "" if they work, or why not
 
@@ -106,6 +110,23 @@ async def write_files(filling: Filling, files: Mapping[str, bytes]) -> Record:
     filling.check_size(sum(map(len, files.values())), len(files))
     await finish(_write, filling.place, files)
     return filling.record("copy", "starter files are written")
+
+
+async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
+    """As `finish`, for work that calls `check` now and then, and ends there when we are cancelled."""
+    stopped = threading.Event()
+
+    def check() -> None:
+        if stopped.is_set():
+            raise Unavailable("It was cancelled.")
+
+    working = asyncio.ensure_future(asyncio.to_thread(work, check))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        stopped.set()
+        await thread.over(working)
+        raise
 
 
 def choose(filling: Filling, base: Base) -> tuple[Mode, str]:

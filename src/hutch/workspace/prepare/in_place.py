@@ -8,12 +8,12 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.place import Place
+from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import take
-from hutch.workspace.directory import Directory
+from hutch.system.thread import over
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import LOCK
-from hutch.workspace.prepare.thread import over
 
 FOLDER = "places"
 IN_PLACE = "in place"  # the mode's reason in its record

@@ -23,8 +23,8 @@ from hutch.jail.launch.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, clai
 from hutch.jail.launch.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
 from hutch.jail.launch.launch import way_in
 from hutch.jail.place import Namespaces, Place
+from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import take
-from hutch.workspace.directory import Directory
 from hutch.workspace.prepare.base import tree_path
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import LOCK, discard

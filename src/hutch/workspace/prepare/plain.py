@@ -11,7 +11,7 @@ from itertools import islice
 
 from hutch.domain.errors import HutchError
 from hutch.jail.limits.hits import size
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 from hutch.workspace.files.listing import Walk
 
 MAX_ENTRIES = 20_000  # that are looked at

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Denied, HutchError
-from hutch.workspace.directory import Directory
+from hutch.snapshots.directory import Directory
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 LONGEST_LINE = 4096

@@ -10,8 +10,8 @@ import stat
 from collections.abc import Callable, Sequence
 
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.workspace.directory import Directory
-from hutch.workspace.prepare.copy import Copied, copy_entry, copy_tree
+from hutch.snapshots.directory import Directory
+from hutch.workspace.files.copy import Copied, copy_entry, copy_tree
 
 Tell = Callable[[Copied], None]
 

@@ -1,0 +1,62 @@
+"""Edits and patches made in a workspace: all of one call, or nothing.
+
+Everything is worked out in memory first. Only then are the files written, in
+one change that fails if any of them is no longer as it was read.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from hutch.domain.errors import BadRequest, Denied
+from hutch.edit.draft import Draft
+from hutch.edit.edit import Edit, Replace, plan_edits, read_edit, without_bom
+from hutch.edit.edited import Edited, EditedFile, shown
+from hutch.edit.encoding import decode
+from hutch.edit.file_change import Writable, Write
+from hutch.edit.operation import FileOperation
+from hutch.edit.patch import BEGIN, read_patch, unwrapped
+from hutch.edit.unified import is_unified, read_unified
+
+MOST_PATCH = 16 * 1024 * 1024  # characters
+
+
+def edit_file(files: Writable, path: str, edits: Sequence[Edit | Mapping[str, object]]) -> Edited:
+    """Make all of these edits in one file, or none."""
+    data, _ = files.read_bytes(path)
+    try:
+        wanted = [read_edit(edit) if isinstance(edit, Mapping) else edit for edit in edits]
+        text = decode(data, [edit.old for edit in wanted if isinstance(edit, Replace)])
+        if text.bom:
+            wanted = [without_bom(edit) for edit in wanted]
+        for edit in wanted:
+            text.check(edit.new)
+        plan = plan_edits(text.content, wanted)
+    except BadRequest as error:
+        raise type(error)(f"'{path}' was not changed. {error}") from None
+    if plan.content == text.content:
+        return Edited((EditedFile(path, "unchanged", notes=plan.notes),), ())
+    write = Write(path, text.encode(plan.content), None, sha256(data).hexdigest())
+    changes = files.change([write])
+    return Edited((shown(path, text.content, plan.content, plan.spans, plan.notes),), tuple(changes))
+
+
+def apply_patch(files: Writable, patch: str) -> Edited:
+    """Do all that a patch says, or nothing; it is an envelope or a unified diff."""
+    operations = read_operations(patch)
+    draft = Draft(files)
+    for number, operation in enumerate(operations, start=1):
+        try:
+            draft.do(operation)
+        except (BadRequest, Denied) as error:
+            which = f"File {number} of {len(operations)}" if len(operations) > 1 else "The file"
+            raise type(error)(f"Nothing was changed. {which}, '{operation.path}': {error}") from None
+    return draft.finish()
+
+
+def read_operations(patch: str) -> list[FileOperation]:
+    """What a patch says, of either kind."""
+    if len(patch) > MOST_PATCH:
+        raise BadRequest(f"The patch has {len(patch):,} characters, more than {MOST_PATCH:,}. Split it.")
+    lines = unwrapped(patch)
+    is_envelope = bool(lines) and lines[0].strip() == BEGIN
+    return read_unified(lines) if not is_envelope and is_unified(lines) else read_patch(lines)

@@ -1,0 +1,273 @@
+"""Edits of one file: what they are, and the text that they lead to.
+
+Nothing here touches a file. Old text is found one edit after the other, each in
+what the last one left; line numbers always mean the file as it was before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.edit.ladder import Page, Rung
+from hutch.edit.placeholder import line_numbers, placeholder
+from hutch.edit.refusal import already_applied, ambiguous, not_found
+from hutch.edit.replace import Match, find, find_at, fit, fitted, quoted_lines
+from hutch.edit.spans import Replacement, Span, compose, place, replaced, separate_ends
+from hutch.edit.text import BOM, ending, kept_apart, split_lines, usual_ending, without_ending
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put `new` in the place of `old`, which must be in the file once, or be replaced everywhere."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceLines:
+    """Put `new` in the place of these lines, counted from 1, the last one included; empty removes them."""
+
+    start_line: int
+    end_line: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertLines:
+    """Put `new` after this line; 0 is the start of the file."""
+
+    insert_line: int
+    new: str
+
+
+Edit = Replace | ReplaceLines | InsertLines
+
+_FIELDS: dict[type[Edit], dict[str, type]] = {
+    Replace: {"old": str, "new": str, "replace_all": bool},
+    ReplaceLines: {"start_line": int, "end_line": int, "new": str},
+    InsertLines: {"insert_line": int, "new": str},
+}
+MOST_EDITS = 1_000  # of one call
+MOST_CHARACTERS = 16 * 1024 * 1024  # of a file that was made longer
+_SHAPES = "{old, new, replace_all}, {start_line, end_line, new} or {insert_line, new}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The text that edits lead to, how it came from the one before, and what is to be told."""
+
+    content: str
+    spans: tuple[Span, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The text while edits are made."""
+
+    original: Page
+    page: Page
+    spans: list[Span] = field(default_factory=list)
+
+    def may_grow(self, characters: int) -> None:
+        """Refuse before anything is made: a short text in many places is a long one."""
+        wanted = len(self.page.content) + characters
+        if characters > 0 and wanted > MOST_CHARACTERS:
+            raise BadRequest(
+                f"The file would have {wanted:,} characters, more than {MOST_CHARACTERS:,}, so nothing was "
+                f"changed. If it must be that long, write it with bash."
+            )
+
+    def make(self, replacements: Sequence[Replacement]) -> None:
+        self.may_grow(sum(len(each.text) - (each.end - each.start) for each in replacements))
+        self.spans = compose(self.spans, replacements)
+        self.page = Page(replaced(self.page.content, replacements))
+
+
+def read_edit(given: Mapping[str, object]) -> Edit:
+    """An edit from what a client sent."""
+    for kind, fields in _FIELDS.items():
+        if next(iter(fields)) in given:
+            values = {"end_line": given.get("start_line"), **given} if kind is ReplaceLines else dict(given)
+            values = {name: value for name, value in values.items() if value is not None}
+            break
+    else:
+        raise BadRequest(f"An edit is {_SHAPES}; this one has {sorted(given) or 'nothing'}.")
+    if unknown := sorted(set(values) - set(fields)):
+        raise BadRequest(f"An edit with '{next(iter(fields))}' has no '{unknown[0]}'. It is {_SHAPES}.")
+    for name, wanted in fields.items():
+        value = values.get(name, False if wanted is bool else None)
+        if type(value) is not wanted:
+            what = {str: "text", int: "a whole number", bool: "true or false"}[wanted]
+            raise BadRequest(f"'{name}' of an edit must be {what}, not {value!r:.40}.")
+    return kind(**values)  # type: ignore[arg-type]
+
+
+def without_bom(edit: Edit) -> Edit:
+    """The same for a file whose byte order mark is kept apart from its text."""
+    new = edit.new.removeprefix(BOM)
+    if isinstance(edit, Replace):
+        return replace(edit, old=edit.old.removeprefix(BOM), new=new)
+    return replace(edit, new=new)
+
+
+def plan_edits(content: str, edits: Sequence[Edit]) -> Plan:
+    """The text with all of these edits made; an error says which one failed and why."""
+    if not edits:
+        raise BadRequest(f"There is no edit. Give at least one: {_SHAPES}.")
+    if len(edits) > MOST_EDITS:
+        raise BadRequest(
+            f"There are {len(edits):,} edits, more than {MOST_EDITS:,}. Make them in several calls."
+        )
+    page = Page(content)
+    draft = _Draft(page, page)
+    notes: list[str] = []
+    for number, edit in enumerate(edits, start=1):
+        try:
+            note = _replace(draft, edit) if isinstance(edit, Replace) else _write_lines(draft, edit)
+        except BadRequest as error:
+            which = f"Edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+            raise type(error)(f"{which}{error}") from None
+        if note:
+            notes.append(f"Edit {number}: {note}." if len(edits) > 1 else f"{note[0].upper()}{note[1:]}.")
+    after, spans = separate_ends(draft.page.content, draft.spans)
+    return Plan(after, tuple(spans), tuple(notes))
+
+
+def _replace(draft: _Draft, edit: Replace) -> str:
+    page, old, new = draft.page, edit.old, edit.new
+    if not old:
+        return _fill(draft, new)
+    if old == new:
+        raise BadRequest("'old' and 'new' are the same text, so there is nothing to change.")
+    if not page.has_lone_cr:  # then a CR at the end is half of a line end, and the other half stays
+        old, new = old.removesuffix("\r"), new.removesuffix("\r")
+    if not old or quoted_lines(old) == quoted_lines(new):
+        raise BadRequest(
+            "'old' and 'new' differ in their line ends only, and an edit keeps those of the file."
+            " To convert them, use bash: sed -i 's/\\r$//' FILE, or sed -i 's/$/\\r/' FILE."
+        )
+    rung, matches = find(page, old, new, every=edit.replace_all)
+    if not matches:
+        if told := already_applied(page, old, new):
+            return told
+        raise not_found(page, old)
+    if old in new and (told := _reads_so(page, rung, matches, new)):
+        return told
+    if len(matches) > 1 and not edit.replace_all:
+        raise ambiguous(page, rung, matches)
+    new_lines, old_lines = quoted_lines(new), quoted_lines(old)
+    refuse_placeholder(new_lines, old + page.content, shorter=len(new_lines) < len(old_lines))
+    if line_numbers(new_lines):
+        _refuse_numbers(new_lines, page, page.line_at(matches[0].start))
+    draft.may_grow(len(matches) * (len(new) - len(old)))
+    draft.make([fit(page, rung, match, old, new) for match in matches])
+    count = f"replaced in {len(matches)} places" if edit.replace_all else ""
+    return "; ".join(filter(None, (count, rung.told)))
+
+
+def _fill(draft: _Draft, new: str) -> str:
+    if lines := len(draft.page.lines):
+        raise BadRequest(
+            "'old' is empty, but the file is not. To insert, give insert_line"
+            f" (0 is the start, {lines} the end) and new; to replace, quote what is there."
+        )
+    refuse_placeholder(quoted_lines(new), "", shorter=False)
+    draft.make([Replacement(0, 0, new)])
+    return ""
+
+
+def _reads_so(page: Page, rung: Rung, matches: Sequence[Match], new: str) -> str:
+    """What is told when every match is part of the new text already."""
+    done = find_at(page, rung, new, new, every=True)
+    if not all(any(there.start <= one.start and one.end <= there.end for there in done) for one in matches):
+        return ""
+    return f"already applied: the new text is at line {page.line_at(matches[0].start) + 1}; nothing changed"
+
+
+def _write_lines(draft: _Draft, edit: ReplaceLines | InsertLines) -> str:
+    page = draft.original
+    first, last = _line_indices(edit, len(page.lines))
+    start = page.start_of(first)
+    end = start + sum(map(len, page.lines[first:last]))
+    position = place(draft.spans, start, end)
+    if position is None:
+        lines = f"line {first}" if first == last else f"lines {first + 1} to {last}"
+        raise Conflict(
+            f"It overlaps with an earlier edit of the same call, at {lines} of the file as it was."
+            " Make one edit of the two."
+        )
+    old, new = [without_ending(line) for line in page.lines[first:last]], quoted_lines(edit.new)
+    if not new[-1]:
+        new.pop()
+    refuse_placeholder(new, page.content, shorter=len(new) < len(old))
+    _refuse_numbers(new, page, first)
+    text = _as_lines(page, first, last, old, new)
+    if text == page.content[start:end]:
+        return f"already applied: line {first + 1} reads so; nothing changed"
+    stop = position + end - start
+    if last == len(page.lines) and page.is_open:
+        text, stop = _joined_at_end(draft.page.content, position, stop, text, inserting=first == last)
+    content = draft.page.content
+    text = kept_apart(content[max(position - 1, 0) : position], text, content[stop : stop + 1])
+    draft.make([Replacement(position, stop, text)])
+    return ""
+
+
+def _joined_at_end(content: str, start: int, stop: int, text: str, *, inserting: bool) -> tuple[str, int]:
+    """The line end between an open last line and what comes after it, wherever one of them is new or gone."""
+    if inserting:
+        text = text[: len(text) - len(ending(text))]
+        follows = start > 0 and content[start - 1] not in "\r\n"
+        return (usual_ending(content) if follows else "") + text, stop
+    after = split_lines(content[stop:])
+    return text, stop + (len(after[0]) if not text and after and after[0] in ("\r\n", "\n", "\r") else 0)
+
+
+def _line_indices(edit: ReplaceLines | InsertLines, total: int) -> tuple[int, int]:
+    has = f"the file has {total} line{'s' * (total != 1)}"
+    if isinstance(edit, InsertLines):
+        if not 0 <= edit.insert_line <= total:
+            raise BadRequest(
+                f"insert_line is {edit.insert_line}, but {has}."
+                f" Text goes after the line: 0 is the start, {total} the end."
+            )
+        if not edit.new:
+            raise BadRequest("'new' is empty, so nothing would be inserted. A blank line is '\\n'.")
+        return edit.insert_line, edit.insert_line
+    if not 1 <= edit.start_line <= edit.end_line <= total:
+        raise BadRequest(
+            f"Lines {edit.start_line} to {edit.end_line} cannot be replaced: {has}."
+            " start_line and end_line count from 1, and both lines are replaced."
+        )
+    return edit.start_line - 1, edit.end_line
+
+
+def _as_lines(page: Page, first: int, last: int, old: list[str], new: list[str]) -> str:
+    """The new lines with ends; those that the old ones had as well keep their own."""
+    if not new:
+        return ""
+    around = page.lines[first:last] or page.lines[max(first - 1, 0) : first + 1]
+    end = usual_ending(page.content, "".join(around))
+    ends = [ending(line) for line in page.lines[first:last]]
+    text = "".join(fitted(old, new, old, ends, end))
+    return text + (ends[-1] if ends else end)
+
+
+def refuse_placeholder(new: Sequence[str], known: str, *, shorter: bool) -> None:
+    if line := placeholder(new, known, shorter=shorter):
+        raise BadRequest(
+            f"The new text has {line!r}, which stands for code instead of being it; that code would be lost."
+            " Write it out, or make smaller edits that leave it alone."
+        )
+
+
+def _refuse_numbers(new: Sequence[str], page: Page, line: int) -> None:
+    numbers = line_numbers(new)
+    if numbers and abs(numbers[0] - line - 1) <= 1 and not line_numbers(page.lines[line : line + 1]):
+        raise BadRequest(
+            f"The lines of the new text begin with their numbers ({numbers[0]}, ...), as a listing has them."
+            " The file does not have them: leave them out."
+        )

@@ -1,0 +1,80 @@
+"""What came of an edit: what is shown to whoever asked for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hutch.edit.excerpt import around, clipped, unified, window_on
+from hutch.edit.file_change import FileChange
+from hutch.edit.spans import Span
+from hutch.edit.syntax import syntax_warning
+
+_MOST_OF_NEW = 20  # lines of a new file that are shown; whoever made it knows the rest
+
+
+@dataclass(frozen=True, slots=True)
+class EditedFile:
+    """What became of one file."""
+
+    path: str
+    kind: Literal["created", "modified", "deleted", "moved", "unchanged"]
+    lines: str = ""  # numbered, around each change
+    diff: str = ""
+    notes: tuple[str, ...] = ()  # how the text was found, and what was done already
+    warnings: tuple[str, ...] = ()
+    moved_from: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What to tell a model."""
+        source = f" from '{self.moved_from}'" if self.moved_from else ""
+        head = "Nothing changed in" if self.kind == "unchanged" else self.kind.capitalize()
+        told = [f"{head} '{clipped(self.path)}'{source}.", *self.notes]
+        return "\n".join(
+            filter(None, [" ".join(told), self.lines, *(f"Warning: {w}." for w in self.warnings)])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What came of a call."""
+
+    files: tuple[EditedFile, ...]
+    changes: tuple[FileChange, ...]  # none when everything was as wanted already
+
+    @property
+    def diff(self) -> str:
+        """One diff of all files."""
+        return "".join(file.diff for file in self.files)
+
+    @property
+    def text(self) -> str:
+        """What to tell a model."""
+        return "\n\n".join(file.text for file in self.files)
+
+
+def shown(
+    path: str,
+    before: str | None,
+    after: str | None,
+    spans: Sequence[Span] | None,
+    notes: Sequence[str] = (),
+    moved_from: str | None = None,
+) -> EditedFile:
+    """A changed file as it is shown; None for a text means that there was, or is, no file.
+
+    Without spans the whole text counts as changed, but for the lines that both begin and end with.
+    """
+    if spans is None or before is None or after is None:
+        spans = [Span(0, len(before or ""), 0, len(after or ""))]
+    window = window_on(before or "", after or "", spans)
+    names = (None if before is None else moved_from or path, None if after is None else path)
+    diff = unified(*names, window) if window.ranges else ""
+    if before is None:
+        return EditedFile(path, "created", around(window, most=_MOST_OF_NEW), diff, tuple(notes))
+    if after is None:
+        return EditedFile(path, "deleted", "", diff, tuple(notes))
+    warning = syntax_warning(path, before, after, window)
+    warnings = (warning,) if warning else ()
+    kind: Literal["moved", "modified"] = "moved" if moved_from else "modified"
+    return EditedFile(path, kind, around(window), diff, tuple(notes), warnings, moved_from)

@@ -1,0 +1,85 @@
+"""Which lines of a file somebody may have meant who quoted it wrongly.
+
+Candidates come from lines and rare words that the quote and the file share, so
+the costly comparison is made for a few places only, however large the file is.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from hutch.edit.ladder import Page, Rung, occurrences
+
+_MOST_LINES = 40  # of the quote that are looked at
+_MOST_PLACES = 60  # that a line or word may vote for
+_MOST_WORDS = 12
+_MOST_CANDIDATES = 12
+_MOST_CHARACTERS = 1_200  # of a candidate that are compared
+_LEAST_LIKENESS = 0.5
+_WORD = re.compile(r"\w{3,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Lines `start` to `end` of the file (from 0, end excluded), and how like the quote they are (0 to 1)."""
+
+    start: int
+    end: int
+    likeness: float
+
+
+def nearest(page: Page, quote: Sequence[str], *, first: int = 0) -> Nearest | None:
+    """The lines most like the quote, if any are like it; from the line `first` on."""
+    wanted = [line.strip() for line in _without_blank_ends(quote)]
+    lines = page.keys(Rung.INDENT).lines
+    if not wanted or first >= len(lines):
+        return None
+    votes: defaultdict[int, float] = defaultdict(float)
+    for start, weight in _votes(page, wanted[:_MOST_LINES], first):
+        votes[start] += weight
+    best: Nearest | None = None
+    text = "\n".join(wanted)[:_MOST_CHARACTERS]
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(text)
+    for start, _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0]))[:_MOST_CANDIDATES]:
+        end = min(start + len(wanted), len(lines))
+        matcher.set_seq1("\n".join(lines[start : min(end, start + _MOST_LINES)])[:_MOST_CHARACTERS])
+        least = best.likeness if best else _LEAST_LIKENESS
+        if matcher.real_quick_ratio() > least and matcher.quick_ratio() > least:
+            likeness = matcher.ratio()
+            if likeness > least:
+                best = Nearest(start, end, likeness)
+    return best
+
+
+def _votes(page: Page, wanted: list[str], first: int) -> Iterator[tuple[int, float]]:
+    """First lines of places that share something with the quote; what is rare weighs more."""
+    for index, line in enumerate(wanted):
+        if line and (count := page.content.count(line)):
+            for place in page.keys(Rung.INDENT).blocks([line], most=_MOST_PLACES, first=first):
+                yield max(place - index, first), 3 / count
+    start = page.start_of(first)
+    for word, index in _words(wanted).items():
+        count = page.content.count(word)
+        for offset in occurrences(page.content, word, most=_MOST_PLACES, start=start):
+            yield max(page.line_at(offset) - index, first), 1 / count
+
+
+def _words(wanted: list[str]) -> dict[str, int]:
+    """The longest words of the quote, each with the line where it first is."""
+    first: dict[str, int] = {}
+    for index, line in enumerate(wanted):
+        for word in _WORD.findall(line[:_MOST_CHARACTERS]):
+            first.setdefault(word, index)
+    return {word: first[word] for word in sorted(first, key=len, reverse=True)[:_MOST_WORDS]}
+
+
+def _without_blank_ends(lines: Sequence[str]) -> list[str]:
+    kept = list(lines)
+    while kept and not kept[0].strip():
+        kept.pop(0)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept

@@ -1,0 +1,68 @@
+"""What a patch says: operations on files, made of hunks. Both kinds of patch become these values."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from hutch.edit.text import BOM, ending, split_lines, without_ending
+
+
+class Piece(NamedTuple):
+    """A line of a hunk: `sign` is a space for context, `-` for removed or `+` for added."""
+
+    sign: str
+    text: str
+    end: str
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines that follow each other in a file, with those to remove and to add."""
+
+    lines: tuple[tuple[str, str], ...]  # sign and text, which may end with CR
+    anchors: tuple[str, ...] = ()  # lines above it, outermost first
+    at_end: bool = False
+    line: int | None = None  # where its first old line should be, from 1; or after which line it only adds
+    open_old: bool = False  # the last old line has no line end
+    open_new: bool = False
+    heading: str = ""  # what follows the line numbers: a line above the hunk, or a part of one
+
+    def without_bom(self) -> "Hunk":
+        """The same for a file whose byte order mark is kept apart from its text."""
+        return replace(self, lines=tuple((sign, text.removeprefix(BOM)) for sign, text in self.lines))
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The lines as a file has them: a CR inside one ends a line of its own."""
+        last_old = max((index for index, (sign, _) in enumerate(self.lines) if sign != "+"), default=-1)
+        last_new = max((index for index, (sign, _) in enumerate(self.lines) if sign != "-"), default=-1)
+        pieces: list[Piece] = []
+        for index, (sign, text) in enumerate(self.lines):
+            is_open = (self.open_old and index == last_old) or (self.open_new and index == last_new)
+            for line in split_lines(text if is_open else text + "\n") or [""]:
+                pieces.append(Piece(sign, without_ending(line), ending(line)))
+        return tuple(pieces)
+
+    @cached_property
+    def old(self) -> tuple[Piece, ...]:
+        """What must be in the file."""
+        return tuple(piece for piece in self.pieces if piece.sign != "+")
+
+    @cached_property
+    def new(self) -> tuple[Piece, ...]:
+        """What is there afterwards."""
+        return tuple(piece for piece in self.pieces if piece.sign != "-")
+
+
+@dataclass(frozen=True, slots=True)
+class FileOperation:
+    """What a patch does to one file."""
+
+    kind: Literal["add", "update", "delete"]
+    path: str
+    move_to: str | None = None
+    copy: bool = False  # the file stays where it was, and `move_to` is a copy
+    content: str = ""  # of an added file
+    hunks: tuple[Hunk, ...] = ()
+    mode: int | None = None
+    otherwise: str | None = None  # the other name that the patch has for the file, when `path` is not there

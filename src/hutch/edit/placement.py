@@ -1,0 +1,373 @@
+"""Where the hunks of a patch belong in a file.
+
+Each hunk is looked for on the ladder. One that matches in several places is
+settled by its line number, its anchors, or by the order of the hunks; if that
+leaves a choice, the patch is refused rather than put where it may be wrong.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.edit.indent import shift_between
+from hutch.edit.ladder import Page, Rung, fold, key
+from hutch.edit.nearest import nearest
+from hutch.edit.operation import Hunk, Piece
+from hutch.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, is_word, listed
+
+_MOST_PLACES = 100_000  # of one hunk
+_MOST_WORK = 3_000_000  # lines and places looked at; some seconds
+_RARE = 200
+_FEW = 8
+_LEAST_LENGTH = 3  # characters that make an added text more than a bracket
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A hunk, the index of its first line in the file, and how it matched."""
+
+    hunk: Hunk
+    number: int
+    line: int
+    rung: Rung
+    applied: bool  # the file already reads as the hunk wants it
+
+    @property
+    def end(self) -> int:
+        """The index after its last line in the file."""
+        return self.line + len(self.hunk.new if self.applied else self.hunk.old)
+
+    @property
+    def core(self) -> tuple[int, int]:
+        """The lines from the first to the last change; hunks may share the context around."""
+        signs = "".join(piece.sign for piece in self.hunk.pieces)
+        start = self.line + len(signs) - len(signs.lstrip(" "))
+        return start, max(self.end - (len(signs) - len(signs.rstrip(" "))), start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The lines where a hunk may begin."""
+
+    rung: Rung
+    lines: list[int]
+    applied: bool = False
+    anywhere: bool = False  # the order of hunks does not count
+
+
+def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
+    """Every hunk with its line, by line; Conflict names the first that has none, or more than one."""
+    finder = _Finder(page, many=len(hunks) > _FEW)
+    places: list[_Places] = []
+    for number, hunk in enumerate(hunks, start=1):
+        try:
+            places.append(finder.places(hunk))
+        except BadRequest as error:
+            raise type(error)(f"{_name(number, hunks)}: {error}") from None
+    lines = _in_order(hunks, places, len(page.bare))
+    placed = [
+        Placed(hunk, number, line, place.rung, place.applied)
+        for number, (hunk, place, line) in enumerate(zip(hunks, places, lines, strict=True), start=1)
+    ]
+    _check_headings(page, placed, hunks)
+    placed.sort(key=lambda each: (each.core, each.number))
+    for one, other in pairwise(each for each in placed if not each.applied):
+        if other.core[0] < one.core[1]:
+            raise Conflict(
+                f"{_name(other.number, hunks)} overlaps with hunk {one.number}: both change line"
+                f" {other.core[0] + 1}. Make one hunk of the two."
+            )
+    return placed
+
+
+def _check_headings(page: Page, placed: Sequence[Placed], hunks: Sequence[Hunk]) -> None:
+    """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for another place.
+
+    A heading may be a part of its line, since programs cut it.
+    """
+    for each in placed:
+        heading = fold(each.hunk.heading.rstrip("\ufffd")).strip()
+        if each.applied or not heading or heading in page.content:
+            continue
+        patched = (fold(piece.text) for hunk in hunks for piece in hunk.pieces)
+        if not any(heading in line for lines in (page.keys(Rung.UNEVEN).lines, patched) for line in lines):
+            raise Conflict(
+                f"{_name(each.number, hunks)}: the heading '{each.hunk.heading:.100}' after its line numbers "
+                "is not in the file. Give the line that stands above the place that is meant, or no heading."
+            )
+
+
+def _name(number: int, hunks: Sequence[Hunk]) -> str:
+    anchor = f" ('@@ {hunks[number - 1].anchors[-1]:.60}')" if hunks[number - 1].anchors else ""
+    return f"Hunk {number} of {len(hunks)}{anchor}" if len(hunks) > 1 else f"The hunk{anchor}"
+
+
+def _in_order(hunks: Sequence[Hunk], places: Sequence[_Places], total: int) -> list[int]:
+    """One line for each hunk. If only one choice keeps the hunks in order, that is it."""
+    chosen = [place.lines[0] for place in places]
+    if all(len(place.lines) == 1 for place in places):
+        return chosen  # in whatever order
+    ordered = [number for number, place in enumerate(places) if not place.applied and not place.anywhere]
+    latest = dict.fromkeys(ordered, -1)
+    limit = total
+    for number in reversed(ordered):
+        index = bisect_right(places[number].lines, limit - len(hunks[number].old)) - 1
+        limit = latest[number] = places[number].lines[index] if index >= 0 else -1
+    least = 0
+    for number in ordered:
+        lines = places[number].lines
+        index = bisect_left(lines, least)
+        if index == len(lines) or latest[number] < 0 or lines[index] != latest[number]:
+            several = number if len(lines) > 1 else next(n for n in ordered if len(places[n].lines) > 1)
+            raise Conflict(
+                f"{_name(several + 1, hunks)} matches in {len(places[several].lines)} places:"
+                f" {_listed(places[several].lines)}. Give more lines around the one"
+                " that is meant, or name a line above it with '@@'."
+            )
+        chosen[number] = lines[index]
+        least = chosen[number] + len(hunks[number].old)
+    return chosen
+
+
+class _Finder:
+    """Finds where hunks match in one file."""
+
+    def __init__(self, page: Page, *, many: bool) -> None:
+        self._page = page
+        self._many = many  # then an index of lines is worth its while
+        self._indices: dict[Rung, dict[str, list[int]]] = {}
+        self._work = 0
+        self._drift = 0  # how far the last line number was off
+
+    def places(self, hunk: Hunk) -> _Places:
+        """Where it may go."""
+        if not hunk.old:
+            return self._insertion(hunk)
+        marks = self._marks(hunk.anchors)
+        elsewhere: list[int] = []
+        for rung in Rung:
+            lines = self._lines(hunk, rung, hunk.old)
+            fitting = _first_below(lines, marks, len(hunk.old)) if marks else lines
+            if fitting:
+                so = len(fitting) == 1 and self._reads_so(hunk, fitting[0])
+                return _Places(rung, fitting, applied=so)
+            elsewhere = elsewhere or lines
+        if lines := self._applied(hunk):
+            return _Places(Rung.EXACT, lines[:1], applied=True)
+        if elsewhere:
+            raise Conflict(
+                f"its lines are at {_listed(elsewhere)}, which is not below '{hunk.anchors[-1]:.100}' at"
+                f" {_listed(marks)}. Name a line above the place that is meant after '@@', or none."
+            )
+        raise self._not_found(hunk)
+
+    def _insertion(self, hunk: Hunk) -> _Places:
+        total = len(self._page.bare)
+        if marks := self._marks(hunk.anchors):
+            return _Places(Rung.EXACT, [mark + 1 for mark in marks])
+        if hunk.line is not None:
+            line = self._index_of(hunk.line + 1) + self._drift if total else 0
+            if not 0 <= line <= total:
+                raise Conflict(
+                    f"it only adds, after line {hunk.line}, but the file has {total} lines."
+                    " Give some lines around the new ones."
+                )
+            return _Places(Rung.EXACT, [line])
+        line = total - len(hunk.new)
+        so = line >= 0 and _counts(hunk.new) and self._is_at(Rung.TRAILING, hunk.new, line)
+        return _Places(Rung.EXACT, [line if so else total], applied=so, anywhere=True)
+
+    def _lines(self, hunk: Hunk, rung: Rung, wanted: Sequence[Piece]) -> list[int]:
+        """Where these lines match at this rung; a place that the hunk itself points to goes first."""
+        if rung > Rung.ENDINGS:
+            text = "\n".join(piece.text for piece in wanted)
+            if not text.strip() or not self._page.may_match(rung, text):
+                return []
+        if hunk.line is not None:
+            told = self._index_of(hunk.line)
+            for line in (told + self._drift, told):
+                if self._is_at(rung, wanted, line):
+                    self._drift = line - told
+                    return [line]
+        last = len(self._page.bare) - len(wanted)
+        if hunk.at_end and self._is_at(rung, wanted, last):
+            return [last]
+        lines = [line for line in self._search(rung, wanted) if self._fits(rung, wanted, line)]
+        if hunk.line is not None and len(lines) == 1:
+            self._drift = lines[0] - told
+        return lines
+
+    def _search(self, rung: Rung, wanted: Sequence[Piece]) -> list[int]:
+        seen = max(rung, Rung.ENDINGS)
+        pattern = [key(seen, piece.text) for piece in wanted]
+        if not self._many:
+            return self._blocks(seen, pattern)
+        index = self._index(seen)
+        offset = min(range(len(pattern)), key=lambda n: len(index.get(pattern[n], ())))
+        rare = index.get(pattern[offset], [])
+        if len(rare) <= _RARE:
+            lines = self._page.keys(seen).lines
+            starts = [line - offset for line in rare if line >= offset]
+            found = [start for start in starts if lines[start : start + len(pattern)] == pattern]
+            self._count(len(rare) * len(pattern))
+            return found
+        return self._blocks(seen, pattern)
+
+    def _blocks(self, rung: Rung, pattern: list[str]) -> list[int]:
+        found = self._page.keys(rung).blocks(pattern, most=_MOST_PLACES)
+        self._count(len(self._page.content) // 500 + len(found))
+        return found
+
+    def _is_at(self, rung: Rung, wanted: Sequence[Piece], line: int) -> bool:
+        if not 0 <= line <= len(self._page.bare) - len(wanted):
+            return False
+        seen = max(rung, Rung.ENDINGS)
+        lines = self._page.keys(seen).lines
+        same = all(lines[line + offset] == key(seen, piece.text) for offset, piece in enumerate(wanted))
+        return same and self._fits(rung, wanted, line)
+
+    def _fits(self, rung: Rung, wanted: Sequence[Piece], line: int) -> bool:
+        """Whether line ends, or the indentation, are right as well, where the rung asks for it."""
+        if rung is Rung.EXACT:
+            return self._page.ends(line, line + len(wanted)) == [piece.end for piece in wanted]
+        if rung in (Rung.INDENT, Rung.PUNCTUATION_INDENT):
+            found = self._page.bare[line : line + len(wanted)]
+            near = self._page.bare[max(line - 40, 0) : line + len(wanted) + 40]
+            return shift_between([piece.text for piece in wanted], found, [], near) is not None
+        return True
+
+    def _marks(self, anchors: Sequence[str]) -> list[int]:
+        """Where the last of these lines stands, each below the one before it; Conflict if one is missing."""
+        marks: list[int] = []
+        for number, anchor in enumerate(anchors):
+            lines = self._anchor_lines(anchor)
+            if not lines:
+                hint = self._hint([anchor], anchors[:number], marks) or "Name one that is, or none."
+                raise Conflict(f"the line '{anchor:.100}' after '@@' is not in the file. {hint}")
+            self._count(len(marks))
+            marks = _first_below(lines, marks) if number else lines
+            if not marks:
+                raise Conflict(
+                    f"the line '{anchor:.100}' after '@@' is at {_listed(lines)}, which is not below"
+                    f" '{anchors[number - 1]:.100}'. Give the outermost line first."
+                )
+        return marks
+
+    def _anchor_lines(self, anchor: str) -> list[int]:
+        wanted = fold(anchor).strip()
+        for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, wanted)):
+            if lines := self._search(rung, [Piece(" ", text, "")]):
+                return lines
+        self._count(len(self._page.bare))
+        part = wanted.removesuffix("@@").strip()
+        keys = self._page.keys(Rung.UNEVEN).lines
+        return [line for line, have in enumerate(keys) if _has_words(have, part)] if part else []
+
+    def _reads_so(self, hunk: Hunk, line: int) -> bool:
+        """Whether what the hunk adds above or below its lines is there already."""
+        signs = "".join(piece.sign for piece in hunk.pieces)
+        added = [piece for piece in hunk.pieces if piece.sign == "+"]
+        if signs.strip("+").strip(" ") or not _counts(added):
+            return False
+        above = len(signs) - len(signs.lstrip("+"))
+        return self._is_at(Rung.TRAILING, hunk.new, line - above)
+
+    def _applied(self, hunk: Hunk) -> list[int]:
+        """Where the file reads as the hunk wants it, if that is sure."""
+        signs = "".join(piece.sign for piece in hunk.pieces)
+        added = [piece for piece in hunk.pieces if piece.sign == "+"]
+        if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
+            return []
+        for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
+            if lines := self._lines(hunk, rung, hunk.new):
+                near = nearest(self._page, [piece.text for piece in hunk.old])
+                elsewhere = near and not any(
+                    near.start < line + len(hunk.new) and line < near.end for line in lines
+                )
+                return [] if near and elsewhere and near.likeness >= SURELY_MEANT else lines
+        return []
+
+    def _not_found(self, hunk: Hunk) -> Conflict:
+        wanted = [piece.text for piece in hunk.old]
+        hint = self._hint(wanted, hunk.anchors, self._marks(hunk.anchors))
+        if not hint:
+            return Conflict(
+                "its lines are not in the file, nor anything like them. Read the file again and give"
+                " context and removed lines as they are now."
+            )
+        return Conflict(f"its lines are not in the file. {hint}")
+
+    def _hint(self, wanted: Sequence[str], anchors: Sequence[str], marks: Sequence[int]) -> str:
+        """The lines that were probably meant; empty when none are alike. Those below the anchors go first."""
+        if marks and (below := nearest(self._page, wanted, first=marks[0])):
+            return did_you_mean(self._page, below, wanted)
+        near = nearest(self._page, wanted)
+        if near is None:
+            return ""
+        where = (
+            f"Nothing below '{anchors[-1]:.100}' at {_listed(marks)} is like that, but lines above it are. "
+            if marks
+            else ""
+        )
+        return where + did_you_mean(self._page, near, wanted)
+
+    def _index(self, rung: Rung) -> dict[str, list[int]]:
+        if rung not in self._indices:
+            index: dict[str, list[int]] = {}
+            for line, text in enumerate(self._page.keys(rung).lines):
+                index.setdefault(text, []).append(line)
+            self._indices[rung] = index
+        return self._indices[rung]
+
+    def _index_of(self, number: int) -> int:
+        """The index of a line that a diff counts, which takes only LF for the end of one."""
+        if not self._page.has_lone_cr:
+            return number - 1
+        ends = [line for line, text in enumerate(self._page.lines) if text.endswith("\n")]
+        return ends[number - 2] + 1 if 2 <= number <= len(ends) + 1 else min(number - 1, len(self._page.bare))
+
+    def _count(self, work: int) -> None:
+        self._work += work
+        if self._work > _MOST_WORK:
+            raise BadRequest(
+                "the patch has too many hunks that match in many places. Split it, or give more context."
+            )
+
+
+def _has_words(line: str, part: str) -> bool:
+    """Whether `part` is in the line, and neither begins nor ends inside of a word of it."""
+    at = line.find(part)
+    while at >= 0:
+        before, after = line[at - 1 : at] if at else "", line[at + len(part) : at + len(part) + 1]
+        cut = (is_word(before) and is_word(part[0])) or (is_word(after) and is_word(part[-1]))
+        if not cut:
+            return True
+        at = line.find(part, at + 1)
+    return False
+
+
+def _first_below(lines: Sequence[int], marks: Sequence[int], length: int = 1) -> list[int]:
+    """For each mark the first of the lines from it on, unless another mark comes before.
+
+    If there is none, something of that length may begin above the mark that is one of its lines.
+    """
+    found: list[int] = []
+    for number, mark in enumerate(marks):
+        index = bisect_left(lines, mark)
+        following = marks[number + 1] if number + 1 < len(marks) else None
+        if index < len(lines) and (following is None or lines[index] < following):
+            found.append(lines[index])
+        elif index and lines[index - 1] + length > mark and lines[index - 1] not in found[-1:]:
+            found.append(lines[index - 1])
+    return found
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return listed([line + 1 for line in lines[:MOST_TOLD]], len(lines))
+
+
+def _counts(pieces: Sequence[Piece]) -> bool:
+    """Whether the lines hold enough to be told from others."""
+    return sum(len(piece.text.strip()) for piece in pieces) >= _LEAST_LENGTH

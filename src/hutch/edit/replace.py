@@ -1,0 +1,256 @@
+"""Replacing quoted text: finding it on the ladder, and fitting the new text in.
+
+Lines that the quote and the new text share keep the file's own bytes, whatever
+rung matched; only lines that differ are written.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from hutch.edit.indent import Shift, shift_between
+from hutch.edit.ladder import Page, Rung, fold, key, occurrences, unfolded
+from hutch.edit.spans import Replacement
+from hutch.edit.text import ending, joined_lines, kept_apart, usual_ending, with_endings, without_ending
+
+MOST_MATCHES = 1_000
+_MOST_COMPARED = 40_000  # pairs of lines; a larger edit keeps only what its ends share
+_RUNGS = (
+    Rung.EXACT,
+    Rung.ENDINGS,
+    Rung.TRAILING,
+    Rung.INDENT,
+    Rung.PUNCTUATION,
+    Rung.PUNCTUATION_INDENT,
+)
+
+
+class Match(NamedTuple):
+    """Where a quote stands: offsets, and the line and column it begins at."""
+
+    start: int
+    end: int
+    line: int = 0
+    column: int = 0
+    shift: Shift | None = None
+
+
+def find(page: Page, old: str, new: str = "", *, every: bool = False) -> tuple[Rung, list[Match]]:
+    """The first rung at which `old` is found, and where.
+
+    `every` is for replacing all of them: none is left out, and none overlaps. Otherwise the question is
+    whether there is one only, so overlapping ones count, and some hundreds are enough.
+    """
+    for rung in _RUNGS:
+        if matches := find_at(page, rung, old, new, every=every):
+            return rung, matches
+    return Rung.EXACT, []
+
+
+def find_at(page: Page, rung: Rung, old: str, new: str = "", *, every: bool = False) -> list[Match]:
+    """Where `old` is found at one rung."""
+    if rung is Rung.EXACT:
+        starts = occurrences(page.content, old, most=_most(every), step=len(old) if every else 1)
+        matches = [Match(start, start + len(old)) for start in starts]
+        return matches if not page.has_cr else [each for each in matches if _is_whole(page, each)]
+    lines = quoted_lines(old)
+    if rung is Rung.ENDINGS:
+        if not page.has_cr and "\r" not in old and not (page.is_open and old.endswith("\n")):
+            return []  # would find the same as the exact rung
+        return _inside(page, rung, lines, every)
+    if not old.strip() or not page.may_match(rung, old):
+        return []
+    if rung in (Rung.TRAILING, Rung.PUNCTUATION):
+        return _inside(page, rung, lines, every)
+    return _indented(page, rung, lines, quoted_lines(new), every)
+
+
+def _most(every: bool) -> int:
+    return sys.maxsize if every else MOST_MATCHES
+
+
+def fit(page: Page, rung: Rung, match: Match, old: str, new: str) -> Replacement:
+    """The new text as it goes into the place of a match."""
+    if rung is Rung.EXACT and not page.has_cr:
+        text = with_endings(new, "\n" if page.has_lf else usual_ending(new))
+        return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
+    if rung is Rung.EXACT:
+        line = page.line_at(match.start)
+        match = match._replace(line=line, column=match.start - page.start_of(line))
+    old_lines, new_lines = quoted_lines(old), quoted_lines(new)
+    pieces, ends = _pieces(page, match, len(old_lines))
+    near = ends[:-1] if len(ends) > 1 and not old_lines[-1] else ends
+    end = usual_ending(page.content, "".join(near)) if page.has_cr else "\n"
+    adapt = _adapting(rung, match, old_lines, pieces)
+    text = joined_lines(fitted(old_lines, new_lines, pieces, ends, end, adapt))
+    if _past_the_end(page, match, old_lines):
+        text = without_ending(text)
+    if page.has_cr:
+        around = page.content[max(match.start - 1, 0) : match.start], page.content[match.end : match.end + 1]
+        text = kept_apart(around[0], text, around[1])
+    return Replacement(match.start, match.end, _with_final_end(page, match, old, text))
+
+
+def _with_final_end(page: Page, match: Match, old: str, text: str) -> str:
+    """The text with a line end, or without, so that the file ends as it did.
+
+    An edit that changes nothing but that line end is meant so.
+    """
+    bare = without_ending(text)
+    if match.end < len(page.content) or not bare or bare == without_ending(old):
+        return text
+    if page.is_open:
+        return bare
+    return text if ending(text) else text + ending(page.content)
+
+
+def quoted_lines(text: str) -> list[str]:
+    """The lines of a quote; the last one is empty when it ends with a line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _is_whole(page: Page, match: Match) -> bool:
+    """Not if it begins or ends between the CR and the LF of one line end."""
+    return "\r\n" not in (
+        page.content[max(match.start - 1, 0) : match.start + 1],
+        page.content[max(match.end - 1, 0) : match.end + 1],
+    )
+
+
+def _inside(page: Page, rung: Rung, lines: list[str], every: bool) -> list[Match]:
+    """Matches that may begin and end inside a line."""
+    keys = page.keys(rung)
+    wanted = [key(rung, line) for line in lines]
+    # Space at the end of the quote means the end of a line.
+    cut = rung is not Rung.ENDINGS and lines[-1] != lines[-1].rstrip()
+    text = "\n".join([*wanted, ""] if cut else wanted)
+    found: list[Match] = []
+    step = max(len(text) - cut, 1) if every else 1
+    for offset in occurrences(keys.joined, text, most=_most(every), start=1, step=step):
+        line, column = keys.position(offset)
+        last, last_column = keys.position(offset + len(text) - cut)
+        if rung is Rung.PUNCTUATION:
+            columns = (_unfolded(page, line, column), _unfolded(page, last, last_column))
+            if None in columns:
+                continue
+            column, last_column = columns[0] or 0, columns[1] or 0
+        if cut:
+            last_column = len(page.bare[last])
+        start = page.start_of(line) + column
+        end = start + last_column - column if last == line else page.start_of(last) + last_column
+        found.append(Match(start, end, line, column))
+    return found
+
+
+def _unfolded(page: Page, line: int, column: int) -> int | None:
+    return unfolded(page.bare[line], column) if line < len(page.bare) else column
+
+
+def _indented(page: Page, rung: Rung, old: list[str], new: list[str], every: bool) -> list[Match]:
+    """Matches of whole lines whose indentation differs by one rule."""
+    skipped = len(old) > 1 and not old[-1].strip()
+    old = old[:-1] if skipped else old
+    wanted = [key(rung, line) for line in old]
+    found: list[Match] = []
+    for line in page.keys(rung).blocks(wanted, most=_most(every)):
+        if every and found and line < found[-1].line + len(old):
+            continue
+        last = line + len(old) - 1
+        near = page.bare[max(line - 40, 0) : last + 40]
+        shift = shift_between(old, page.bare[line : last + 1], new, near)
+        if shift:
+            end = page.start_of(last + 1) if skipped else page.start_of(last) + len(page.bare[last])
+            found.append(Match(page.start_of(line), end, line, 0, shift))
+    return found
+
+
+def _past_the_end(page: Page, match: Match, old: list[str]) -> bool:
+    """Whether the quote ends with a line end where the file has none."""
+    return match.end == len(page.content) and not old[-1] and page.is_open
+
+
+def _pieces(page: Page, match: Match, count: int) -> tuple[list[str], list[str]]:
+    """What the file has for each line of the quote, and how it ends."""
+    pieces = list(page.bare[match.line : match.line + count])
+    ends = page.ends(match.line, min(match.line + count, len(page.bare)))
+    if len(pieces) < count:  # the empty line after the last one
+        pieces.append("")
+        ends.append("")
+    last = match.end - page.start_of(match.line + count - 1)
+    pieces[-1] = pieces[-1][:last]
+    pieces[0] = pieces[0][match.column :]
+    return pieces, ends
+
+
+def _adapting(
+    rung: Rung, match: Match, old: Sequence[str], pieces: Sequence[str]
+) -> Callable[[str, int], str]:
+    """How a new line is written; the number is that of the line of the quote that it replaces, or -1."""
+    if shift := match.shift:
+        if rung is Rung.PUNCTUATION_INDENT:
+            moved = [shift.line(line) or "" for line in old]
+            return lambda line, index: _kept(moved, shift.line(line) or "", pieces, index)
+        return lambda line, _: shift.line(line) or ""
+    if rung is Rung.PUNCTUATION:
+        return lambda line, index: _kept(old, line, pieces, index)
+    return _as_given
+
+
+def _kept(old: Sequence[str], new: str, pieces: Sequence[str], index: int) -> str:
+    return new if index < 0 else kept_punctuation(old[index], new, pieces[index])
+
+
+def kept_punctuation(old: str, new: str, piece: str) -> str:
+    """The new line, with the file's own characters where quote and new line begin and end alike."""
+    shortest = min(len(old), len(new))
+    head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
+    most = shortest - head
+    tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
+    first = unfolded(piece, len(fold(old[:head])))
+    last = unfolded(piece, len(fold(old[: len(old) - tail])))
+    if first is None or last is None:
+        return new
+    return piece[:first] + new[head : len(new) - tail] + piece[last:]
+
+
+def _as_given(line: str, _: int) -> str:
+    return line
+
+
+def fitted(
+    old: list[str],
+    new: list[str],
+    pieces: list[str],
+    ends: list[str],
+    end: str,
+    adapt: Callable[[str, int], str] = _as_given,
+) -> list[str]:
+    """The new lines with their ends, the last one without; lines of `old` that stay are those of the file."""
+    texts: list[str] = []
+    for equal, old_start, old_end, new_start, new_end in _comparison(old, new):
+        paired = old_end - old_start == new_end - new_start
+        for offset, line in enumerate(new[new_start:new_end]):
+            index = old_start + offset
+            if equal:
+                texts += (pieces[index], ends[index] or end)
+            else:
+                texts += (adapt(line, index if paired else -1), end)
+    return texts[:-1]
+
+
+def _comparison(old: list[str], new: list[str]) -> list[tuple[bool, int, int, int, int]]:
+    """What of the quote is in the new text as well: equal or not, and the lines of each."""
+    shortest = min(len(old), len(new))
+    head = next((index for index in range(shortest) if old[index] != new[index]), shortest)
+    most = shortest - head
+    tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    middle = [(False, head, old_end, head, new_end)]
+    if 0 < (old_end - head) * (new_end - head) <= _MOST_COMPARED:
+        matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end], autojunk=False)
+        middle = [
+            (tag == "equal", a + head, b + head, c + head, d + head)
+            for tag, a, b, c, d in matcher.get_opcodes()
+        ]
+    return [(True, 0, head, 0, head), *middle, (True, old_end, len(old), new_end, len(new))]

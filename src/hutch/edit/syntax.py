@@ -1,0 +1,120 @@
+"""A warning when an edit breaks what parsed before.
+
+Parsing goes at some megabytes a second, so a large file is not parsed whole: a
+stretch of top-level code around each change is, before and after. What was
+broken already, or cannot be told, gives no warning.
+"""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+import orjson
+
+from hutch.edit.excerpt import Window, clipped
+from hutch.edit.grammar import Grammar, Unanswered, first_error_line
+from hutch.edit.text import split_lines, without_ending
+
+_MOST_WHOLE = 48 * 1024  # characters; up to this size a file is parsed whole
+_MOST_PARSED = 64 * 1024  # characters around the changes of one large file
+_MOST_FILE = 2 * 1024 * 1024
+_MOST_LINES = 2_000  # from a change to where its stretch begins or ends
+
+
+_PYTHON = Grammar("Python", "tree_sitter_python")
+_JSON = Grammar("JSON", "tree_sitter_json")
+_JAVASCRIPT = Grammar("JavaScript", "tree_sitter_javascript")
+_TYPESCRIPT = Grammar("TypeScript", "tree_sitter_typescript", "language_typescript")
+_YAML = Grammar("YAML", "tree_sitter_yaml")
+_GRAMMARS = {
+    **dict.fromkeys((".py", ".pyi"), _PYTHON),
+    ".json": _JSON,
+    ".toml": Grammar("TOML", "tree_sitter_toml"),
+    **dict.fromkeys((".yaml", ".yml"), _YAML),
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), _JAVASCRIPT),
+    **dict.fromkeys((".ts", ".mts", ".cts"), _TYPESCRIPT),
+    ".tsx": Grammar("TSX", "tree_sitter_typescript", "language_tsx"),
+    ".go": Grammar("Go", "tree_sitter_go"),
+}
+
+
+class _Broken(NamedTuple):
+    line: int  # from 0, in the text that was parsed
+    text: str
+
+
+def syntax_warning(path: str, before: str, after: str, window: Window) -> str | None:
+    """What to say when a change made a file unreadable for its language."""
+    grammar = _GRAMMARS.get(PurePosixPath(path).suffix.lower())
+    size = max(len(before), len(after))
+    if grammar is None or not window.ranges or size > _MOST_FILE:
+        return None
+    if size <= _MOST_WHOLE:
+        broken = _newly_broken(grammar, before, after, 0)
+    elif grammar is _JSON:
+        broken = _broken_json(before, after)
+    else:
+        broken = next(filter(None, _checked(grammar, window)), None)
+    if broken is None:
+        return None
+    shown = f": {clipped(broken.text.strip(), 120)}" if broken.text.strip() else ""
+    return f"'{path}' no longer parses as {grammar.name}, from line {broken.line + 1}{shown}"
+
+
+def _checked(grammar: Grammar, window: Window) -> Iterator[_Broken | None]:
+    """Each stretch around a change, until too much was parsed."""
+    left, done = _MOST_PARSED, -1
+    for each in window.ranges:
+        if each.start < done:
+            continue  # in the last stretch
+        start = _boundary(window, each.start, -1)
+        end = _boundary(window, max(each.end, each.start + 1), 1)
+        if start is None or end is None:
+            return
+        inside = [other for other in window.ranges if start <= other.start and other.end <= end]
+        growth = sum(other.new_end - other.new_start - (other.end - other.start) for other in inside)
+        new_start = each.new_start - (each.start - start)
+        old_text = "".join(window.before[start:end])
+        new_text = "".join(window.after[new_start : new_start + end - start + growth])
+        left -= max(len(old_text), len(new_text))
+        if left < 0:
+            return
+        done = end
+        yield _newly_broken(grammar, old_text, new_text, window.first + new_start)
+
+
+def _boundary(window: Window, line: int, step: int) -> int | None:
+    """The nearest line, up or down, where top-level code begins after a blank line; or an end of the file."""
+    lines = window.before
+    for at in range(line, line + step * _MOST_LINES, step):
+        if at <= 0:
+            return 0 if window.starts_text else None
+        if at >= len(lines):
+            return len(lines) if window.ends_text else None
+        if not lines[at][0].isspace() and lines[at][0] not in ")]}" and not lines[at - 1].strip():
+            return at
+    return None
+
+
+def _newly_broken(grammar: Grammar, before: str, after: str, first: int) -> _Broken | None:
+    try:
+        line = first_error_line(grammar, after)
+        if line is None or first_error_line(grammar, before) is not None:
+            return None
+    except Unanswered:
+        return None
+    return _Broken(first + line, without_ending([*split_lines(after), ""][line]))
+
+
+def _broken_json(before: str, after: str) -> _Broken | None:
+    """Large JSON is left to a faster parser."""
+    try:
+        orjson.loads(after)
+    except orjson.JSONDecodeError as error:
+        try:
+            orjson.loads(before)
+        except orjson.JSONDecodeError:
+            return None
+        lines = after.split("\n", error.lineno)
+        return _Broken(error.lineno - 1, lines[error.lineno - 1])
+    return None

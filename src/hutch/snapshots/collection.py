@@ -1,0 +1,185 @@
+"""Room that snapshots no longer need, given back; what they need, packed tight.
+
+Git packs everything that is kept into one pack while snapshots go on being taken:
+they only add packs, and refer to nothing older than what is kept. Then, with the
+lock held for a moment, the packs from before are removed. Whoever is killed on the
+way leaves both, and the next time clears up.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.forge.git import Git
+from hutch.snapshots.storage import Storage
+from hutch.system.atomic_file import sync_directory
+from hutch.system.file_lock import locked_async
+from hutch.system.thread import finish
+
+MANY_PACKS = 50
+TIMEOUT_S = 3600.0
+SETTINGS = {"pack.threads": "1", "core.bigFileThreshold": "4m"}
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What collecting has achieved."""
+
+    bytes_before: int
+    bytes_after: int
+    packs: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    commits: frozenset[str]
+    packs: frozenset[Path]  # their indexes
+    bytes: int
+
+
+def is_due(storage: Storage) -> bool:
+    """Whether there is so much that collecting is worth it."""
+    return held(storage).packs >= MANY_PACKS
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What snapshots take on disk."""
+
+    packs: int  # that can be put together: not those of one large file
+    bytes: int
+
+
+def held(storage: Storage) -> Held:
+    packs = size = 0
+    with os.scandir(storage.git_dir / "objects/pack") as entries:
+        for entry in entries:
+            packs += entry.name.endswith(".idx") - entry.name.endswith(".keep")
+            with suppress(FileNotFoundError):
+                size += entry.stat(follow_symlinks=False).st_size
+    return Held(packs, size)
+
+
+def drop(storage: Storage, *, keep: int, pinned: AbstractSet[int] = frozenset()) -> None:
+    """Forget the oldest snapshots when there are too many; never the first, the newest or a pinned one."""
+    if len(storage.numbers()) <= keep:
+        return
+    with storage.locked():
+        there = sorted(storage.commits())
+        free = [number for number in there[1:-1] if number not in pinned]
+        storage.delete(free[: max(0, len(there) - keep)])
+
+
+async def fit(git: Git, storage: Storage, *, most_bytes: int, pinned: AbstractSet[int] = frozenset()) -> Held:
+    """Collect, and forget the oldest until the rest fits; the first comes last, the newest never goes."""
+    await collect(git, storage)
+    while (now := await finish(held, storage)).bytes > most_bytes:
+        if not await finish(_drop_share, storage, 1 - most_bytes / now.bytes, pinned):
+            break
+        await collect(git, storage)
+    return now
+
+
+def _drop_share(storage: Storage, share: float, pinned: AbstractSet[int]) -> bool:
+    with storage.locked():
+        there = sorted(storage.commits())
+        free = [number for number in (*there[1:-1], *there[: min(1, len(there) - 1)]) if number not in pinned]
+        old = free[: max(1, int(len(free) * share / 2))]  # they share much: half of it may be enough
+        storage.delete(old)
+    return bool(old)
+
+
+async def collect(git: Git, storage: Storage) -> Collected:
+    """Pack what is kept and remove what is not. Snapshots can be taken meanwhile."""
+    async with locked_async(storage.own / "collecting.lock"):
+        return await _collect(git, storage)
+
+
+async def _collect(git: Git, storage: Storage) -> Collected:
+    before = await finish(_begin, storage)
+    new: Path | None = None
+    listed = b""
+    if before.commits:
+        revisions = "".join(f"{commit}\n" for commit in sorted(before.commits)).encode()
+        prefix = storage.git_dir / "collecting/pack"
+        printed = await git.run(
+            *("pack-objects", "--revs", "--local", "--honor-pack-keep", "--non-empty", "--missing=allow-any"),
+            *("--delta-base-offset", "-q", str(prefix)),
+            git_dir=storage.git_dir,
+            settings=SETTINGS,
+            stdin=revisions,
+            timeout_s=TIMEOUT_S,
+        )
+        if name := printed.decode().strip():
+            new = prefix.with_name(f"pack-{name}.pack")
+        listed = await git.run(
+            *("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin"),
+            git_dir=storage.git_dir,
+            stdin=revisions,
+            timeout_s=TIMEOUT_S,
+        )
+    return await finish(_end, storage, before, new, listed)
+
+
+def _begin(storage: Storage) -> _Before:
+    """What there is; and away with what somebody left who was killed."""
+    packs = storage.git_dir / "objects/pack"
+    with storage.locked():
+        storage.release()
+        for path in packs.iterdir():
+            if path.name.startswith("tmp_") or (
+                path.suffix in (".pack", ".keep") and not path.with_suffix(".idx").exists()
+            ):
+                path.unlink()
+        for path in storage.own.glob("tmp_*"):
+            path.unlink()
+        shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
+        (storage.git_dir / "collecting").mkdir()
+        return _Before(storage.anchors(), frozenset(packs.glob("*.idx")), _bytes(packs.iterdir()))
+
+
+def _end(storage: Storage, before: _Before, new: Path | None, listed: bytes) -> Collected:
+    """Replace the packs from before. `listed` has a line for every object that is needed."""
+    packs = storage.git_dir / "objects/pack"
+    with storage.locked():
+        kept: set[Path] = set()
+        if new is not None:
+            for suffix in (".pack", ".idx"):  # the index last: it makes the pack visible
+                new.with_suffix(suffix).replace(packs / new.with_suffix(suffix).name)
+            kept.add(packs / new.with_suffix(".idx").name)
+            sync_directory(packs)
+        large = {index: _kept_object(index) for index in before.packs - kept}
+        wanted = {name for name in large.values() if name}
+        needed = {name for name in _lines(listed) if name in wanted} if wanted else set()
+        for index, name in large.items():
+            if name in needed:
+                continue
+            for suffix in (".idx", ".rev", ".keep", ".pack"):  # never an index without its pack
+                index.with_suffix(suffix).unlink(missing_ok=True)
+        shutil.rmtree(storage.git_dir / "collecting", ignore_errors=True)
+        left = list(packs.iterdir())
+        return Collected(before.bytes, _bytes(left), sum(path.suffix == ".pack" for path in left))
+
+
+def _kept_object(index: Path) -> bytes:
+    """The one object of a pack that is kept as it is; b"" for other packs."""
+    try:
+        return index.with_suffix(".keep").read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _lines(text: bytes) -> Iterator[bytes]:
+    """Line by line: splitting millions of them in one call would keep the interpreter for too long."""
+    start = 0
+    while (end := text.find(b"\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+
+
+def _bytes(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)

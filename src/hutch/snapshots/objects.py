@@ -1,0 +1,355 @@
+"""Git's objects, read in this process.
+
+Starting git costs more than a whole snapshot may. So what a snapshot needs to
+read, trees and contents, is read here: loose files and packs, with deltas, in an
+object directory and in those that it borrows from. Names of objects are their
+20 bytes.
+"""
+
+import functools
+import hashlib
+import mmap
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hutch.domain.errors import Unavailable
+from hutch.system.pieces import sort_in_pieces
+
+KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+OFFSET_DELTA, NAME_DELTA = 6, 7
+CHUNK = 1 << 18
+MAPPED_BYTES = 1 << 18
+SMALL_BYTES = 1 << 13  # of an index; some 250 objects
+EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+TREE, LINK, GITLINK = 0o040000, 0o120000, 0o160000
+
+
+class Stored(NamedTuple):
+    """Where an object lies in a pack."""
+
+    path: Path
+    offset: int
+
+
+class Objects:
+    """The objects of a git object directory and of all that it borrows from."""
+
+    def __init__(self, directory: Path, *, elsewhere: Mapping[bytes, Path] | None = None) -> None:
+        self.directory = directory
+        self.elsewhere = elsewhere or {}  # blobs that are files of their own
+        self._directories = list(_with_borrowed(directory))
+        self._packs = _Packs()
+
+    def read(self, name: bytes, kind: str) -> bytes:
+        """The content of an object of that kind."""
+        found, data = self._read(name)
+        if found != kind:
+            raise Unavailable(f"Object {name.hex()} in {self.directory} is a {found}, not a {kind}.")
+        return data
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, bytes):
+            return False
+        text = name.hex()
+        loose = (directory / text[:2] / text[2:] for directory in self._directories)
+        return (
+            name in self.elsewhere or self._stored(name) is not None or any(path.exists() for path in loose)
+        )
+
+    def tree(self, name: bytes | None) -> list[tuple[int, bytes, bytes]]:
+        """The entries of a tree: mode, name, object."""
+        return [] if name in (None, EMPTY_TREE) else parse_tree(self.read(name or b"", "tree"))
+
+    def chunks(self, name: bytes) -> Iterator[bytes]:
+        """The content of a blob, never all at once when it is large."""
+        if path := self.elsewhere.get(name):
+            with path.open("rb") as file:
+                while data := file.read(CHUNK):
+                    yield data
+            return
+        stored = self._stored(name)
+        if stored is None:
+            yield self.read(name, "blob")
+            return
+        descriptor = _opened(stored.path)
+        try:
+            kind, _, at = _header(descriptor, stored.offset)
+            if KINDS.get(kind) != "blob":
+                yield self.read(name, "blob")
+                return
+            stream = zlib.decompressobj()
+            while not stream.eof:
+                data = stream.unconsumed_tail
+                if not data:
+                    data = os.pread(descriptor, CHUNK, at)
+                    at += len(data)
+                    if not data:
+                        raise self._missing(name)
+                if plain := stream.decompress(data, CHUNK):
+                    yield plain
+        finally:
+            os.close(descriptor)
+
+    def _read(self, name: bytes) -> tuple[str, bytes]:
+        deltas: list[bytes] = []
+        stored = self._stored(name)
+        while True:
+            if stored is None:
+                kind, data = self._loose(name)
+                break
+            descriptor = _opened(stored.path)
+            try:
+                number, size, at = _header(descriptor, stored.offset)
+                if number == OFFSET_DELTA:
+                    back, at = _distance(descriptor, at)
+                    deltas.append(_inflate(descriptor, at, size))
+                    stored = Stored(stored.path, stored.offset - back)
+                elif number == NAME_DELTA:
+                    name = os.pread(descriptor, 20, at)
+                    deltas.append(_inflate(descriptor, at + 20, size))
+                    stored = self._stored(name)
+                else:
+                    kind, data = KINDS[number], _inflate(descriptor, at, size)
+                    break
+            finally:
+                os.close(descriptor)
+        for delta in reversed(deltas):
+            data = _patched(data, delta)
+        return kind, data
+
+    def _stored(self, name: bytes) -> Stored | None:
+        packs = self._packs
+        if (found := packs.find(name)) and found.path.exists():
+            return found
+        listed = list(self._listed())  # packs come and go
+        if listed == packs.listed:
+            return None
+        self._packs = packs = packs.changed(listed)  # at once: others may be searching
+        return packs.find(name)
+
+    def _listed(self) -> Iterator[Path]:
+        for directory in self._directories:
+            try:
+                names = os.listdir(directory / "pack")  # noqa: PTH208 (names are all we need)
+            except FileNotFoundError:
+                continue
+            yield from (directory / "pack" / each for each in sorted(names) if each.endswith(".idx"))
+
+    def _loose(self, name: bytes) -> tuple[str, bytes]:
+        text = name.hex()
+        for directory in self._directories:
+            try:
+                data = zlib.decompress((directory / text[:2] / text[2:]).read_bytes())
+            except FileNotFoundError:
+                continue
+            head, _, content = data.partition(b"\0")
+            return head.split(b" ")[0].decode(), content
+        raise self._missing(name)
+
+    def _missing(self, name: bytes) -> Unavailable:
+        return Unavailable(
+            f"Object {name.hex()} is missing or damaged in {self.directory}. "
+            "Snapshots that hold it cannot be read; others can."
+        )
+
+
+class _Packs:
+    """Where objects are, by all packs that there were at one time.
+
+    Each snapshot adds a pack of a few objects. Searched one by one, a hundred of them would make
+    everything slow, so what small ones hold is known together.
+    """
+
+    def __init__(
+        self,
+        listed: Sequence[Path] = (),
+        large: Sequence[Path] = (),
+        small: Mapping[bytes, Stored] | None = None,
+    ) -> None:
+        self.listed = listed  # their indexes
+        self._large = large  # of those, the ones that are searched
+        self._small = small or {}  # what the others hold
+
+    def find(self, name: bytes) -> Stored | None:
+        if found := self._small.get(name):
+            return found
+        for path in self._large:
+            try:
+                offset = _index(path).find(name)
+            except FileNotFoundError:
+                continue
+            if offset is not None:
+                return Stored(path.with_suffix(".pack"), offset)
+        return None
+
+    def changed(self, listed: Sequence[Path]) -> "_Packs":
+        """What is new is looked at, what is gone is forgotten."""
+        old = set(self.listed)
+        large, small = list(self._large), dict(self._small)
+        if old.difference(listed):
+            old, large, small = set(), [], {}
+        for path in listed:
+            if path in old:
+                continue
+            try:
+                if path.stat().st_size > SMALL_BYTES:
+                    large.append(path)
+                else:
+                    pack = path.with_suffix(".pack")
+                    small |= {name: Stored(pack, offset) for name, offset in _Index(path).entries()}
+            except FileNotFoundError:
+                continue
+        return _Packs(listed, large, small)
+
+
+class _Index:
+    """The table of a pack: names in order, and where each object begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.table: bytes | mmap.mmap
+        with path.open("rb") as file:
+            if path.stat().st_size > MAPPED_BYTES:  # each holds a descriptor, and small ones are many
+                self.table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            else:
+                self.table = file.read()
+        if self.table[:8] != b"\xfftOc\0\0\0\2":
+            raise Unavailable(f"{path} is not a pack index of version 2.")
+        self.count = int.from_bytes(self.table[1028:1032], "big")
+
+    def find(self, name: bytes) -> int | None:
+        first = 8 + 4 * name[0]
+        low = int.from_bytes(self.table[first - 4 : first], "big") if name[0] else 0
+        high = int.from_bytes(self.table[first : first + 4], "big")
+        while low < high:
+            middle = (low + high) // 2
+            at = 1032 + 20 * middle
+            here = self.table[at : at + 20]
+            if here == name:
+                return self._offset(middle)
+            low, high = (middle + 1, high) if here < name else (low, middle)
+        return None
+
+    def entries(self) -> Iterator[tuple[bytes, int]]:
+        for position in range(self.count):
+            at = 1032 + 20 * position
+            yield bytes(self.table[at : at + 20]), self._offset(position)
+
+    def _offset(self, position: int) -> int:
+        offsets = 1032 + 24 * self.count
+        at = offsets + 4 * position
+        offset = int.from_bytes(self.table[at : at + 4], "big")
+        if offset < 1 << 31:
+            return offset
+        at = offsets + 4 * self.count + 8 * (offset - (1 << 31))
+        return int.from_bytes(self.table[at : at + 8], "big")
+
+
+@functools.lru_cache(maxsize=256)
+def _index(path: Path) -> _Index:
+    return _Index(path)  # a pack is named by its content, so an index never changes
+
+
+def object_name(kind: str, data: bytes) -> bytes:
+    """The name that git gives to an object."""
+    hasher = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+    hasher.update(data)
+    return hasher.digest()
+
+
+def parse_tree(data: bytes) -> list[tuple[int, bytes, bytes]]:
+    """The entries of a tree object: mode, name, object."""
+    entries = []
+    at = 0
+    while at < len(data):
+        end = data.index(b"\0", at)
+        mode, _, name = data[at:end].partition(b" ")
+        entries.append((int(mode, 8), name, data[end + 1 : end + 21]))
+        at = end + 21
+    return entries
+
+
+def format_tree(entries: list[tuple[int, bytes, bytes]]) -> bytes:
+    """A tree object, in git's order: a directory sorts as if its name ended in a slash."""
+    ordered = sort_in_pieces(entries, key=lambda entry: entry[1] + b"/" if entry[0] == TREE else entry[1])
+    return b"".join(b"%o %s\0%s" % entry for entry in ordered)
+
+
+def _with_borrowed(directory: Path) -> Iterator[Path]:
+    seen: set[Path] = set()
+    waiting = [directory]
+    while waiting:
+        here = waiting.pop(0)
+        if here in seen:
+            continue
+        seen.add(here)
+        yield here
+        try:
+            lines = os.fsdecode((here / "info/alternates").read_bytes()).split("\n")
+        except FileNotFoundError:
+            continue
+        waiting += [Path(os.path.normpath(here / line)) for line in lines if line and line[0] != "#"]
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _header(descriptor: int, offset: int) -> tuple[int, int, int]:
+    """The kind, the size, and where the data begins."""
+    data = os.pread(descriptor, 16, offset)
+    kind, size, shift, used = data[0] >> 4 & 7, data[0] & 15, 4, 1
+    while data[used - 1] & 0x80:
+        size |= (data[used] & 0x7F) << shift
+        shift, used = shift + 7, used + 1
+    return kind, size, offset + used
+
+
+def _distance(descriptor: int, at: int) -> tuple[int, int]:
+    data = os.pread(descriptor, 16, at)
+    distance, used = data[0] & 0x7F, 1
+    while data[used - 1] & 0x80:
+        distance = (distance + 1) << 7 | data[used] & 0x7F
+        used += 1
+    return distance, at + used
+
+
+def _inflate(descriptor: int, at: int, size: int) -> bytes:
+    stream = zlib.decompressobj()
+    parts = []
+    while not stream.eof:
+        data = os.pread(descriptor, min(size + 1024, 1 << 22), at)
+        if not data:
+            raise Unavailable("A pack of snapshots ends too early: its disk or a copy of it is damaged.")
+        at += len(data)
+        parts.append(stream.decompress(data))
+    return b"".join(parts)
+
+
+def _patched(source: bytes, delta: bytes) -> bytes:
+    at = 0
+    for _ in range(2):  # the two sizes
+        while delta[at] & 0x80:
+            at += 1
+        at += 1
+    parts = []
+    while at < len(delta):
+        order = delta[at]
+        at += 1
+        if not order & 0x80:
+            parts.append(delta[at : at + order])
+            at += order
+            continue
+        offset = size = 0
+        for bit in range(7):
+            if order & 1 << bit:
+                if bit < 4:
+                    offset |= delta[at] << 8 * bit
+                else:
+                    size |= delta[at] << 8 * (bit - 4)
+                at += 1
+        size = size or 0x10000
+        parts.append(source[offset : offset + size])
+    return b"".join(parts)

@@ -1,0 +1,235 @@
+"""Snapshots of a workspace: taken often, so cheap, and kept whole.
+
+Taking one costs as much as has changed since the one before. When nothing has, the
+one before is the answer. Everything goes through one lock, and what is on disk
+after any crash is the list as it was, or with the new snapshot in it.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.printable import printable
+from hutch.snapshots.base_index import BaseIndex
+from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.git_rules import Nothing
+from hutch.snapshots.layout import Absent, Branch, Item, Leaf, items_of, whole
+from hutch.snapshots.objects import EMPTY_TREE
+from hutch.snapshots.pack import PackWriter
+from hutch.snapshots.reader import Limits
+from hutch.snapshots.scan import Scan
+from hutch.snapshots.stat_cache import StatCache
+from hutch.snapshots.storage import CONFIG, SHOWN, Snapshot, Storage, commit_text
+from hutch.snapshots.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
+from hutch.system.atomic_file import sync_directory
+
+DEFAULT = Limits()
+
+Clean = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What snapshots are taken of: a directory or, of an overlay, both what is seen and what differs."""
+
+    tree: Directory
+    upper: Directory | None = None
+    attributes: str = (
+        "user.overlay."  # how the overlay's own notes begin: `trusted.overlay.` when root mounts it
+    )
+
+
+class Snapshots:
+    """The snapshots of one workspace. `place` is its directory on the host."""
+
+    def __init__(self, place: Path, *, base: BaseIndex | None = None, limits: Limits = DEFAULT) -> None:
+        self.base = base
+        self.limits = limits
+        self.storage = Storage(
+            place, borrowed=base.objects if base else None, elsewhere=base.elsewhere if base else None
+        )
+        self.storage.clear()
+        self.cache = StatCache(self.storage.own / "cache")
+        self._texts: dict[bytes, bytes] = {}
+        self.clean: Clean = str  # takes secrets out of reasons, which may hold a path or what a caller says
+
+    def take(self, content: Content, reason: str) -> Snapshot:
+        """Keep the content as it is now. When it is as it was, the newest snapshot is the answer."""
+        with self.storage.locked():
+            return self.take_locked(content, reason)
+
+    def adopt(self, tree: Directory, reason: str) -> Snapshot:
+        """Take the first snapshot of a faithful copy of the base, before anybody else can write to it.
+
+        Files that have the size and time of the base's are the base's: they are not read. Returns only when
+        the next change of any file is sure to show in its time stamp.
+        """
+        with self.storage.locked():
+            return self.take_locked(Content(tree), reason, adopting=True)
+
+    def list(self) -> Sequence[Snapshot]:
+        """All there are, from the oldest to the newest."""
+        return self.storage.list()
+
+    def get(self, number: int) -> Snapshot:
+        return self.storage.get(number)
+
+    def delete(self, numbers: Iterable[int]) -> None:
+        """Forget snapshots. Others are not affected; room is freed by collecting."""
+        with self.storage.locked():
+            self.storage.delete(numbers)
+
+    def delete_old(self, *, keep: int) -> Sequence[int]:
+        """Forget all but the newest; the numbers of those that went."""
+        with self.storage.locked():
+            numbers = self.storage.numbers()
+            old = numbers[: max(0, len(numbers) - keep)]
+            self.storage.delete(old)
+        return old
+
+    def item(self, number: int, path: str) -> Item:
+        """What a path was in a snapshot."""
+        item: Item = self.storage.top(self.get(number))
+        for name in path.split("/") if path else ():
+            found = items_of(self.storage.objects, item).get(name) if isinstance(item, Branch) else None
+            if found is None:
+                raise NotFound(f"'{_shown(path)}' is not in snapshot {number}.")
+            item = found
+        return item
+
+    def entries(self, number: int, path: str = "") -> dict[str, Item]:
+        """What a directory held in a snapshot, by name."""
+        item = self.item(number, path)
+        if not isinstance(item, Branch):
+            raise BadRequest(f"'{_shown(path)}' is not a directory in snapshot {number}.")
+        return items_of(self.storage.objects, item)
+
+    def read(self, number: int, path: str) -> Iterator[bytes]:
+        """The content of a file, piece by piece, or the target of a link."""
+        item = self.item(number, path)
+        if isinstance(item, Absent):
+            raise NotFound(f"'{_shown(path)}' was there in snapshot {number} but not kept: {item.why}.")
+        if not isinstance(item, Leaf):
+            raise BadRequest(
+                f"'{_shown(path)}' is a directory in snapshot {number}; give the path of a file in it."
+            )
+        return self.storage.objects.chunks(item.name)
+
+    def fork(self, number: int, place: Path) -> "Snapshots":
+        """Snapshots for a new workspace on the same base, this one as its first. Files are shared."""
+        try:
+            return self._fork(number, place)
+        except OSError as error:
+            raise as_house_error(error, SHOWN) from error
+
+    def _fork(self, number: int, place: Path) -> "Snapshots":
+        with self.storage.locked():
+            origin = self.get(number)
+            other = Snapshots(place, base=self.base, limits=self.limits)
+            packs = other.storage.git_dir / "objects/pack"
+            for path in sorted((self.storage.git_dir / "objects/pack").iterdir(), reverse=True):
+                if path.name.startswith("pack-"):  # .pack and .keep come before .idx
+                    _share(path, packs / path.name)
+            sync_directory(packs)
+            with other.storage.locked():
+                other._commit(
+                    self.storage.top(origin)._replace(
+                        file_count=origin.files, size=origin.bytes, left_out=origin.left_out
+                    ),
+                    f"forked from snapshot {number}",
+                    PackWriter(other.storage.git_dir / "objects"),
+                )
+        return other
+
+    def take_locked(
+        self, content: Content, reason: str, *, adopting: bool = False, stored: frozenset[bytes] = frozenset()
+    ) -> Snapshot:
+        """As `take`, for who has the lock. What is `stored` is held by a snapshot that stays meanwhile."""
+        storage = self.storage
+        self.cache.refresh(storage.anchored)
+        writer = PackWriter(storage.git_dir / "objects", stored=stored)
+        try:
+            found = self._scan(content, writer, adopting=adopting).run()
+            snapshot = self._commit(found.branch, reason, writer)
+        except OSError as error:
+            raise as_house_error(error, SHOWN) from error
+        finally:
+            writer.abandon()
+        anchor = (snapshot.id, snapshot.commit)
+        if found.changed or self.cache.anchor != anchor:
+            self.cache.update(found.changed, anchor)
+        if adopting:
+            _let_pass(found.newest_ns)
+        return snapshot
+
+    def glance(self, content: Content, git_dir: Path) -> str:
+        """The tree of what would be committed now. What is new goes into a git directory made for that, which
+        borrows the rest: no snapshot is taken, and nothing that is kept is changed."""
+        objects = git_dir / "objects"
+        with self.storage.locked():
+            self.cache.refresh(self.storage.anchored)
+            for directory in (objects / "pack", objects / "info", git_dir / "refs"):
+                directory.mkdir(mode=0o700, parents=True)
+            (objects / "info/alternates").write_text(f"{self.storage.git_dir.resolve() / 'objects'}\n")
+            (git_dir / "config").write_text(CONFIG)
+            (git_dir / "HEAD").write_text("ref: refs/heads/none\n")
+            writer = PackWriter(objects)
+            try:
+                found = self._scan(content, writer, adopting=False).run()
+                self.cache.release(found.changed)
+                writer.finish()
+            except OSError as error:
+                raise as_house_error(error, SHOWN) from error
+            finally:
+                writer.abandon()
+        return (found.branch.files or EMPTY_TREE).hex()
+
+    def _scan(self, content: Content, writer: PackWriter, *, adopting: bool) -> Scan:
+        return Scan(
+            content.upper or content.tree,
+            writer,
+            self.storage.objects,
+            listings=self.cache.listings,
+            base=self.base or Nothing(),
+            limits=self.limits,
+            texts=self._texts,
+            attributes=content.attributes if content.upper else None,
+            adopting=adopting,
+        )
+
+    def _commit(self, branch: Branch, reason: str, writer: PackWriter) -> Snapshot:
+        storage = self.storage
+        newest = storage.newest()
+        tree = whole(writer, branch)
+        if newest and storage.whole_tree(newest) == tree:
+            return newest
+        reason = printable(self.clean(reason))
+        text = commit_text(
+            tree, branch, reason=reason, files_tree=branch.files or EMPTY_TREE, taken_at=datetime.now(UTC)
+        )
+        commit = writer.add("commit", text)
+        writer.finish()
+        return storage.name(commit.hex())
+
+
+def _share(path: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, target)
+
+
+def _let_pass(changed_ns: int) -> None:
+    """Wait until a change would get a later time stamp than this."""
+    slack_ns = TICK_NS if changed_ns % 1_000_000_000 else WHOLE_SECONDS_NS
+    while Clock.now().began_ns <= changed_ns + slack_ns:
+        time.sleep(TICK_NS / 1e9)
+
+
+def _shown(path: str) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,311 @@
+"""What the last look at a tree found, so that the next one need not read it again.
+
+One listing for each directory, kept in memory and in a file that only grows until
+it is worth writing anew. Listings count from the line that names the snapshot they
+belong to; if that snapshot is gone, so may be the objects, and nothing counts.
+The file is the host's own: what the jail does cannot reach it. It is a cache: torn,
+or old, it is put aside and made again.
+
+There may be a million files. As tuples they would be visited by every full garbage
+collection, in one step during which the event loop stands still. So the entries of
+a listing are bytes, which are not visited and take less memory.
+"""
+
+import marshal
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from hutch.snapshots.layout import Absent, Branch, Item, Leaf
+from hutch.snapshots.walk import Key
+from hutch.system.pieces import PIECE, clear_in_pieces, equal_in_pieces, pieces
+
+LEAF = struct.Struct(">IBq")  # mode, place, size; then the name of the blob
+Packed = bytes | Branch | Absent
+logger = structlog.get_logger()
+
+MAGIC = b"hutch listings 2\n"
+MARSHAL = 4  # a version of the format that every Python since 3.4 reads
+FRAME = struct.Struct(">II")
+Anchor = tuple[int, str]  # a snapshot: its number and commit
+SHAPES = (Leaf, Branch, Absent)
+Flat = tuple[Any, ...]  # a listing as plain tuples, which is all that marshal writes
+GROWN = 4  # times what is in use, and at least this many bytes, before the file is written anew
+GROWN_BYTES = 1 << 20
+
+
+class Items(MutableMapping[str, Item]):
+    """Entries by name. Files are bytes in here, and leaves outside."""
+
+    __slots__ = ("packed",)
+
+    def __init__(self, items: Mapping[str, Item] | None = None, *, packed: dict[str, Packed] | None = None):
+        self.packed: dict[str, Packed] = {} if packed is None else packed
+        if items is not None:
+            self.add(items)
+
+    def __getitem__(self, name: str) -> Item:
+        return _unpacked(self.packed[name])
+
+    def __setitem__(self, name: str, item: Item) -> None:
+        self.packed[name] = packed(item)
+
+    def __delitem__(self, name: str) -> None:
+        del self.packed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.packed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.packed)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Items) and equal_in_pieces(self.packed, other.packed)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Items({dict(self)!r})"
+
+    def add(self, items: Mapping[str, Item]) -> None:
+        """Take over all of these."""
+        if isinstance(items, Items):
+            self.packed.update(items.packed)
+        else:
+            self.packed.update((name, packed(item)) for name, item in items.items())
+
+
+def packed(item: Item) -> Packed:
+    if isinstance(item, Leaf):
+        return LEAF.pack(item.mode, item.place, item.size) + item.name
+    return item
+
+
+def _unpacked(value: Packed) -> Item:
+    if isinstance(value, bytes):
+        mode, place, size = LEAF.unpack_from(value)
+        return Leaf(mode, value[LEAF.size :], place, size)
+    return value
+
+
+@dataclass(slots=True, eq=False)
+class Listing:
+    """One directory as it was found."""
+
+    keys: dict[str, Key]  # of files whose next change is sure to show
+    items: Items
+    branch: Branch
+    context: bytes  # which rules were in force
+    children: frozenset[str]  # directories that have listings of their own
+    unsettled: bool = False  # something in it has no key
+    whiteouts: frozenset[str] = frozenset()  # what hides a name of the directory below an overlay
+    opaque: bool = False
+    below: Branch | None = None  # that directory
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Listing)
+            and self._rest() == other._rest()
+            and equal_in_pieces(self.keys, other.keys)
+            and self.items == other.items
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _rest(self) -> tuple[object, ...]:
+        rules = (self.branch, self.context, self.opaque, self.below)
+        return (*rules, self.children, self.whiteouts, self.unsettled)
+
+
+class StatCache:
+    """Records by path, and the file that they outlive the process in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.listings: dict[str, Listing] = {}
+        self.anchor: Anchor | None = None
+        self._identity: tuple[int, int, int] | None = None
+        self._live_bytes = 0
+
+    def refresh(self, anchored: Callable[[int, str], bool]) -> None:
+        """Look whether somebody else has written; forget everything unless its snapshot is still kept."""
+        if self._identity is None or self._identity != _identity(self.path):
+            self.listings, self.anchor = _load(self.path)
+            self._identity = _identity(self.path)
+            self._live_bytes = self._identity[1] if self._identity else 0
+        if self.anchor is None or not anchored(*self.anchor):
+            self.listings, self.anchor = {}, None
+
+    def update(self, changed: Mapping[str, Listing | None], anchor: Anchor) -> None:
+        """Note what has changed since, as part of that snapshot."""
+        for path, listing in changed.items():
+            if listing is None:
+                self.listings.pop(path, None)
+            else:
+                self.listings[path] = listing
+        anew = self.anchor is None or self._identity is None
+        length = self._identity[1] if self._identity else 0
+        self.anchor = anchor
+        try:
+            self._write(changed, anew=anew or length > max(GROWN * self._live_bytes, GROWN_BYTES))
+        except OSError as error:  # no room, perhaps: the next look reads more, and finds the same
+            logger.warning("what a snapshot found could not be noted", error=error.strerror)
+            self.listings, self.anchor, self._identity = {}, None, None
+
+    def release(self, changed: Mapping[str, Listing | None]) -> None:
+        """Free what a look found that is not noted. What is large is freed entry by entry."""
+        for path, listing in changed.items():
+            if listing is None:
+                continue
+            before = self.listings.get(path)
+            if before is None or before.keys is not listing.keys:
+                clear_in_pieces(listing.keys)
+            clear_in_pieces(listing.items.packed)
+
+    def _write(self, changed: Mapping[str, Listing | None], *, anew: bool) -> None:
+        assert self.anchor is not None
+        if anew:
+            temporary = self.path.with_name(self.path.name + ".new")
+            try:
+                with temporary.open("wb") as file:
+                    file.write(MAGIC)
+                    file.writelines(frames(self.listings.items()))
+                    file.write(frame(self.anchor))
+                temporary.rename(self.path)
+            finally:
+                temporary.unlink(missing_ok=True)
+            self._identity = _identity(self.path)
+            self._live_bytes = self._identity[1] if self._identity else 0
+        else:
+            with self.path.open("ab") as file:
+                file.writelines(frames(changed.items()))
+                file.write(frame(self.anchor))
+            self._identity = _identity(self.path)
+
+
+def frames(listings: Iterable[tuple[str, Listing | None]]) -> Iterator[bytes]:
+    for path, listing in listings:
+        yield frame((path, None if listing is None else flat(listing)))
+
+
+def unframed(data: bytes | mmap.mmap, at: int) -> tuple[Any, int]:
+    """What is written at a place, and where the next begins; ValueError when it is torn."""
+    if at + FRAME.size > len(data):
+        raise ValueError("torn")
+    length, crc = FRAME.unpack(data[at : at + FRAME.size])
+    body = data[at + FRAME.size : at + FRAME.size + length]
+    if len(body) != length or zlib.crc32(body) != crc:
+        raise ValueError("torn")
+    return marshal.loads(body), at + FRAME.size + length
+
+
+def unflat(flat: Flat) -> Listing:
+    keys, items, branch, context, children, unsettled, whiteouts, opaque, below = flat
+    return Listing(
+        keys=_whole(keys),
+        items=Items(packed={name: _read(value) for name, value in _whole(items).items()}),
+        branch=Branch(*branch),
+        context=context,
+        children=frozenset(_whole(children)),
+        unsettled=unsettled,
+        whiteouts=frozenset(_whole(whiteouts)),
+        opaque=opaque,
+        below=None if below is None else Branch(*below),
+    )
+
+
+def flat(listing: Listing) -> Flat:
+    return (
+        _cut(listing.keys),
+        _cut({name: _written(value) for name, value in listing.items.packed.items()}),
+        tuple(listing.branch),
+        listing.context,
+        _cut(dict.fromkeys(listing.children)),
+        listing.unsettled,
+        _cut(dict.fromkeys(listing.whiteouts)),
+        listing.opaque,
+        None if listing.below is None else tuple(listing.below),
+    )
+
+
+def _written(value: Packed) -> Any:
+    return value if isinstance(value, bytes) else (SHAPES.index(type(value)), *value)
+
+
+def _read(value: Any) -> Packed:
+    if isinstance(value, bytes):
+        return value
+    kind, *rest = value
+    return packed(SHAPES[kind](*rest))  # files that an earlier version wrote are tuples, too
+
+
+def _cut(entries: dict[str, Any]) -> Any:
+    """Entries as they are written: of a very large directory in pieces, each marshalled by itself."""
+    if len(entries) <= PIECE:
+        return entries
+    return tuple(marshal.dumps(dict(piece), MARSHAL) for piece in pieces(entries.items()))
+
+
+def _whole(written: Any) -> Any:
+    if not isinstance(written, tuple):
+        return written
+    entries: dict[str, Any] = {}
+    for piece in written:
+        entries.update(marshal.loads(piece))
+    return entries
+
+
+def frame(value: Any) -> bytes:
+    body = marshal.dumps(value, MARSHAL)
+    return FRAME.pack(len(body), zlib.crc32(body)) + body
+
+
+def _load(path: Path) -> tuple[dict[str, Listing], Anchor | None]:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return {}, None
+    if not data.startswith(MAGIC):
+        return {}, None
+    settled: dict[str, Flat] = {}
+    waiting: dict[str, Flat | None] = {}
+    anchor: Anchor | None = None
+    at = good = len(MAGIC)
+    while at < len(data):
+        try:
+            value, at = unframed(data, at)
+        except ValueError:
+            break
+        if isinstance(value[0], int):
+            for name, found in waiting.items():
+                if found is None:
+                    settled.pop(name, None)
+                else:
+                    settled[name] = found
+            waiting, anchor, good = {}, value, at
+        else:
+            waiting[value[0]] = value[1]
+    if good < len(data):
+        try:
+            os.truncate(path, good)  # what is added next must not stand behind half of something
+        except OSError:
+            return {}, None
+    return {name: unflat(found) for name, found in settled.items()}, anchor
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

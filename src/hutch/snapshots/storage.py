@@ -1,0 +1,218 @@
+"""Where a workspace keeps its snapshots: a git directory that only the host sees.
+
+A snapshot is a commit without parents, named by a number in `refs/snapshots`. The
+file that names it is written last, when all it stands for is on disk, so whoever
+is killed leaves the list as it was or with the new one. One lock orders everybody,
+in this process and in others.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hutch.domain.errors import NotFound
+from hutch.snapshots.directory import as_house_error
+from hutch.snapshots.layout import Branch, opened_whole
+from hutch.snapshots.objects import Objects
+from hutch.system.atomic_file import sync_directory
+from hutch.system.file_lock import locked, take
+
+SHOWN = "the snapshots"  # what errors call it: the host's own paths are nobody's business
+CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tlogAllRefUpdates = false
+\tbigFileThreshold = 4m
+[gc]
+\tauto = 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A workspace's content at one moment."""
+
+    id: int
+    tree: str  # what git would commit
+    commit: str  # in the private git directory; everything
+    taken_at: datetime
+    reason: str
+    files: int  # that git would commit
+    bytes: int
+    left_out: int  # entries that were seen and not kept; the manifest says why
+
+
+class Storage:
+    """The files of one workspace's snapshots, below the directory that the workspace has on the host."""
+
+    def __init__(
+        self, place: Path, *, borrowed: Path | None = None, elsewhere: Mapping[bytes, Path] | None = None
+    ) -> None:
+        self.git_dir = place / "snapshots.git"
+        self.own = place / "snapshots"
+        self._references = self.git_dir / "refs/snapshots"
+        self._last = self.git_dir / "refs/last"  # a deleted snapshot that the stat cache still stands on
+        if not (self.git_dir / "HEAD").exists():
+            self._make(borrowed)
+        self.objects = Objects(self.git_dir / "objects", elsewhere=elsewhere)
+        self._read: dict[str, Snapshot] = {}
+
+    def _make(self, borrowed: Path | None) -> None:
+        self.own.mkdir(mode=0o700, exist_ok=True)
+        for name in ("objects/info", "objects/pack", "refs/snapshots", "refs/last"):
+            (self.git_dir / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if borrowed is not None:
+            objects = self.git_dir / "objects"
+            (objects / "info/alternates").write_text(f"{os.path.relpath(borrowed, objects)}\n")
+        (self.git_dir / "config").write_text(CONFIG)
+        (self.git_dir / "HEAD").write_text("ref: refs/heads/none\n")  # last: it is what makes it one
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with the storage; waits for others."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.own / "lock"))
+            except OSError as error:
+                raise as_house_error(error, SHOWN) from None
+            yield
+
+    def clear(self) -> None:
+        """Away with what somebody left who was killed, unless somebody is at work now."""
+        try:
+            held = take(self.own / "lock")
+        except OSError as error:
+            raise as_house_error(error, SHOWN) from None
+        if held is None:
+            return
+        try:
+            for path in (*(self.git_dir / "objects/pack").glob("tmp_*"), *self.own.glob("tmp_*")):
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(held)
+
+    def numbers(self) -> Sequence[int]:
+        return sorted(_numbers(self._references))
+
+    def anchored(self, number: int, commit: str) -> bool:
+        """Whether the objects of a snapshot are kept, be it deleted."""
+        return commit in (_commit(self._references / str(number)), _commit(self._last / str(number)))
+
+    def commits(self) -> dict[int, str]:
+        """The commit of every snapshot. A name that the power failed on counts as never written."""
+        found = {number: _commit(self._references / str(number)) for number in self.numbers()}
+        return {number: commit for number, commit in found.items() if commit}
+
+    def anchors(self) -> frozenset[str]:
+        """All commits whose objects are kept."""
+        last = (_commit(self._last / str(number)) for number in _numbers(self._last))
+        return frozenset({*self.commits().values(), *(commit for commit in last if commit)})
+
+    def newest(self) -> Snapshot | None:
+        for number in reversed(self.numbers()):
+            if commit := _commit(self._references / str(number)):
+                return self._snapshot(number, commit)
+        return None
+
+    def list(self) -> Sequence[Snapshot]:
+        return [self._snapshot(number, commit) for number, commit in self.commits().items()]
+
+    def get(self, number: int) -> Snapshot:
+        commit = _commit(self._references / str(number))
+        if not commit:
+            raise NotFound(f"There is no snapshot {number}. List them to see which there are.")
+        return self._snapshot(number, commit)
+
+    def top(self, snapshot: Snapshot) -> Branch:
+        """The top directory of a snapshot."""
+        return opened_whole(self.objects, self.whole_tree(snapshot))
+
+    def whole_tree(self, snapshot: Snapshot) -> bytes:
+        text = self.objects.read(bytes.fromhex(snapshot.commit), "commit")
+        return bytes.fromhex(text.split(b"\n", 1)[0].removeprefix(b"tree ").decode())
+
+    def name(self, commit: str) -> Snapshot:
+        """Give the next number to a commit that is safely stored. The caller has the lock."""
+        number = max([0, *_numbers(self._references), *_numbers(self._last)]) + 1
+        self._write(self._references / str(number), commit)
+        return self._snapshot(number, commit)
+
+    def delete(self, numbers: Iterable[int]) -> None:
+        """Forget snapshots; their room is free once storage is collected. The caller has the lock."""
+        there = self.commits()
+        for number in sorted(set(numbers)):
+            if number not in there:
+                raise NotFound(f"There is no snapshot {number}. List them to see which there are.")
+            if number == max(there):
+                self._write(self._last / str(number), there[number])
+            (self._references / str(number)).unlink()
+
+    def release(self) -> None:
+        """Let go of what was kept for the stat cache: there are newer ones that it stands on by now."""
+        newest = max([0, *_numbers(self._references)])
+        for number in _numbers(self._last):
+            if number < newest:
+                (self._last / str(number)).unlink()
+
+    def _write(self, path: Path, commit: str) -> None:
+        temporary = self.own / f"tmp_{secrets.token_hex(8)}"
+        try:
+            with temporary.open("w") as file:
+                file.write(f"{commit}\n")
+                file.flush()
+                os.fdatasync(file.fileno())
+            temporary.rename(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_directory(path.parent)
+
+    def _snapshot(self, number: int, commit: str) -> Snapshot:
+        known = self._read.get(commit)
+        if known is None or known.id != number:
+            text = self.objects.read(bytes.fromhex(commit), "commit")
+            about = json.loads(text.partition(b"\n\n")[2])
+            known = self._read[commit] = Snapshot(
+                id=number,
+                tree=about["tree"],
+                commit=commit,
+                taken_at=datetime.fromtimestamp(about["taken_at"] / 1e6, UTC),
+                reason=about["reason"],
+                files=about["files"],
+                bytes=about["bytes"],
+                left_out=about["left_out"],
+            )
+        return known
+
+
+def commit_text(tree: bytes, branch: Branch, *, reason: str, files_tree: bytes, taken_at: datetime) -> bytes:
+    """The commit object of a snapshot."""
+    micros = round(taken_at.timestamp() * 1e6)
+    about = {
+        "bytes": branch.size,
+        "files": branch.file_count,
+        "left_out": branch.left_out,
+        "reason": reason,
+        "taken_at": micros,
+        "tree": files_tree.hex(),
+    }
+    who = f"Hutch <hutch@localhost> {micros // 1_000_000} +0000"
+    head = f"tree {tree.hex()}\nauthor {who}\ncommitter {who}\n"
+    return f"{head}\n{json.dumps(about, sort_keys=True)}\n".encode()
+
+
+def _numbers(directory: Path) -> list[int]:
+    return [int(name) for name in os.listdir(directory) if name.isdecimal()]  # noqa: PTH208 (names are all we need)
+
+
+def _commit(path: Path) -> str:
+    try:
+        text = path.read_text().strip()
+    except FileNotFoundError:
+        return ""
+    return text if len(text) == 40 else ""

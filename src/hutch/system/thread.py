@@ -1,0 +1,34 @@
+"""Blocking work in a thread, which is over when we go on, also when we are cancelled."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+Words = ParamSpec("Words")
+Result = TypeVar("Result")
+
+
+async def finish(work: Callable[Words, Result], *args: Words.args, **kwargs: Words.kwargs) -> Result:
+    """Do it in a thread. Who is cancelled waits for its end: what it makes can be taken away then."""
+    return await complete(asyncio.to_thread(work, *args, **kwargs))
+
+
+async def complete(work: Coroutine[Any, Any, Result]) -> Result:
+    """Await a coroutine to its end, also when the caller is cancelled meanwhile."""
+    working = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await over(working)
+        raise
+
+
+async def over(*working: asyncio.Future[Any]) -> None:
+    """Wait for the end of all of these, however often we are cancelled meanwhile; nothing is raised."""
+    while any(not each.done() for each in working):
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(working)
+    for each in working:
+        if not each.cancelled():
+            each.exception()  # seen

@@ -1,0 +1,75 @@
+"""A process that parses, and cannot do anything else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hutch.edit import grammar_process
+from hutch.edit.grammar import ANSWER, HEADER, Grammar, Unanswered, allow_list, first_error_line, syntax_tree
+
+PYTHON = Grammar("Python", "tree_sitter_python")
+YAML = Grammar("YAML", "tree_sitter_yaml")
+
+
+def test_the_first_line_that_does_not_parse_is_told() -> None:
+    assert first_error_line(PYTHON, "x = 1\r\ny = (\r\n") == 1
+    assert first_error_line(PYTHON, "x = 'é'\n") is None
+    assert first_error_line(PYTHON, "") is None
+
+
+def test_a_text_is_told_by_its_pieces() -> None:
+    tree = syntax_tree(PYTHON, "é = f(1)\n")
+    (statement,) = tree.inside(0)
+    (assignment,) = tree.inside(statement)
+    told = [
+        (tree.pieces[each].field, tree.pieces[each].kind, tree.text(each)) for each in tree.inside(assignment)
+    ]
+    assert told == [("left", "identifier", "é"), (None, "=", "="), ("right", "call", "f(1)")]
+    assert (tree.whole, syntax_tree(PYTHON, "x = (").whole) == (True, False)
+
+
+def test_pieces_may_be_deeper_than_anything_can_follow() -> None:
+    tree = syntax_tree(PYTHON, "(" * 5_000 + "1" + ")" * 5_000)
+    assert max(piece.depth for piece in tree.pieces) > 5_000
+
+
+def test_both_sides_speak_alike() -> None:
+    assert (HEADER.format, ANSWER.format) == (grammar_process.HEADER.format, grammar_process.ANSWER.format)
+
+
+def test_text_that_breaks_a_grammar_breaks_nothing_else() -> None:
+    with pytest.raises(Unanswered, match="No answer about YAML"):
+        first_error_line(YAML, "- " * 2_000 + "1\n")
+    assert first_error_line(YAML, "a: b\n") is None  # by another process
+
+
+def test_a_grammar_that_is_not_there_is_no_answer() -> None:
+    with pytest.raises(Unanswered, match="Cobol"):
+        first_error_line(Grammar("Cobol", "tree_sitter_cobol"), "x")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open('/etc/passwd')",
+        "os.system('true')",
+        "os.fork()",
+        "__import__('socket').socket()",
+        "os.kill(os.getppid(), 0)",
+        "os.open('/tmp', os.O_RDONLY)",
+    ],
+)
+def test_the_process_may_only_compute(attempt: str) -> None:
+    directory = Path(grammar_process.__file__).parent
+    script = (
+        f"import os, sys; sys.path.insert(0, {str(directory)!r}); import grammar_process, socket\n"
+        f"grammar_process._lock_down(bytes.fromhex({allow_list().hex()!r}))\n"
+        "os.write(1, b'locked')\n"
+        f"{attempt}\nos.write(1, b'out')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=dict(os.environ))
+    assert done.stdout == b"locked"
+    assert done.returncode < 0  # ended by the kernel

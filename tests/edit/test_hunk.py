@@ -1,0 +1,88 @@
+"""The text that hunks lead to."""
+
+import pytest
+
+from hutch.domain.errors import BadRequest
+from hutch.edit.hunk import plan_hunks
+from hutch.edit.operation import Hunk
+
+
+def hunk(text: str, **known: object) -> Hunk:
+    return Hunk(tuple((each[0], each[1:]) for each in text.split("\n")), **known)
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "expected"),
+    [
+        ("a\nb\nc\n", " a\n-b\n+B\n+BB\n c", "a\nB\nBB\nc\n"),
+        ("a\r\nb\r\nc\r\n", " a\n-b\n+B\n c", "a\r\nB\r\nc\r\n"),
+        ("1\r\n2\r3\n4\r\n", " 1\n 2\n-3\n+X\n 4", "1\r\n2\rX\r\n4\r\n"),
+        ("1\r\n2\r3\n4\r\n", "-3\n+X", "1\r\n2\rX\n4\r\n"),
+        ("a\rb\r", "-a\n+A", "A\rb\r"),
+        ("a \nb\n", " a\n-b\n+B", "a \nB\n"),
+        ("  if x:\n    y\n", " if x:\n-  y\n+  if z:\n+    y", "  if x:\n    if z:\n      y\n"),
+        ("\tif x:\n\t\ty\n", "     if x:\n-        y\n+        z", "\tif x:\n\t\tz\n"),
+        ("“a” – b\n", '-"a" - b\n+"a" - c', "“a” – c\n"),
+        ("    a\n   b\n", " a\n-b\n+c", "    a\n   c\n"),
+        ("a\nb", "-b\n+c", "a\nc"),  # no line end at the end: none after
+        ("a\nb", "+c", "a\nb\nc"),
+        ("a\nb", "-b", "a\n"),
+        ("", "+a", "a\n"),
+        ("a\nb\n", "-a\n-b", ""),
+        ("a\nb\n", " a\n b", "a\nb\n"),
+    ],
+)
+def test_only_removed_and_added_lines_are_touched(content: str, text: str, expected: str) -> None:
+    assert plan_hunks(content, [hunk(text)]).content == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "told", "expected"),
+    [
+        ("a\nb", {"open_old": True}, "a\nc\n"),
+        ("a\nb\n", {"open_new": True}, "a\nc"),
+        ("a\nb", {"open_old": True, "open_new": True}, "a\nc"),
+        ("a\nb\nz\n", {"open_new": True}, "a\nc\nz\n"),  # cannot be so inside a file
+    ],
+)
+def test_a_diff_can_say_that_the_last_line_has_no_end(content: str, told: dict, expected: str) -> None:
+    assert plan_hunks(content, [hunk(" a\n-b\n+c", **told)]).content == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "expected"),
+    [
+        ("a\r\nb\r\n", " a\r\n-b\r\n+c\n+d\r", "a\r\nc\r\nd\r\n"),
+        ("a\nb\n", " a\n-b\n+c\r", "a\nc\n"),
+        ("a\nb\n", "+c\r", "a\nb\nc\n"),
+        ("", "+c\r", "c\r\n"),  # the file has no line end of its own
+        ("a\r\nb\r\nc\nd\n", " a\r\n-b\r\n+x", "a\r\nx\r\nc\nd\n"),
+    ],
+)
+def test_added_lines_end_as_those_of_the_file_do(content: str, text: str, expected: str) -> None:
+    assert plan_hunks(content, [hunk(text)]).content == expected
+
+
+@pytest.mark.parametrize("text", [" a\r\n-b\r\n+b", "-a\r\n-b\r\n+a\n+b"])
+def test_a_hunk_that_changes_line_ends_alone_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match="it changes line ends only"):
+        plan_hunks("a\r\nb\r\n", [hunk(text)])
+
+
+def test_hunks_at_the_end_keep_their_order_and_its_state() -> None:
+    hunks = [hunk("-b\n+B"), hunk("+new one"), hunk("+new two")]
+    assert plan_hunks("a\nb", hunks).content == "a\nB\nnew one\nnew two"
+
+
+def test_what_matched_loosely_and_what_was_done_already_is_told() -> None:
+    plan = plan_hunks("  a\n  b\nnew line\n", [hunk("-a\n+A\n b"), hunk("-old line\n+new line")])
+    assert plan.content == "  A\n  b\nnew line\n"
+    assert plan.notes == (
+        "Hunk 1 matched at another indentation; the new text was indented to fit.",
+        "Hunk 2 is already applied at line 3.",
+    )
+
+
+def test_placeholders_are_refused() -> None:
+    with pytest.raises(BadRequest, match=r"^The hunk: The new text has '# \.\.\. existing code"):
+        plan_hunks("a\nb\n", [hunk("-a\n-b\n+# ... existing code ...")])

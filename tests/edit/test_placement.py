@@ -1,0 +1,243 @@
+"""Where hunks belong, and when that cannot be told."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.edit.ladder import Page, Rung
+from hutch.edit.operation import Hunk
+from hutch.edit.placement import place_hunks
+
+TWICE = "def a():\n    x = 1\n    return x\n\ndef b():\n    x = 1\n    return x\n"
+
+
+def hunk(text: str, *anchors: str, at_end: bool = False, line: int | None = None) -> Hunk:
+    return Hunk(tuple((each[0], each[1:]) for each in text.split("\n")), anchors, at_end, line)
+
+
+def lines(content: str, *hunks: Hunk) -> list[int]:
+    return [placed.line for placed in place_hunks(Page(content), hunks)]
+
+
+def test_a_hunk_goes_where_its_lines_are() -> None:
+    assert lines("a\nb\nc\n", hunk(" b\n-c\n+d")) == [1]
+
+
+def test_two_places_are_one_too_many() -> None:
+    with pytest.raises(Conflict) as refused:
+        lines(TWICE, hunk("-    x = 1\n+    x = 2"))
+    assert str(refused.value) == (
+        "The hunk matches in 2 places: lines 2, 6. Give more lines around the one that is meant,"
+        " or name a line above it with '@@'."
+    )
+
+
+@pytest.mark.parametrize("anchor", ["def b():", "  def b():  ", "def b", "def b(): @@"])
+def test_an_anchor_settles_it(anchor: str) -> None:
+    assert lines(TWICE, hunk("-    x = 1\n+    x = 2", anchor)) == [5]
+
+
+def test_anchors_follow_each_other() -> None:
+    nested = "class A:\n  def f():\n    1\nclass B:\n  def f():\n    1\nclass C:\n  def f():\n    1\n"
+    assert lines(nested, hunk("-    1\n+    2", "class B:", "  def f():")) == [5]
+    with pytest.raises(Conflict, match="lines 3, 6, 9"):
+        lines(nested, hunk("-    1\n+    2", "  def f():"))
+
+
+@pytest.mark.parametrize("anchors", [("def zzz():",), ("def a():", "def zzz():"), ("ef b",), ("def bb():",)])
+@pytest.mark.parametrize("text", [" def b():\n-    x = 1", "+new text", "-nowhere\n+x"])
+def test_an_anchor_that_is_not_there_is_refused_by_name(anchors: tuple[str, ...], text: str) -> None:
+    with pytest.raises(Conflict, match=rf"the line '{re.escape(anchors[-1])}' after '@@' is not in the file"):
+        lines(TWICE, hunk(text, *anchors))
+
+
+def test_a_missing_anchor_is_answered_with_the_nearest_line() -> None:
+    with pytest.raises(Conflict, match=r"Did you mean these lines\?\n     2\tdef compute_all\(x\):"):
+        lines("import os\ndef compute_all(x):\n    y\n", hunk("-    y\n+    z", "def compute_all(x, y):"))
+
+
+def test_a_hunk_that_is_not_below_its_anchor_is_refused_with_both_places() -> None:
+    with pytest.raises(Conflict, match="its lines are at line 1, which is not below 'a' at line 2"):
+        lines("b\na\n", hunk("-b\n+c", "a"))
+    with pytest.raises(Conflict, match="'def a\\(\\):' after '@@' is at line 1, which is not below 'def b"):
+        lines(TWICE, hunk("-    x = 1\n+    x = 2", "def b():", "def a():"))
+    assert lines("b\na\n", hunk("-b\n+c\n a", "a")) == [0]  # the anchor is one of its own lines
+
+
+def test_the_order_of_hunks_settles_it() -> None:
+    same = "x\nx\nx\n"
+    assert lines(same, *[hunk("-x\n+y")] * 3) == [0, 1, 2]
+    assert lines("x\na\nx\nb\nx\n", hunk("-a\n+A"), hunk("-x\n+y"), hunk("-b\n+B")) == [1, 2, 3]
+    with pytest.raises(Conflict, match="Hunk 1 of 2 matches in 3 places: lines 1, 2, 3"):
+        lines(same, *[hunk("-x\n+y")] * 2)
+
+
+def test_hunks_out_of_order_are_fine_when_each_has_one_place() -> None:
+    assert lines("a\nb\nc\n", hunk("-c\n+C"), hunk("-a\n+A")) == [0, 2]
+
+
+def test_the_end_of_the_file_settles_it() -> None:
+    assert lines("m\nend\nm\nend\n", hunk("-m\n end", at_end=True)) == [2]
+    assert lines("m\nx\n", hunk("-m\n+n", at_end=True)) == [0]  # said wrongly, but there is one place
+
+
+@pytest.mark.parametrize(("line", "found"), [(6, 5), (2, 1)])
+def test_a_line_number_settles_it(line: int, found: int) -> None:
+    assert lines(TWICE, hunk("-    x = 1\n+    x = 2", line=line)) == [found]
+
+
+def test_a_wrong_line_number_does_not_matter_when_there_is_one_place() -> None:
+    assert lines(TWICE, hunk(" def b():\n-    x = 1", line=40)) == [4]
+
+
+def test_what_the_first_line_number_was_off_by_holds_for_the_next() -> None:
+    content = "new\n" * 10 + "start\n" + "x\ny\n" * 4
+    hunks = [hunk("-start\n+s", line=1), hunk("-x\n+z", line=4)]
+    assert lines(content, *hunks) == [10, 13]
+
+
+def test_line_numbers_of_a_diff_count_lf_only() -> None:
+    assert lines("x\ra\nx\ra\n", hunk("-x\ra\n+y", line=2)) == [2]
+
+
+def test_hunks_may_share_context_but_not_a_change() -> None:
+    assert lines("a\nb\nc\n", hunk("-a\n+A\n b"), hunk(" b\n-c\n+C")) == [0, 1]
+    with pytest.raises(Conflict, match="Hunk 2 of 2 overlaps with hunk 1: both change line 2"):
+        lines("a\nb\nc\n", hunk("-a\n-b\n+A"), hunk("-b\n+B\n c"))
+
+
+def test_lines_that_are_only_added_go_to_the_end_or_below_the_anchor() -> None:
+    assert lines("a\nb\n", hunk("+new text")) == [2]
+    assert lines("a\nb\n", hunk("+new text", "a")) == [1]
+    assert lines("a\nb\n", hunk("+new text", line=1)) == [1]
+    with pytest.raises(Conflict, match="after line 9, but the file has 2 lines"):
+        lines("a\nb\n", hunk("+new text", line=9))
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("start\nnew text\nend\n", " start\n-old text\n+new text\n end"),
+        ("start\nnew text\n", " start\n+new text"),  # the context alone would match again
+        ("new text\nstart\n", "+new text\n start"),
+        ("start\nnew text\n", "+new text"),
+        ("first line\nlast line\n", " first line\n-gone\n last line"),
+        ("  start\n  new text\n", " start\n-old text\n+new text"),
+    ],
+)
+def test_a_hunk_that_is_applied_already_is_seen(content: str, text: str) -> None:
+    (placed,) = place_hunks(Page(content), [hunk(text)])
+    assert placed.applied
+
+
+def test_what_only_looks_applied_is_not() -> None:
+    content = "value = compute(first, second)\nother\nresult = None\n"
+    with pytest.raises(Conflict, match="Did you mean"):
+        lines(content, hunk("-value = compute(first, third)\n+result = None"))
+
+
+def test_uneven_indentation_is_the_last_rung() -> None:
+    (placed,) = place_hunks(Page("    foo   \n   bar\t\n"), [hunk("-foo\n-bar")])
+    assert (placed.line, placed.rung) == (0, Rung.UNEVEN)
+
+
+def test_a_hunk_that_is_nowhere_is_answered_with_the_nearest_lines() -> None:
+    with pytest.raises(Conflict) as refused:
+        lines(TWICE, hunk("-def a():\n+def z():"), hunk(" def b(x):\n-    x = 1"))
+    assert str(refused.value).startswith(
+        "Hunk 2 of 2: its lines are not in the file. Did you mean these lines?\n"
+        "     5\tdef b():\n     6\t    x = 1\n"
+    )
+
+
+def test_short_lines_are_shown_as_well() -> None:
+    with pytest.raises(Conflict, match=r"Did you mean these lines\?\n     2\tb\n     3\tc\n     4\td\n"):
+        lines("a\nb\nc\nd\n", hunk("-b\n+B\n \n-d\n+D"))
+
+
+def test_many_hunks_are_placed_by_an_index() -> None:
+    content = "".join(f"line {n}\n" for n in range(5_000))
+    assert lines(content, *(hunk(f"-line {n}\n+x") for n in range(5_000))) == list(range(5_000))
+
+
+@pytest.mark.parametrize(
+    "hunks",
+    [
+        [hunk("-a\n+b")] * 100_000,
+        [hunk("-a\n+b", *["a"] * 100_000)],
+        [hunk("-a\n+b", "a")] * 1_000,
+    ],
+    ids=["hunks", "anchors", "hunks with anchors"],
+)
+def test_work_is_bounded(hunks: list[Hunk]) -> None:
+    with pytest.raises(BadRequest, match="too many hunks that match in many places"):
+        lines("a\n" * 200_000, *hunks)
+
+
+@pytest.mark.parametrize("above", [1, 100])
+def test_the_nearest_lines_are_looked_for_below_the_anchor_first(above: int) -> None:
+    before = "".join(f"def aaa_{n}():\n    value = compute(1)\n    return value\n\n" for n in range(above))
+    content = f"{before}def bbb():\n    value = compute(22)\n    return value\n"
+    with pytest.raises(Conflict) as refused:
+        lines(content, hunk("-    value = compute(2)\n+    value = 3\n     return value", "def bbb():"))
+    first = 4 * above + 2
+    assert f"these lines?\n{first:>6}\t    value = compute(22)\n" in str(refused.value)
+
+
+def test_lines_above_the_anchor_are_shown_when_none_below_is_alike() -> None:
+    content = "def aaa():\n    value = compute(1)\n\ndef bbb():\n    pass\n"
+    with pytest.raises(Conflict, match=r"these lines\?\n     2\t    value = compute\(1\)\n"):
+        lines(content, hunk("-    value = compute(2)\n+    value = 3", "def bbb():"))
+
+
+def test_a_missing_anchor_is_looked_for_below_the_one_before_it() -> None:
+    content = "class A:\n  def compute_all(x):\n    y\nclass B:\n  def compute_all(x):\n    y\n"
+    with pytest.raises(Conflict, match=r"these lines\?\n     5\t  def compute_all\(x\):"):
+        lines(content, hunk("-    y\n+    z", "class B:", "  def compute_all(x, y):"))
+
+
+@pytest.mark.parametrize("heading", ["def b():", "  def b():  ", "def b", "ef b():", "def b(\ufffd", ""])
+def test_a_heading_may_be_a_part_of_a_line(heading: str) -> None:
+    assert lines(TWICE, replace(hunk("-    x = 1\n+    x = 2", line=6), heading=heading)) == [5]
+
+
+@pytest.mark.parametrize("line", [6, 1])
+def test_a_heading_that_is_not_there_is_refused_by_name(line: int) -> None:
+    wanted = replace(hunk(" def b():\n-    x = 1\n+    x = 2", line=line), heading="def zzz():")
+    with pytest.raises(
+        Conflict, match=r"The hunk: the heading 'def zzz\(\):' after its line numbers is not in"
+    ):
+        lines(TWICE, wanted)
+
+
+def test_a_heading_may_be_a_line_that_the_patch_changes() -> None:
+    first = hunk("-def price():\n+class Total(Base):", line=1)
+    second = replace(hunk("-    return 1\n+    return 2", line=2), heading="def price():")
+    assert lines("class Total(Base):\n    return 1\n", first, second) == [0, 1]
+
+
+def test_nothing_is_said_of_the_heading_of_a_hunk_that_is_applied_already() -> None:
+    assert lines("def c():\n    y = 20\n", replace(hunk("-    x = 10\n+    y = 20"), heading="def b():")) == [
+        1
+    ]
+
+
+def test_the_nearest_lines_are_those_below_the_anchor() -> None:
+    content = "def first():\n    total = price * count\n\ndef second():\n    total = price * county\n"
+    with pytest.raises(Conflict, match=r"not in the file\. Did you mean these lines\?\n     5\t"):
+        lines(content, hunk("-    total = price * counts\n+    x", "def second():"))
+
+
+def test_when_nothing_below_the_anchor_is_alike_that_is_said() -> None:
+    content = "def first():\n    total = price * count\n\ndef second():\n    pass\n"
+    said = (
+        r"not in the file\. Nothing below 'def second\(\):' at line 4 is like that, but lines above it are\."
+        r" Did you mean these lines\?\n     2\t"
+    )
+    with pytest.raises(Conflict, match=said):
+        lines(content, hunk("-    total = price * counts\n+    x", "def second():"))
+    said = said.replace("def second", "def third").replace("line 4", "line 6")
+    with pytest.raises(Conflict, match=said):
+        lines(content + "def third():\n", hunk("+x", "def third():", "    total = price * counts"))

@@ -1,0 +1,59 @@
+"""Fitting new text into the place of a quote."""
+
+import pytest
+
+from hutch.edit.ladder import Page, Rung
+from hutch.edit.replace import find, find_at, fit, kept_punctuation, quoted_lines
+from hutch.edit.spans import Replacement
+
+
+def fitted(content: str, old: str, new: str) -> Replacement:
+    page = Page(content)
+    rung, matches = find(page, old, new)
+    return fit(page, rung, matches[0], old, new)
+
+
+def test_lines_that_stay_keep_the_files_bytes() -> None:
+    content = "if x: \t\r\n  a  \r\n  b\n  c\r\n"
+    replacement = fitted(content, "if x:\n  a\n  b\n  c\n", "if x:\n  a\n  new\n  b\n  d\n")
+    assert replacement == Replacement(0, len(content), "if x: \t\r\n  a  \r\n  new\r\n  b\n  d\r\n")
+
+
+def test_a_quote_may_begin_and_end_inside_lines() -> None:
+    assert fitted("call(one, \n  two) # note\n", "one,\n  two", "1,\n  2") == Replacement(5, 16, "1,\n  2")
+
+
+def test_space_at_the_end_of_a_quote_means_the_end_of_a_line() -> None:
+    page = Page("foo bar\nfoo\n")
+    assert [match.start for match in find_at(page, Rung.TRAILING, "foo \n")] == [8]
+    assert find_at(page, Rung.TRAILING, "bar  ")[0].end == 7
+
+
+def test_a_quote_never_splits_a_crlf() -> None:
+    page = Page("a\r\nb\r\n")
+    assert find_at(page, Rung.EXACT, "\nb") == []
+    assert find_at(page, Rung.EXACT, "a\r") == []
+    assert len(find_at(page, Rung.EXACT, "\r\nb")) == 1
+
+
+def test_every_match_means_none_that_overlap() -> None:
+    page = Page("a\na\na\n")
+    assert [match.start for match in find(page, "a\na\n")[1]] == [0, 2]
+    assert [match.start for match in find(page, "a\na\n", every=True)[1]] == [0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "piece", "kept"),
+    [
+        ('say "a" - b', 'say "a" - c', "say “a” – b", "say “a” – c"),
+        ("x...", "y...", "x…", "y…"),
+        ("...", "..", "…", ".."),  # inside an ellipsis there is nothing to keep
+        ("a", "b", "a", "b"),
+    ],
+)
+def test_punctuation_around_a_change_stays(old: str, new: str, piece: str, kept: str) -> None:
+    assert kept_punctuation(old, new, piece) == kept
+
+
+def test_lines_of_a_quote() -> None:
+    assert quoted_lines("a\r\nb\rc\n") == ["a", "b", "c", ""]
