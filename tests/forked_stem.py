@@ -23,7 +23,7 @@ from typing import Any
 
 LATE = (
     *("alembic.config", "hutch.cli.run_here", "hutch.cli.run_served", "hutch.cli.screen"),
-    *("hutch.gateway.mcp", "hutch.gateway.serve", "hutch.store.vault", "tests.gateway.api"),
+    *("hutch.gateway.mcp.server", "hutch.gateway.serve", "hutch.store.vault", "tests.gateway.api"),
 )
 ON_A_TERMINAL = ["setsid", "-c"]  # makes standard input the controlling terminal, then is what follows
 STOPPING = ("SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM")

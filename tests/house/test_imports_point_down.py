@@ -36,7 +36,7 @@ EXCEPTIONS = {
     ("hutch.cli.config", "hutch.store.vault"): "secrets are put in before there is anything to start",
     ("hutch.cli.doctor", "hutch.jail.probe"): "asks what a jail needs on a machine where nothing may work",
     **dict.fromkeys(
-        (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway.mcp_http")),
+        (("hutch.cli.mcp", "hutch.gateway.mcp.server"), ("hutch.cli.mcp", "hutch.gateway.mcp.http")),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
     ("hutch.cli.up", "hutch.gateway.serve"): "`hutch up` is how the gateway is started",

@@ -17,7 +17,7 @@ LATE = {
     ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
     ("hutch.cli.prune", "hutch.app"): "the other commands of `hutch sessions` only ask a server",
     **dict.fromkeys(
-        (("hutch.cli.mcp", "hutch.gateway.mcp"), ("hutch.cli.mcp", "hutch.gateway")),
+        (("hutch.cli.mcp", "hutch.gateway.mcp.server"), ("hutch.cli.mcp", "hutch.gateway.mcp")),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
     **dict.fromkeys(
@@ -25,7 +25,7 @@ LATE = {
         "a jail here needs no client of a server",
     ),
     ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
-    ("hutch.gateway.mcp_mount", "hutch.gateway"): "the protocol's library, when somebody speaks it",
+    ("hutch.gateway.mcp.mount", "hutch.gateway.mcp"): "the protocol's library, when somebody speaks it",
     ("hutch.gateway.graphql.door", "hutch.gateway.graphql"): "half a second; a server is ready without it",
     **dict.fromkeys(
         (

@@ -90,7 +90,7 @@ def serve(
 
 
 async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
-    from hutch.gateway.mcp import serve_stream
+    from hutch.gateway.mcp.server import serve_stream
 
     if os.isatty(coming):
         _say("speaking MCP by standard input and output, as clients want it; for people there is --http")
@@ -115,7 +115,7 @@ async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
 
 
 async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> int:
-    from hutch.gateway import mcp_http
+    from hutch.gateway.mcp import http as mcp_http
 
     with mcp_http.listen(address) as listener, ended_by(*ENDS) as ended:
         kept = None if no_token else tools.kept_token(loaded)

@@ -8,13 +8,14 @@ from starlette.routing import Route
 
 from hutch.app.server import Server
 from hutch.flows.users import Accounts
-from hutch.gateway import health, mcp_mount, metrics, openapi, tracing
+from hutch.gateway import health, metrics, openapi, tracing
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.by_provider import open_provider_login
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.graphql.door import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
+from hutch.gateway.mcp import mount
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.rest import (
     approvals,
@@ -93,7 +94,7 @@ def make_app(server: Server) -> FastAPI:
     provider = open_provider_login(server.loaded)
     measured = metrics.Metrics(server)
     spans = tracing.open_spans(server)
-    mcp = mcp_mount.McpMount(server)
+    mcp = mount.McpMount(server)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -119,7 +120,7 @@ def make_app(server: Server) -> FastAPI:
     app.state.tickets = Tickets(serving.streams_per_user)
     app.state.metrics = measured
     add_routes(app)
-    app.router.routes.append(Route(mcp_mount.PATH, mcp, methods=["POST"]))
+    app.router.routes.append(Route(mount.PATH, mcp, methods=["POST"]))
     previews = Previews(server, guard, app.state.streams, app.state.tickets)
     app.router.routes.extend(preview_routes(previews))
     app.add_api_route(openapi.URL, openapi.serve, include_in_schema=False)

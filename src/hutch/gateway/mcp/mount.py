@@ -56,6 +56,6 @@ class McpMount:
 
 
 def _load() -> Any:
-    from hutch.gateway import mcp_sessions
+    from hutch.gateway.mcp import sessions
 
-    return mcp_sessions.make_manager
+    return sessions.make_manager

@@ -24,7 +24,7 @@ from mcp.types import (
 
 import hutch
 from hutch.app.tools import Tools
-from hutch.gateway.mcp_messages import HEAD_BYTES, MOST_BYTES, TAIL_BYTES, refusal, too_long
+from hutch.gateway.mcp.messages import HEAD_BYTES, MOST_BYTES, TAIL_BYTES, refusal, too_long
 
 # Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
 # seconds for a server to leave.

@@ -21,7 +21,7 @@ from hutch.app.server import Server
 from hutch.domain.errors import HutchError
 from hutch.gateway.answers import to_json
 from hutch.gateway.errors import told
-from hutch.gateway.mcp_tools import TOOLS, Call, use
+from hutch.gateway.mcp.tools import TOOLS, Call, use
 
 SESSION_HEADER = "Hutch-Session"
 WHO = "hutch.who"  # in the scope of a request
