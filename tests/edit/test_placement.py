@@ -53,6 +53,34 @@ def test_an_anchor_that_is_not_there_is_refused_by_name(anchors: tuple[str, ...]
         lines(TWICE, hunk(text, *anchors))
 
 
+QUOTES = [
+    "# def zzz():",
+    "    #def zzz():",
+    "x = 1  # def zzz():",
+    'x = "def zzz():"',
+    "// def zzz():",
+    "    raise Error('no def zzz():')",
+    "async def zzz():",
+]
+
+
+@pytest.mark.parametrize("quote", QUOTES)
+def test_an_anchor_is_not_found_behind_other_text_of_a_line(quote: str) -> None:
+    with pytest.raises(Conflict, match=r"the line 'def zzz\(\):' after '@@' is not in the file"):
+        lines(f"{quote}\n{TWICE}", hunk("-    x = 1\n+    x = 2", "def zzz():"))
+
+
+@pytest.mark.parametrize("quote", QUOTES)
+def test_a_heading_is_not_found_behind_other_text_of_a_line(quote: str) -> None:
+    wanted = replace(hunk("-    x = 1\n+    x = 2", line=3), heading="def zzz():")
+    with pytest.raises(Conflict, match=r"the heading 'def zzz\(\):' after its line numbers is not in"):
+        lines(f"{quote}\n{TWICE}", wanted)
+
+
+def test_a_line_that_quotes_the_anchor_is_not_where_it_stands() -> None:
+    assert lines(f"# like def b():\n{TWICE}", hunk("-    x = 1\n+    x = 2", "def b")) == [6]
+
+
 def test_a_missing_anchor_is_answered_with_the_nearest_line() -> None:
     with pytest.raises(Conflict, match=r"Did you mean these lines\?\n     2\tdef compute_all\(x\):"):
         lines("import os\ndef compute_all(x):\n    y\n", hunk("-    y\n+    z", "def compute_all(x, y):"))
@@ -198,8 +226,8 @@ def test_a_missing_anchor_is_looked_for_below_the_one_before_it() -> None:
         lines(content, hunk("-    y\n+    z", "class B:", "  def compute_all(x, y):"))
 
 
-@pytest.mark.parametrize("heading", ["def b():", "  def b():  ", "def b", "ef b():", "def b(\ufffd", ""])
-def test_a_heading_may_be_a_part_of_a_line(heading: str) -> None:
+@pytest.mark.parametrize("heading", ["def b():", "  def b():  ", "def b", "def b(\ufffd", ""])
+def test_a_heading_may_be_the_beginning_of_a_line(heading: str) -> None:
     assert lines(TWICE, replace(hunk("-    x = 1\n+    x = 2", line=6), heading=heading)) == [5]
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.indent import shift_between
-from hutch.edit.ladder import Page, Rung, fold, key
+from hutch.edit.ladder import Keys, Page, Rung, fold, key
 from hutch.edit.nearest import nearest
 from hutch.edit.operation import Hunk, Piece
 from hutch.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, is_word, listed
@@ -85,14 +85,14 @@ def place_hunks(page: Page, hunks: Sequence[Hunk]) -> list[Placed]:
 def _check_headings(page: Page, placed: Sequence[Placed], hunks: Sequence[Hunk]) -> None:
     """Refuse a hunk whose heading is neither in the file nor in the patch: it is meant for another place.
 
-    A heading may be a part of its line, since programs cut it.
+    A heading may be the beginning of its line, since programs cut it.
     """
+    patched = Keys([fold(piece.text).strip() for hunk in hunks for piece in hunk.pieces])
     for each in placed:
         heading = fold(each.hunk.heading.rstrip("\ufffd")).strip()
-        if each.applied or not heading or heading in page.content:
+        if each.applied or not heading:
             continue
-        patched = (fold(piece.text) for hunk in hunks for piece in hunk.pieces)
-        if not any(heading in line for lines in (page.keys(Rung.UNEVEN).lines, patched) for line in lines):
+        if not any(f"\n{heading}" in keys.joined for keys in (page.keys(Rung.UNEVEN), patched)):
             raise Conflict(
                 f"{_name(each.number, hunks)}: the heading '{each.hunk.heading:.100}' after its line numbers "
                 "is not in the file. Give the line that stands above the place that is meant, or no heading."
@@ -256,6 +256,10 @@ class _Finder:
         return marks
 
     def _anchor_lines(self, anchor: str) -> list[int]:
+        """Where this line stands, or else one that begins with it: '@@ class A' for 'class A(B):'.
+
+        Elsewhere in a line it is something else, such as a comment or a string that quotes it.
+        """
         wanted = fold(anchor).strip()
         for rung, text in ((Rung.ENDINGS, anchor.rstrip()), (Rung.UNEVEN, wanted)):
             if lines := self._search(rung, [Piece(" ", text, "")]):
@@ -263,7 +267,7 @@ class _Finder:
         self._count(len(self._page.bare))
         part = wanted.removesuffix("@@").strip()
         keys = self._page.keys(Rung.UNEVEN).lines
-        return [line for line, have in enumerate(keys) if _has_words(have, part)] if part else []
+        return [line for line, have in enumerate(keys) if _begins_with(have, part)] if part else []
 
     def _reads_so(self, hunk: Hunk, line: int) -> bool:
         """Whether what the hunk adds above or below its lines is there already."""
@@ -336,16 +340,9 @@ class _Finder:
             )
 
 
-def _has_words(line: str, part: str) -> bool:
-    """Whether `part` is in the line, and neither begins nor ends inside of a word of it."""
-    at = line.find(part)
-    while at >= 0:
-        before, after = line[at - 1 : at] if at else "", line[at + len(part) : at + len(part) + 1]
-        cut = (is_word(before) and is_word(part[0])) or (is_word(after) and is_word(part[-1]))
-        if not cut:
-            return True
-        at = line.find(part, at + 1)
-    return False
+def _begins_with(line: str, part: str) -> bool:
+    """Whether a line begins with `part`, which does not end inside of a word."""
+    return line.startswith(part) and not (is_word(part[-1]) and is_word(line[len(part) : len(part) + 1]))
 
 
 def _first_below(lines: Sequence[int], marks: Sequence[int], length: int = 1) -> list[int]:
