@@ -193,6 +193,11 @@ def test_a_wrong_variable_is_refused_by_name(place: Place, variables: dict[str, 
         ),
         ("retention.days = 1.5", "retention.days is 1.5 (from {}). It should be a whole number."),
         ('model = ""', "model is '' (from {}). It should not be empty."),
+        (
+            'model = "openai:gpt\\n"',
+            "model is 'openai:gpt\\n' (from {}). It should be a model such as ollama:NAME, "
+            "without control characters.",
+        ),
         ("ignore = 5", "ignore is 5 (from {}). It should be a list."),
         (
             "jail.tmp_bytes = [1]",

@@ -194,6 +194,19 @@ async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Pa
     assert (await api.post(f"{V1}/sessions", json=its_own)).status_code == 201
 
 
+@pytest.mark.parametrize("sign", ["\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"])
+async def test_a_models_name_with_a_line_break_at_an_end_is_refused(
+    api: Api, tmp_path: Path, sign: str
+) -> None:
+    make_repository(tmp_path / "repo", {"a.txt": "a\n"})
+    code = {"repoUrl": str(tmp_path / "repo"), "prompt": "Mend it."}
+    for name in (f"openai:gpt{sign}", f"{sign}openai:gpt"):
+        for path, asked in ((f"{V1}/sessions", {}), ("/api/code", code)):
+            refused = await api.post(path, json={**asked, "model": name})
+            assert refused.status_code == 400, refused.text
+            assert "names no model: it holds a line break" in refused.json()["detail"]
+
+
 async def test_what_is_not_there_is_told_only_to_who_may_name_it(tmp_path: Path) -> None:
     (tmp_path / "git").mkdir()
     server = {"repository_roots": [str(tmp_path / "git")]}

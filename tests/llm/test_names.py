@@ -36,6 +36,16 @@ def test_what_is_no_name_is_told(text: str, hint: str) -> None:
         parse_model_name(text)
 
 
+@pytest.mark.parametrize(
+    "sign",
+    ["\n", "\r", "\t", "\v", "\f", "\0", "\x1c", "\x7f", "\x85", "\u2028", "\u2029", "\u202e", "\ufeff"],
+)
+def test_a_control_character_is_refused_wherever_it_stands(sign: str) -> None:
+    for text in (f"{sign}openai:gpt", f"openai:gpt{sign}", f" {sign} openai:gpt", f"openai{sign}:gpt", sign):
+        with pytest.raises(BadRequest, match="names no model: it holds a line break"):
+            parse_model_name(text)
+
+
 def test_near_names() -> None:
     known = ["claude-sonnet-4-5", "claude-opus-5", "gpt-5.5", "GPT-5.5-mini"]
     assert near_names("claude-sonet-4-5", known)[0] == "claude-sonnet-4-5"

@@ -20,6 +20,7 @@ from hutch.agent.limits import NOTHING_SAID, USUAL, RunLimits
 from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.domain.printable import check_model_name
 
 REPOSITORY_FOLDER = ".hutch/personas"
 LARGEST_BYTES = 64 * 1024
@@ -116,6 +117,7 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
             f"Persona '{name}' wants tools that do not exist: {', '.join(unknown)}. "
             f"There are: {', '.join(every_tool)}."
         )
+    check_model_name(front.model or "")
     return Persona(
         name=name,
         description=front.description,

@@ -25,3 +25,11 @@ def check_line(what: str, text: str) -> None:
             f"{what} is one line of text, and {echo(printable(text))} has the character "
             f"U+{ord(found[0]):04X} in it. Leave that out."
         )
+
+
+def check_model_name(text: str) -> None:
+    """Refuse a model's name that has a control character, a line separator or the like anywhere in it."""
+    if not text.isprintable():
+        raise BadRequest(
+            f"'{printable(text)}' names no model: it holds a line break or another control character."
+        )

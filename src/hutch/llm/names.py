@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.printable import printable
+from hutch.domain.printable import check_model_name
 
 PROVIDERS = ("anthropic", "openai", "gemini", "ollama", "openai-compatible", "scripted")
 
@@ -29,11 +29,8 @@ class ModelName:
 
 
 def parse_model_name(text: str) -> ModelName:
+    check_model_name(text)  # as it came: strip() would hide a line break at an end
     text = text.strip()
-    if not text.isprintable():
-        raise BadRequest(
-            f"'{printable(text)}' names no model: it holds a line break or another control character."
-        )
     provider, colon, model = text.partition(":")
     if not colon or not model or provider not in PROVIDERS:
         near = difflib.get_close_matches(provider, PROVIDERS, 1)

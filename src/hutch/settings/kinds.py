@@ -8,6 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
 from pydantic_settings import NoDecode
 
+from hutch.domain.errors import BadRequest
+from hutch.domain.printable import check_model_name
+
 GIB, MIB = 1024**3, 1024**2
 SIZE_WANTED = "It should be a size such as 512MiB"
 
@@ -79,6 +82,14 @@ def _persona(value: str) -> str:
     return value
 
 
+def _model(value: str) -> str:
+    try:
+        check_model_name(value)
+    except BadRequest:
+        raise ValueError("It should be a model such as ollama:NAME, without control characters") from None
+    return value
+
+
 def _command(value: str) -> str:
     if not value.strip():
         raise ValueError("It should be a command")
@@ -146,6 +157,7 @@ def _host_pattern(value: str) -> str:
 
 Author = Annotated[Text, AfterValidator(_author)]
 Command = Annotated[Text, AfterValidator(_command)]
+ModelName = Annotated[Text, AfterValidator(_model)]
 Persona = Annotated[str, AfterValidator(_persona)]
 Listener = Annotated[str, AfterValidator(_listener)]
 Issuer = Annotated[str, Field(max_length=2048), AfterValidator(_issuer)]

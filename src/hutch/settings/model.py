@@ -19,12 +19,12 @@ from hutch.settings.kinds import (
     Command,
     Count,
     Hosts,
+    ModelName,
     Networks,
     Persona,
     Prices,
     Section,
     Size,
-    Text,
     Texts,
 )
 from hutch.settings.repository import May
@@ -197,7 +197,7 @@ class Settings(BaseSettings):
     persona: Annotated[Persona, May.FREE] = Field(
         "engineer", description="Who works: the persona of a session's agent."
     )
-    model: Annotated[Text | None, May.NEVER] = Field(
+    model: Annotated[ModelName | None, May.NEVER] = Field(
         None, description="The language model that thinks, as `provider:name`."
     )
     ignore: Annotated[Texts, May.FREE] = Field(
