@@ -11,10 +11,13 @@ import pytest
 from hutch.cli.client import Client
 from hutch.cli.following import follow
 from hutch.cli.servers import Address
+from hutch.cli.waiting import Wanted, wait_for
 from hutch.domain.errors import NotFound, Unavailable
 from hutch.domain.events import MessageSent, SessionEnded
 from hutch.domain.ids import SessionId
+from tests.deadline import DEADLINE_S
 from tests.gateway.api import Api, serving
+from tests.sessions.hosting import repository
 
 pytestmark = pytest.mark.anyio
 SEPARATORS = "one\u2028two\x85three\x0bfour\r\nfive"  # each ends a line, for some
@@ -117,3 +120,17 @@ async def test_a_session_that_is_not_there_is_said_at_once(tmp_path: Path) -> No
     async with serving(tmp_path) as api, Client(lambda: Address(api.url, api.token, "login")) as client:
         with pytest.raises(NotFound):
             [update async for update in follow(client, "ses_01jd2m4c9k7w6t0q8n5x3vbaeh")]
+
+
+@pytest.mark.parametrize("erased", ["run.ended", "delivery.ended", "all"])
+async def test_a_run_whose_end_was_erased_is_not_waited_for(tmp_path: Path, erased: str) -> None:
+    asked = {"prompt": "Do it.", "deliver": True, "repository": str(repository(tmp_path / "repository"))}
+    async with serving(tmp_path, replies=({"text": "No."},)) as api, cutting(api, 10**9) as (_, client):
+        session_id = SessionId((await api.new_session(**asked))["id"])
+        async with asyncio.timeout(DEADLINE_S):
+            assert await wait_for(client, session_id, Wanted(delivers=True), after=0, as_json=True) == 0
+            entries = await api.server.log.read(session_id)
+            seqs = {entry.seq for entry in entries if entry.event.type == erased}
+            assert seqs or erased == "all"
+            await api.server.log.erase(session_id, seqs or None, reason="a secret")
+            assert await wait_for(client, session_id, Wanted(delivers=True), after=0, as_json=True) == 0

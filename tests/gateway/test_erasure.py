@@ -1,5 +1,7 @@
 """An erasure reaches every copy of a text: in the tables, in kept answers, and in the files."""
 
+import asyncio
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,11 +22,16 @@ from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn
 from hutch.store.schema import answered_requests
+from tests.deadline import DEADLINE_S
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api import V1, Api, cassette, eventually, serving
+from tests.sessions.hosting import call, repository
+from tests.sessions.hosting import cassette as session_cassette
 
 pytestmark = pytest.mark.anyio
 
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+FINISH = call("finish", title="Slugs are lower case", summary="As they should be.")
 WORD = "zyzzyvaquux"
 
 
@@ -231,3 +238,38 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
         named = {("data", "workspaces"): "Files and snapshots", ("data", "bases"): "Copies of repositories"}
         for place in holding:  # outside of the database, and named with the way to clear it
             assert any(line.startswith(named[place]) for line in left), place
+
+
+@pytest.mark.parametrize("end_session", [False, True])
+@pytest.mark.parametrize("erased", ["run.ended", "delivery.ended", "all"])
+@pytest.mark.parametrize("fixes", [True, False])
+async def test_a_run_whose_end_was_erased_is_followed_to_its_end(
+    tmp_path: Path, erased: str, fixes: bool, end_session: bool
+) -> None:
+    replies = [{"text": "No."}] if not fixes else [FIX, FINISH]
+    asked = {
+        "repoUrl": str(repository(tmp_path / "repository")),
+        "prompt": "Mend it.",
+        "model": session_cassette(tmp_path / "cassette.json", replies),
+    }
+    as_json = {"Accept": "application/json"}
+    async with serving(tmp_path) as api, asyncio.timeout(DEADLINE_S):
+        made = await api.post("/api/code", json=asked, headers=as_json)
+        before, location = made.json(), made.headers["location"]
+        session = before["session"]
+        if end_session:
+            await api.give(session, type="end")
+            await api.until(session, "ended")
+        listed = (await api.get(f"{V1}/sessions/{session}/events")).json()["items"]
+        seqs = {each["seq"] for each in listed if each["event"]["type"] == erased}
+        assert seqs or erased == "all"
+        await api.server.log.erase(session, seqs or None, reason="a secret")
+        after = (await api.get(location, headers=as_json)).json()
+        streamed = (await api.get(location)).text
+    assert (after["outcome"], after["run"]) == (before["outcome"], before["run"])
+    if erased == "delivery.ended" and fixes:  # which has the address in it
+        assert after["pullRequest"]["url"] == "(erased)"
+    else:
+        assert (after["pullRequest"] or {}).get("url") == (before["pullRequest"] or {}).get("url")
+    frames = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: ")]
+    assert (frames[-1]["type"], frames[-1]["outcome"]) == ("done", before["outcome"])

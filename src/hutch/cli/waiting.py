@@ -1,5 +1,6 @@
 """Wait for what comes of a prompt, and show it meanwhile: plainly, or as JSON for programs."""
 
+import asyncio
 import json
 import os
 import sys
@@ -18,6 +19,9 @@ from hutch.cli.stand_in import NO_MODEL_THERE, is_stand_in
 from hutch.cli.transcript import Transcript
 from hutch.domain.errors import Unavailable
 
+ENDS = ("run.ended", "delivery.ended")
+MAX_RUNS = 200
+POLL_INTERVAL_S = 0.5
 DELIVERED = ("done", "tests_failing")  # after which a session that delivers says how that went
 
 
@@ -86,6 +90,14 @@ class Wanted:
             return exits.OUTCOMES["cancelled"]
         return None
 
+    def ended_by_row(self, run: Mapping[str, Any]) -> int:
+        """The exit code by a run that has ended, as the server lists it."""
+        self.run_id = str(run["id"])
+        code = self.ended({"type": "run.ended", "run_id": self.run_id, "outcome": run["outcome"]})
+        if code is None and run["delivered"]:
+            code = self.ended({**run["delivered"], "type": "delivery.ended", "run_id": self.run_id})
+        return _exit_of(str(run["outcome"]), {}) if code is None else code
+
 
 def _exit_of(outcome: str, event: Mapping[str, Any]) -> int:
     """As a run of this machine would end: what failed with an error, as that does."""
@@ -118,11 +130,25 @@ async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: in
                 sys.stderr.write(
                     f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
                 )
+            if event.get("erased") and event.get("type") in ENDS:
+                return wanted.ended_by_row(await _ended_run(client, session_id, wanted))
             if (code := wanted.ended(event)) is not None:
                 if nobody:
                     raise Unavailable(NO_MODEL_THERE)
                 return code
     return exits.INTERRUPTED
+
+
+async def _ended_run(client: Client, session_id: str, wanted: Wanted) -> Mapping[str, Any]:
+    """The run that is waited for, once it has ended. An erased event does not say which run it told of."""
+    while True:
+        runs = (await client.get(f"/sessions/{session_id}/runs", limit=MAX_RUNS))["items"]
+        named = [run for run in runs if run["id"] == wanted.run_id]
+        asked = [run for run in runs if run["input"] == (wanted.input or 0)]
+        run: dict[str, Any] = (named or asked or runs)[0]
+        if run["state"] == "ended":
+            return run
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def show_all(client: Client, session: Mapping[str, Any], *, after: int, as_json: bool) -> None:

@@ -30,12 +30,13 @@ from hutch.store.schema import (
 ERASED = "(erased)"
 NOT_KEPT = 1  # instead of a status: it was answered, and the answer is not here
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
+CHOICES = ("type", "outcome", "scope", "kind")  # keys in JSON: their texts are words of Hutch, of no user
 # Keys in JSON whose texts are names that programs match on; with `delivery`, what an open session needs.
 KEPT_KEYS = {
     "delivery": ("review",),
-    "delivered": ("outcome", "change_id", "url"),
-    "body": ("type", "scope"),
-    "wish": ("kind", "repository", "url", "by", "author", "mark"),
+    "delivered": ("change_id", "url"),
+    "body": (),
+    "wish": ("repository", "url", "by", "author", "mark"),
 }
 SESSION_TEXTS = "purpose role expectations reason"
 WORKING_COLUMNS = ("repository", "revision", "persona", "model", "network")  # of a session that is open
@@ -146,7 +147,7 @@ def _clean_json(text: str, is_copy: IsCopy, kept: Collection[str]) -> str:
                 return {name: clean(each, name) for name, each in value.items()}
             case list():
                 return [clean(each, key) for each in value]
-            case str() if value and key != "type" and key not in kept and is_copy(value):
+            case str() if value and key not in CHOICES and key not in kept and is_copy(value):
                 return ERASED
         return value
 

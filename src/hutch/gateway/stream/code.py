@@ -24,6 +24,7 @@ from hutch.gateway.stream.code_frames import (
 )
 from hutch.gateway.stream.frames import BEAT, opening, place
 from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.run_updates import follow_run
 from hutch.gateway.stream.sse import HEADERS, gone, piece
 from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
 from hutch.sessions.requests import Diff
@@ -56,12 +57,10 @@ class CodeStream(Response):
             async def run() -> Ending:
                 site = allowed.server.site
                 telling = Telling(self._run_id, await _tries(site, allowed.session.id, self._run_id))
-                async with aclosing(site.host.follow(allowed.session.id)) as updates:
+                async with aclosing(follow_run(site, allowed.session.id, self._run_id)) as updates:
                     async for update in updates:
-                        if not isinstance(update, Entry):
-                            continue
                         frames = telling.frames(update)
-                        if update.seq <= start_after(last_id):
+                        if isinstance(update, Entry) and update.seq <= start_after(last_id):
                             frames = []
                         if frames and telling.result.get("outcome") in WITH_DIFF:
                             frames = await _with_diff(site, allowed.session.id, frames)
@@ -156,10 +155,8 @@ async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receiv
 async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
     """All of it, when it is over."""
     telling, pull, diff = Telling(run_id, await _tries(site, session_id, run_id)), None, None
-    async with aclosing(site.host.follow(session_id)) as updates:
+    async with aclosing(follow_run(site, session_id, run_id)) as updates:
         async for update in updates:
-            if not isinstance(update, Entry):
-                continue
             for _, frame in telling.frames(update):
                 if frame["type"] == "pull_request":
                     pull = frame

@@ -13,6 +13,7 @@ import orjson
 
 from hutch.domain import events
 from hutch.domain.events import AnyEvent, Entry
+from hutch.domain.session import QueuedRun
 from hutch.domain.stand_in import BY_FIELD, is_stand_in, no_model_there
 
 PER_ENTRY = 4
@@ -20,6 +21,8 @@ WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outco
 UNFINISHED = "unfinished"  # the outcome in an answer that ends before its run does
 NO_MODEL = no_model_there(BY_FIELD)
 INPUTS = "/api/v1/sessions/{}/inputs"
+ERASED = "What was said about the end of this run was erased."
+DELIVERY_OUTCOMES = ("proposed", "nothing", "failed")
 Frame = dict[str, Any]
 
 
@@ -35,6 +38,7 @@ class Telling:
     outcome: str = ""  # of the run
     change: events.ChangeProposed | None = None
     session_id: str = ""
+    seq: int = 0  # of the last entry
     delivers: bool = True  # a delivery follows the run
     stand_in: bool = False  # no model works, but the script that says so
     finishing: str = ""  # what the agent wants to finish with
@@ -44,19 +48,33 @@ class Telling:
     usage: Frame | None = None
     result: Frame = field(default_factory=dict)  # of the last frame
 
-    def frames(self, entry: Entry) -> list[tuple[int, Frame]]:
-        """What an entry is to callers, with numbers; perhaps nothing."""
+    def frames(self, update: Entry | QueuedRun) -> list[tuple[int, Frame]]:
+        """What an entry, or the run itself at its end, is to callers, with numbers; perhaps nothing."""
         if self.over:
             return []
-        event = entry.event
-        self.session_id = entry.session_id
+        if isinstance(update, QueuedRun):
+            return self._end_by_row(update)
+        event = update.event
+        self.session_id, self.seq = update.session_id, update.seq
         if getattr(event, "run_id", None) == self.run_id:
             self.begun = True
         told = self._told(event) if self.begun or event.type == "session.ended" else []
-        return [
-            (entry.seq * PER_ENTRY + place, {**frame, "timestamp": entry.at_ms})
-            for place, frame in enumerate(told)
-        ]
+        return _numbered(update.seq, update.at_ms, told)
+
+    def _end_by_row(self, run: QueuedRun) -> list[tuple[int, Frame]]:
+        """The last frames, by what the queue knows of a run: the events that told its end were erased."""
+        self.session_id, self.outcome, self.tries = run.session_id, run.outcome, 1
+        self.summary = self.summary or ERASED
+        delivered = run.delivered
+        if delivered is not None and delivered.outcome in DELIVERY_OUTCOMES:
+            given = {name: getattr(delivered, name) for name in ("outcome", "reason", "change_id", "url")}
+            told = self._delivered(events.DeliveryEnded(run_id=run.id, **given))
+        elif run.outcome in ("done", "tests_failing"):
+            told = [self._done(run.outcome, self.summary)]
+        else:
+            reason = run.reason or ERASED
+            told = [_error(reason), self._done(run.outcome or "failed", reason)]
+        return _numbered(self.seq + 1, run.ended_ms, told)
 
     def _told(self, event: AnyEvent) -> list[Frame]:
         match event:
@@ -169,6 +187,10 @@ class Telling:
             "session": self.session_id,
         }
         return self.result
+
+
+def _numbered(seq: int, at_ms: int, frames: Sequence[Frame]) -> list[tuple[int, Frame]]:
+    return [(seq * PER_ENTRY + place, {**frame, "timestamp": at_ms}) for place, frame in enumerate(frames)]
 
 
 def start_after(last_id: int) -> int:

@@ -1,0 +1,57 @@
+"""The entries that tell of one run, and its row in the queue where they no longer tell its end."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from hutch.domain.errors import NotFound
+from hutch.domain.events import Entry, ErasedEvent
+from hutch.domain.ids import SessionId
+from hutch.domain.session import QueuedRun
+from hutch.flows.site import Site
+from hutch.sessions.seam import Update
+from hutch.store.runs import Runs
+
+END = "session.ended"
+POLL_INTERVAL_S = 0.5  # the row of a run is written a moment after the last event
+
+
+async def follow_run(site: Site, session_id: SessionId, run_id: str) -> AsyncGenerator[Entry | QueuedRun]:
+    """The entries of the session, from the first on.
+
+    The event that says how the run ended may have been erased. So a log with erased events is followed
+    until its end only, once the row of the run says that it has ended: the row comes last then. It also
+    comes last when the session has ended.
+    """
+    seq, has_erased = 0, False
+    async with aclosing(site.host.follow(session_id)) as updates:
+        while True:
+            update = await (_next_or_end(site, updates, run_id, seq) if has_erased else anext(updates, None))
+            if update is None or (has_erased and isinstance(update, Entry) and update.event.type == END):
+                break
+            if isinstance(update, QueuedRun):
+                yield update
+                return
+            if isinstance(update, Entry):
+                seq, has_erased = update.seq, has_erased or isinstance(update.event, ErasedEvent)
+                yield update
+    try:
+        yield await Runs(site.rows).get(run_id)
+    except NotFound:  # the session was removed
+        return
+
+
+async def _next_or_end(
+    site: Site, updates: AsyncGenerator[Update], run_id: str, seq: int
+) -> Update | QueuedRun | None:
+    """The next update, or the run if it has ended and nothing comes after this entry."""
+    coming = asyncio.ensure_future(anext(updates, None))
+    try:
+        while not (await asyncio.wait([coming], timeout=POLL_INTERVAL_S))[0]:
+            run = await Runs(site.rows).get(run_id)
+            if run.state == "ended" and (await site.log.head(run.session_id)).seq <= seq:
+                return run
+        return coming.result()
+    finally:
+        coming.cancel()
+        await asyncio.wait([coming])
