@@ -8,6 +8,7 @@ from hutch.domain.events import (
     CommandYielded,
     Entry,
     Event,
+    EventsOmitted,
     JobsEnded,
     JobsLeft,
     RunEnded,
@@ -35,6 +36,10 @@ def ended(shell: str = "main", id: str | None = None) -> Event:
 
 def shown(text: str) -> Event:
     return TerminalPrinted(terminal="1", text=text)
+
+
+def omitted(type_: str) -> Event:
+    return EventsOmitted(cause="storage", reason="", since_ms=0, until_ms=0, count=1, types={type_: 1})
 
 
 YIELDED = CommandYielded(shell="main", command="x", background_id="b1")
@@ -78,6 +83,11 @@ BEFORE, AFTER = f"{BEFORE_COMMAND}main", f"{AFTER_COMMAND}main"
             [(3, 9)],
         ),
         ([snap(3), shown("x&\r\n$ "), snap(4), JobsLeft(terminal="1"), snap(5), snap(6)], [(3, 9)]),
+        ([snap(3), omitted("jobs.left"), snap(4), snap(5), snap(6)], [(3, 9)]),
+        ([snap(1), omitted("jobs.left"), snap(2), RUN, snap(3), snap(4), snap(5)], [(2, 9)]),
+        ([omitted("jobs.left"), SessionParked(reason=""), snap(2), RUN, snap(3), snap(4), snap(5)], []),
+        ([snap(3), omitted("terminal.printed"), snap(4), snap(5), snap(6)], [(3, 5)]),
+        ([snap(3), omitted("shell.printed"), snap(4), snap(5), snap(6)], []),
     ],
 )
 def test_a_command_counts_from_the_snapshot_before_it_to_one_after_it(

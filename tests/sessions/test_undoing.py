@@ -9,7 +9,7 @@ import pytest
 
 from hutch.app.server import Server
 from hutch.domain import inputs
-from hutch.domain.errors import WorkWouldBeLost
+from hutch.domain.errors import HutchError, WorkWouldBeLost
 from hutch.domain.events import QuestionAsked
 from hutch.domain.ids import SessionId
 from hutch.domain.user import Who
@@ -18,6 +18,7 @@ from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
+from tests.workspace.full_disk import files_no_longer_than
 
 pytestmark = pytest.mark.anyio
 
@@ -212,6 +213,30 @@ async def test_a_job_from_before_the_run_is_named(tmp_path: Path) -> None:
         await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
         await until(server, session, "run.ended")
         await state(server, who, session, "idle")
+        assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
+
+
+async def test_a_job_of_a_command_that_could_not_be_recorded_is_named(tmp_path: Path) -> None:
+    script = [call("bash", command=f"{LET_WRITE}; echo agent > agents.txt"), {"text": "Done."}]
+    model = cassette(tmp_path / "c.json", script)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        await state(server, who, session, "idle")
+        running = asyncio.ensure_future(
+            run(server, session, f"until [ -e begin ]; do sleep 0.05; done; ({JOB}) &")
+        )
+        await until(server, session, "command.started")
+        wal = tmp_path / "home" / "data" / "hutch.db-wal"
+        with files_no_longer_than(wal.stat().st_size):
+            async with server.host.desk(session) as desk:
+                (desk.workspace.place.directory / "begin").touch()
+            with pytest.raises(HutchError, match="could not be recorded"):
+                await running
+        await sessions.give(server.site, who, session, inputs.Prompt(text="Go"))
+        told = await until(server, session, "run.ended")
+        await state(server, who, session, "idle")
+        assert "jobs.left" in [event.type for event in told]
         assert "mine.txt" in await server.host.call(session, requests.FindLostByUndo())
 
 

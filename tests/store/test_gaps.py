@@ -14,6 +14,8 @@ from hutch.domain.events import (
     Event,
     EventsOmitted,
     FileChanged,
+    JobsEnded,
+    JobsLeft,
     MessageSent,
     SessionOpened,
     ShellPrinted,
@@ -74,6 +76,20 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
         )
         async with log.evidence(session_id) as evidence:
             assert [said.seq for said in evidence.statements if said.kind == "checkpoint"] == [5]
+
+
+async def test_jobs_that_commands_left_running_are_written_late(tmp_path: Path) -> None:
+    path = tmp_path / "hutch.db"
+    happened = [JobsLeft(shell="main"), ENDED, JobsLeft(terminal="1"), JobsEnded(shell="main")]
+    async with open_log(path, tmp_path / "blobs", tmp_path / "key.pem", busy_timeout_s=0.05) as log:
+        session_id = new_session_id()
+        await log.append(session_id, [SessionOpened()])
+        with locked(path), pytest.raises(Unavailable):
+            await log.append(session_id, happened)
+        await log.append(session_id, [SAID])
+        _, omitted, *later = await _events(log, session_id)
+        assert isinstance(omitted, EventsOmitted)
+        assert (omitted.late, later) == (4, [*happened, SAID])
 
 
 async def test_a_gap_is_written_by_itself_when_nobody_writes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ changed between two snapshots: the last one before it began, and one that was ta
 end. Around a command of the API snapshots are taken for that. Around one that is typed in a
 terminal there are only those after the agent's own steps, so files of such a step count too.
 What commands leave running counts until it has ended, and so do jobs of an earlier run.
+Where the log says that some of these events could not be written, it counts as if they were there.
 """
 
 import re
@@ -16,6 +17,7 @@ from hutch.domain.events import (
     CommandYielded,
     Entry,
     Event,
+    EventsOmitted,
     JobsEnded,
     JobsLeft,
     RunEnded,
@@ -35,6 +37,7 @@ SNAPSHOTS_AFTER = 2
 PROMPT = re.compile(r"[$#%>❯] ?(?:\x1b\[[0-9;?]*[A-Za-z])*$")  # how a shell ends that waits for a command
 
 Key = tuple[str, str]
+OMITTED: Key = ("omitted", "")
 
 
 def spans(entries: Iterable[Entry], run_id: str, before: int, now: int) -> list[tuple[int, int]]:
@@ -96,6 +99,11 @@ class _Spans:
                     self._end(("terminal", id))
             case TerminalEnded(terminal=id):
                 self._end(("terminal", id))
+            case EventsOmitted(types=types) if "jobs.left" in types:
+                self._begin(OMITTED)  # nobody knows when these jobs end
+            case EventsOmitted(types=types) if "terminal.printed" in types:
+                self._begin(OMITTED)
+                self._end(OMITTED)
             case SessionParked():
                 self._with_jobs.clear()
                 for key in list(self._open):

@@ -21,6 +21,8 @@ KEPT_TYPES = frozenset(
         "command.yielded",
         "egress.attempted",
         "file.changed",
+        "jobs.ended",
+        "jobs.left",
         "snapshot.taken",
         "terminal.ended",
         "terminal.resized",
