@@ -119,6 +119,38 @@ def test_traces_of_an_installation_without_its_database_are_not_begun_over(tmp_p
     assert not (home.data / "hutch.db").exists()
 
 
+def test_a_young_installation_that_lost_its_write_ahead_file_is_not_begun_over(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.up() as server:
+        token = home.token
+        server.process.kill()
+        server.process.communicate(timeout=PATIENCE_S)
+    unlink_wal(home.data)
+    refused = home.hutch("up", "--port", "0")
+    assert refused.returncode == 6 and "hutch.db-wal is missing" in refused.stderr, refused.stderr
+    assert f"keep a copy of {home.data} first" in refused.stderr
+    unlink_index(home.data)
+    for words in (("up", "--port", "0"), ("users", "list"), ("log",)):
+        refused = home.hutch(*words)
+        assert refused.returncode == 6, refused.stdout
+        assert "has no users and no logs" in refused.stderr and "hutch up --new" in refused.stderr
+    assert home.token == token
+    with home.up("--new") as server:
+        assert server.get("/api/v1/tokens", headers=server.owner()).status_code == 200
+    with home.up() as server:
+        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("words", [("log",), ("users", "list"), ("sessions", "list")])
+def test_a_look_at_an_empty_home_does_not_hinder_the_first_start(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    home = Home(tmp_path)
+    home.hutch(*words)
+    with home.up() as server:
+        assert httpx.get(f"{server.told['url']}/readyz").status_code == 200
+
+
 @pytest.mark.parametrize("damage", [unlink_wal, replace_wal])
 def test_what_was_acknowledged_is_saved_when_the_write_ahead_file_is_deleted(
     tmp_path: Path, damage: Callable[[Path], None]

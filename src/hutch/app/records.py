@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from hutch.domain.errors import Conflict
 from hutch.domain.ids import SessionId
 from hutch.settings.paths import Paths
 from hutch.store.bound import DEFAULT_LOG_BYTES
@@ -44,8 +43,6 @@ async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> Asyn
 
 def begin_anew(paths: Paths) -> None:
     """Make an empty database where an installation has lost its own; its keys and blobs stay."""
-    if paths.database.exists() and paths.database.stat().st_size:
-        raise Conflict(f"There is a database at {paths.database}. Start without --new, or move it away.")
     open_database(paths.database, begin_anew=True).dispose()
 
 

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from hutch.domain.errors import HutchError, LimitReached, Unavailable
+from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.store.presence import damage_mark
 from hutch.store.schema import REVISIONS
 from hutch.store.wal_index import find_missing_frames
@@ -39,6 +39,9 @@ LEFT_BEHIND = {  # names for people, and the files that an installation makes on
     "backups": "backups/hutch-*.db",
     "workspaces of sessions": "workspaces/session-*",
 }
+# Of these, what is made only after a user or a log is in the database: an empty one has lost them.
+MADE_BY_USERS = ("keys/local.token", "blobs", "workspaces of sessions")
+BEGUN_ANEW = 1  # as the database's user_version
 DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 PRIMARY_CODE = 0xFF  # the part of an error code of SQLite that names its kind
 
@@ -74,11 +77,15 @@ def open_database(
         _check_mark(path)
         _check_write_ahead_file(path)
         left = _left_behind(path.parent)  # first: another process may be making both
-        if left and not begin_anew and _revision(path, migrations) is None:
-            raise _lost(path, left)
+        if begin_anew and has_records(path):
+            raise Conflict(f"There is a database at {path}. Start without --new, or move it away.")
+        if left and not begin_anew:
+            _check_records(path, left, _revision(path, migrations))
         _make_file(path)
         if _revision(path, migrations) != migrations.revisions[-1]:
             _migrate(path, migrations)
+        if begin_anew:
+            _mark_as_new(path)
         return _connect(path, busy_timeout_s)
 
 
@@ -138,12 +145,38 @@ def _left_behind(data: Path) -> list[str]:
     return [name for name, pattern in LEFT_BEHIND.items() if any(data.glob(pattern))]
 
 
-def _lost(path: Path, left: Sequence[str]) -> Unavailable:
+def _check_records(path: Path, left: Sequence[str], revision: str | None) -> None:
+    """Refuse a database that has lost what was in it."""
+    if revision is None:
+        raise _lost(path, left, "is missing or empty")
+    if any(name in MADE_BY_USERS for name in left) and not has_records(path):
+        raise _lost(path, left, f"has no users and no logs; {path}-wal may have held some")
+
+
+def has_records(path: Path) -> bool:
+    """True when the database holds a user or a log, which come first, or is to be empty: `hutch up --new`."""
+    if not path.exists():
+        return False
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        wanted = [table for table in ("users", "logs") if table in tables]
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        return version == BEGUN_ANEW or any(
+            connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in wanted
+        )
+
+
+def _mark_as_new(path: Path) -> None:
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
+        connection.execute(f"PRAGMA user_version={BEGUN_ANEW}")
+
+
+def _lost(path: Path, left: Sequence[str], problem: str) -> Unavailable:
     backups = sorted((path.parent / "backups").glob("hutch-*.db"), key=lambda file: file.stat().st_mtime)
     restore = f"put back a backup of it (cp {backups[-1]} {path})" if backups else "put back a backup of it"
     return Unavailable(
-        f"The database {path} is missing or empty, and {path.parent} holds {' and '.join(left)} of an "
-        f"installation that had one. Stop what uses it and {restore}, or begin anew: hutch up --new"
+        f"The database {path} {problem}, and {path.parent} holds {' and '.join(left)} of an "
+        f"installation that had some. Stop what uses it and {restore}, or begin anew: hutch up --new"
     )
 
 
@@ -172,8 +205,10 @@ def _check_write_ahead_file(path: Path) -> None:
         problem = f"The file {wal} is missing"
     if problem:
         raise Unavailable(
-            f"{problem}. It held what was written last before Hutch was stopped. Put it back "
-            f"from where it went; or remove {index} to go on without that, which may lose whole sessions."
+            f"{problem}. It held what was written last before Hutch was stopped, perhaps all users and "
+            f"sessions. Put it back from where it went, or put back a copy of {path} and its -wal that were "
+            f"made together. To go on with what is left, keep a copy of {path.parent} first; then move "
+            f"{index} away."
         )
 
 
