@@ -101,3 +101,32 @@ def test_events_that_were_deleted_while_no_server_ran(deleted: str, told: str) -
     assert (ended.returncode, receipt.returncode, receipt.stdout) == (exits.NO, exits.NO, "")
     assert told in ended.stderr and f"session {id}" in ended.stderr
     assert "missing" in receipt.stderr
+
+
+CUT = (
+    "DELETE FROM events WHERE seq > 3 AND log_id = (SELECT id FROM logs WHERE session_id = ?1)",
+    "DELETE FROM statements WHERE log_id = (SELECT id FROM logs WHERE session_id = ?1)",
+    "UPDATE logs SET seq = 3, hash = (SELECT hash FROM events WHERE log_id = logs.id AND seq = 3) "
+    "WHERE session_id = ?1",
+)
+NOT_SIGNED = "UPDATE logs SET signed_seq = 0 WHERE session_id = ?1"
+NOT_ENDED = "UPDATE logs SET ended = 0 WHERE session_id = ?1"
+
+
+@pytest.mark.parametrize(
+    "more", [(), (NOT_SIGNED,), (NOT_SIGNED, NOT_ENDED)], ids=["signed", "ended", "consistent"]
+)
+def test_a_log_whose_end_was_cut_is_not_followed_for_ever(house: House, more: tuple[str, ...]) -> None:
+    id = house.new(DONE)
+    house.until(id, "idle")
+    assert house.hutch("shell", "-s", id, "--", "echo", "one").returncode == 0
+    assert house.hutch("sessions", "end", id).returncode == 0
+    house.until(id, "ended")
+    sql(house.data / "hutch.db", *CUT, *more, given=(id,))
+    ended = house.hutch("log", "-f", "--json", id)
+    assert ended.returncode == exits.NO, ended.stderr
+    assert [json.loads(line)["seq"] for line in ended.stdout.splitlines()] == [1, 2, 3]
+    assert f"The log of session {id} is damaged. " in ended.stderr
+    attached = house.hutch("attach", id)
+    assert attached.returncode == exits.NO, attached.stdout
+    assert "The session has ended, and the event that says so is missing." in attached.stderr

@@ -54,7 +54,7 @@ ENDED = SessionEnded(outcome="done")
 def test_an_empty_installation_says_so(tmp_path: Path) -> None:
     listed = hutch(tmp_path, "log")
     assert (listed.returncode, listed.stdout) == (0, "")
-    assert listed.stderr == "There are no sessions yet. `make demo` records one.\n"
+    assert listed.stderr == "There are no sessions yet. `hutch run` records one.\n"
     assert list(tmp_path.iterdir()) == []
 
 

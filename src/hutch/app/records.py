@@ -5,17 +5,20 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.settings.paths import Paths
 from hutch.store.bound import DEFAULT_LOG_BYTES
 from hutch.store.bundle import write_bundle
 from hutch.store.database import open_database
+from hutch.store.defects import NO_END
 from hutch.store.defects import damaged as damaged_log
 from hutch.store.lock import hold
 from hutch.store.log import open_log
 from hutch.store.retention import Pruned, prune
 from hutch.store.rows import Rows
 from hutch.store.seam import ErasedMeanwhile, EventLog, Evidence, Head
+from hutch.store.sessions import Sessions
 
 __all__ = [
     "EventLog",
@@ -25,6 +28,7 @@ __all__ = [
     "begin_anew",
     "event_log",
     "export",
+    "missing_end",
     "only_server",
     "prune",
 ]
@@ -44,6 +48,18 @@ async def event_log(paths: Paths, *, log_bytes: int = DEFAULT_LOG_BYTES) -> Asyn
 def begin_anew(paths: Paths) -> None:
     """Make an empty database where an installation has lost its own; its keys and blobs stay."""
     open_database(paths.database, begin_anew=True).dispose()
+
+
+async def missing_end(log: OwnLog, head: Head) -> list[str]:
+    """A sentence when the row of a session says that it has ended and its log does not, else nothing.
+
+    The log of a run without a server has no such row.
+    """
+    try:
+        session = await Sessions(log).get(head.session_id)
+    except NotFound:
+        return []
+    return [NO_END] if session.state == "ended" and not head.ended else []
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from hutch import app, settings
-from hutch.app.records import EventLog
+from hutch.app.records import EventLog, missing_end
 from hutch.cli import exits
 from hutch.cli.own_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.signals import stop_when_unread
@@ -89,8 +89,15 @@ async def _show_events(session: str, follow: bool, after: int, as_json: bool) ->
                 f"Session {session_id} has {head.seq} events; there is nothing after {after} yet."
             )
         defects = await log.defects(session_id)
-        warn_of_defects(session_id, defects)
         if follow:
+            defects = defects or await missing_end(log, head)
+        warn_of_defects(session_id, defects)
+        if follow and defects:  # what is missing will not come; a missing event is named where it would be
+            while page := await log.read(session_id, after=after):
+                for entry in page:
+                    show(entry)
+                after = page[-1].seq
+        elif follow:
             async with stop_when_unread(), aclosing(log.follow(session_id, after=after)) as entries:
                 async for entry in entries:
                     show(entry)

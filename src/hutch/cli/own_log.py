@@ -13,7 +13,7 @@ from hutch.domain.ids import SessionId, one_of, parse_session_id
 
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
-NONE_YET = "There are no sessions yet. `make demo` records one."
+NONE_YET = "There are no sessions yet. `hutch run` records one."
 
 
 def is_new(loaded: settings.Loaded) -> bool:

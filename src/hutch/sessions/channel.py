@@ -17,6 +17,7 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.sessions.seam import Delta, Update
+from hutch.store.defects import end_missing
 from hutch.store.seam import EventLog
 
 KEPT_BYTES = 1 << 19
@@ -67,6 +68,8 @@ class Channel:
         place: int | None = None  # in the list; None while this one reads the log
         while True:
             if place is None:
+                if head.ended and after >= known:
+                    raise end_missing(self._session_id)
                 if after >= max(self._before, known):
                     place = self._place_after(after)
                     continue

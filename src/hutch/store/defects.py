@@ -14,6 +14,7 @@ from hutch.domain.ids import SessionId
 from hutch.store.records import log_and_newest
 from hutch.store.schema import events, logs, statements
 
+NO_END = "The session has ended, and the event that says so is missing."
 VOUCHING = ("checkpoint", "end")  # the kinds of statement that sign a head
 
 
@@ -22,6 +23,11 @@ def find_defects(connection: Connection, session_id: SessionId) -> list[str]:
     log_id, newest = log_and_newest(connection, session_id)
     found = [f"{describe_missing(*gap)}." for gap in _gaps(connection, log_id, newest)]
     return [*found, *_unsigned(connection, log_id), *_unexplained(connection, log_id)]
+
+
+def end_missing(session_id: SessionId) -> RecordDamaged:
+    """For those who follow a log: nothing more will come, and the last event is not there."""
+    return damaged(session_id, [NO_END])
 
 
 def damaged(session_id: SessionId, defects: Sequence[str]) -> RecordDamaged:
@@ -51,6 +57,8 @@ def _unsigned(connection: Connection, log_id: int) -> Iterator[str]:
     if (connection.scalar(vouched) or 0) < log.signed_seq:
         yield f"The signed statement about event {log.signed_seq} is missing."
     here = (events.c.log_id == log_id, events.c.seq == log.seq)
+    if log.ended and connection.scalar(select(events.c.type).where(*here)) not in (None, "session.ended"):
+        yield f"{NO_END} The last event that is there is {log.seq}."
     if connection.scalar(select(events.c.hash).where(*here)) not in (None, log.hash):
         yield f"Event {log.seq} is not the one that was recorded: the head of the log has another hash."
 

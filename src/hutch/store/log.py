@@ -27,7 +27,7 @@ from hutch.store.database import (
     open_database,
     plain_errors,
 )
-from hutch.store.defects import damaged, find_defects
+from hutch.store.defects import damaged, end_missing, find_defects
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
@@ -165,6 +165,8 @@ class SqlLog:
                     after = entry.seq
                     if entry.event.type == "session.ended":
                         return
+                if head.ended and after >= head.seq:
+                    raise end_missing(session_id)
                 if not more:
                     await bell.wait(after)
 

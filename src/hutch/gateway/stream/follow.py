@@ -1,5 +1,6 @@
 """The one follower: the entries and deltas of a session, for whatever wire they go over."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
@@ -8,7 +9,9 @@ from hutch.gateway.stream.frames import last_seq
 from hutch.gateway.stream.permit import Permit
 from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
 from hutch.sessions.seam import Update
+from hutch.store.defects import end_missing
 
+SETTLE_S = 1.0  # between the end of a session in its row and in its log
 Write = Callable[[Update], Awaitable[None]]
 
 
@@ -27,6 +30,11 @@ class Follower:
                 f"Session {head.session_id} ends at event {head.seq}, before {self.seq}. "
                 "Follow it from there."
             )
+        if self._permit.session.state == "ended" and not head.ended:
+            await asyncio.sleep(SETTLE_S)
+            head = await self._permit.server.log.head(self._permit.session.id)
+            if not head.ended:
+                raise end_missing(head.session_id)
         if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
             await self._permit.server.log.read(head.session_id, after=self.seq, limit=1)
         return not (head.ended and self.seq == head.seq)
