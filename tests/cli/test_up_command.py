@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -81,6 +82,23 @@ def test_status_tells_what_goes_on(home: Home) -> None:
         assert told["memory_bytes"] > 10_000_000 and told["database_bytes"] > 10_000
         shown = home.hutch("status")
         assert shown.returncode == 0 and "runs       0 running, 0 queued" in shown.stdout
+
+
+def test_commands_say_that_the_servers_token_is_missing(home: Home) -> None:
+    with home.up() as server:
+        shutil.rmtree(home.data / "keys")
+        status, listed = home.hutch("status"), home.hutch("sessions", "list")
+        told = json.loads(home.hutch("status", "--json").stdout)
+    for said in (status.stderr, listed.stderr, told["problem"]):
+        assert f"The server at {server.url} runs, but {home.data}/keys/local.token" in said
+        assert "hutch down" in said
+    assert (status.returncode, listed.returncode) == (3, 6)
+
+
+@pytest.mark.parametrize("token", ["é", "a\tb"])
+def test_a_token_that_is_none_is_named(home: Home, token: str) -> None:
+    refused = home.hutch("sessions", "list", HUTCH_SERVER="http://127.0.0.1:1", HUTCH_TOKEN=token)
+    assert refused.returncode == 2 and "The token in HUTCH_TOKEN" in refused.stderr
 
 
 def test_status_and_down_without_a_server(home: Home) -> None:

@@ -30,6 +30,18 @@ class Address:
     user: str = ""
     token_id: str = ""  # when the token was made by logging in, and ends with it
 
+    def __post_init__(self) -> None:
+        if not (self.token.isascii() and self.token.isprintable()):
+            named = {
+                "environment": "in HUTCH_TOKEN",
+                "login": "of hutch login",
+                "local": "in keys/local.token",
+            }
+            raise BadRequest(
+                f"The token {named[self.kind]} for {self.url} holds a character that no token has. Copy it "
+                f"again, or log in: hutch login {self.url}"
+            )
+
     @property
     def is_local(self) -> bool:
         """Whether its files are this machine's."""
@@ -62,7 +74,19 @@ def find_address(paths: Paths | None = None) -> Address:
     running = find_server(paths)
     if running is None:
         raise Unavailable(NONE_HERE)
-    return Address(running.url, token or local_token(paths) or "", "local", running.certificate)
+    token = token or local_token(paths) or ""
+    if not token:
+        raise Unavailable(no_local_token(running.url, paths))
+    return Address(running.url, token, "local", running.certificate)
+
+
+def no_local_token(url: str, paths: Paths) -> str:
+    """What to do about a server of this machine without a token for this user's commands."""
+    return (
+        f"The server at {url} runs, but {paths.local_token}, which lets your commands in, is missing or "
+        f"cannot be read. If the server is yours, start it anew: hutch down, then hutch up. Else log in: "
+        f"hutch login {url}"
+    )
 
 
 def stored_login(paths: Paths) -> Address | None:

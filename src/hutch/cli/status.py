@@ -11,9 +11,11 @@ import typer
 from hutch import settings
 from hutch.app.running import Running, find_server, local_token
 from hutch.cli import exits
+from hutch.cli.servers import no_local_token
 from hutch.settings import Paths
 
 PATIENCE_S = 5.0
+NO_ANSWER = "It does not answer: {} Look at its log: hutch logs"
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
@@ -37,7 +39,7 @@ def status_command(
         f"Hutch {running.version} runs at {running.url} (process {running.pid}), for {_time(uptime_s)}."
     )
     if problem:
-        typer.echo(f"It does not answer: {problem} Look at its log: hutch logs", err=True)
+        typer.echo(problem, err=True)
         return exits.NO
     _show(told)
     return exits.OK
@@ -50,20 +52,22 @@ def _ask(running: Running, paths: Paths) -> tuple[dict[str, Any], str]:
         # It is the process that we know; that its certificate is for another name does not matter.
         trusted = ssl.create_default_context(cafile=running.certificate)
         trusted.check_hostname = False
-    headers = {"Authorization": f"Bearer {local_token(paths) or ''}"}
+    token = local_token(paths)
+    if not token:
+        return {}, no_local_token(running.url, paths)
     try:
         answer = httpx2.get(
             f"{running.url}/api/v1/status",
-            headers=headers,
+            headers={"Authorization": f"Bearer {token}"},
             timeout=PATIENCE_S,
             verify=trusted,
             trust_env=False,
         )
         told = answer.json()
     except (httpx2.HTTPError, ValueError, OSError) as error:
-        return {}, f"{error or type(error).__name__}."
+        return {}, NO_ANSWER.format(f"{error or type(error).__name__}.")
     if answer.status_code != 200:
-        return {}, str(told.get("detail", answer.status_code))
+        return {}, NO_ANSWER.format(told.get("detail", answer.status_code))
     return told, ""
 
 
