@@ -161,6 +161,17 @@ async def test_files_of_the_base_that_is_checked_out_follow(place: Path, hutch: 
     assert git(used, "status", "--porcelain") == "M README.md"  # theirs, and still there
 
 
+async def test_files_follow_where_the_repository_is_and_not_where_its_settings_point(
+    place: Path, hutch: Delivering
+) -> None:
+    used = place / "used"
+    make_repository(used, FILES)
+    change = await made(hutch, used)
+    git(used, "config", "core.worktree", "/tmp")
+    assert (await hutch.merge(change)).commit == change.commit
+    assert (used / "src/main.py").read_text() == MORE["src/main.py"]
+
+
 @pytest.mark.parametrize("strategy", [None, "merge", "squash"])
 async def test_what_somebody_has_not_committed_is_not_run_over(
     place: Path, hutch: Delivering, strategy: Strategy | None

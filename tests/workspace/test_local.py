@@ -130,6 +130,19 @@ async def test_a_repository_that_answers_with_lies(project: Path, tmp_path: Path
         assert not [path for path in await local.changes() if path.startswith(("/", ".."))]
 
 
+@pytest.mark.parametrize("where", ["config", "config.worktree"])
+async def test_settings_that_point_elsewhere_are_not_followed(project: Path, where: str) -> None:
+    if where == "config.worktree":
+        git(project, "config", "extensions.worktreeConfig", "true")
+        git(project, "config", "--worktree", "core.worktree", "/etc")
+    else:
+        git(project, "config", "core.worktree", "/etc")
+    async with opened(project) as local:
+        assert await local.changes() == []
+        (project / "new").write_text("1")
+        assert await local.changes() == ["new"]
+
+
 async def test_the_repository_is_only_read(project: Path) -> None:
     git(project, "config", "core.fsmonitor", "touch /workspace/.git/written; touch /workspace/written; false")
     before = sorted(str(path) for path in project.rglob("*"))

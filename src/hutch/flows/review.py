@@ -117,7 +117,9 @@ async def merge(
         if out == "nowhere":
             moved = await repository_git.attempt(jail, "update-ref", f"refs/heads/{change.base}", made, tip)
         else:  # people see it in their files too, unless it would run over what they have changed
-            moved = await repository_git.attempt(jail, "merge", "--ff-only", "--quiet", made)
+            # In the directory of the repository, wherever core.worktree points.
+            here = ("--git-dir=.git", "--work-tree=.")
+            moved = await repository_git.attempt(jail, *here, "merge", "--ff-only", "--quiet", made)
         if moved.exit_code != 0:
             raise Conflict(f"{change.base} was left as it was. git says: {repository_git.said(moved)}")
         return Merged(made, await _left(jail, change, strategy))

@@ -69,6 +69,8 @@ class Local:
         self.jail = jail
         self._root = layout.root
         self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
+        # Its files are in the directory that was named, wherever core.worktree points.
+        self._environment = ENVIRONMENT if layout.bare else {**ENVIRONMENT, "GIT_WORK_TREE": "."}
         # What points to other directories does so from where it really is.
         self._cwd = str(layout.root) if layout.elsewhere else None
 
@@ -171,7 +173,7 @@ class Local:
         packing = await self.jail.spawn(
             [*self._git, "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset"],
             stdin="".join(f"{wish}\n" for wish in wishes).encode(),
-            env=ENVIRONMENT,
+            env=self._environment,
             cwd=self._cwd,
         )
         assert packing.stdout is not None and packing.stderr is not None
@@ -211,7 +213,7 @@ class Local:
         return await self.jail.run(
             [*self._git, *words],
             stdin=stdin,
-            env=ENVIRONMENT,
+            env=self._environment,
             cwd=self._cwd,
             timeout_s=TIMEOUT_S,
             limits=replace(self.jail.policy.limits, output_bytes=LISTING_BYTES),
