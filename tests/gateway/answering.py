@@ -91,7 +91,7 @@ async def answering(
             app.include_router(router)
         handle_problems(app, Redactor())
         door = {"server": settings, "buckets": guard.buckets, "checks": checks, "refused": guard.refused}
-        behind: Any = Doors(app, **door) if doors else app
+        behind: Any = Doors(app, **door, remembers=guard.remembers) if doors else app
         config = uvicorn.Config(
             _noted(behind, answering),
             log_config=None,

@@ -267,6 +267,24 @@ async def test_guessing_tokens_is_paid_by_the_address(tmp_path: Path) -> None:
         assert said == [401] * 5 + [429] * 3
 
 
+async def test_strangers_do_not_use_up_the_requests_of_a_valid_token(tmp_path: Path) -> None:
+    async with answering(tmp_path, server=Server(requests_per_minute=5)) as served, served.client() as http:
+        owner = await served.accounts.ensure_owner("ada")
+        old, new = await served.token(owner), await served.token(owner)
+        said = [(await http.get("/api/v1/open")).status_code for _ in range(8)]
+        assert said == [200] * 5 + [429] * 3
+        assert (await http.get("/api/v1/read", headers=bearer(old))).status_code == 200
+        said = [
+            (await http.get("/api/v1/read", headers=bearer(f"hutch_{number:043}"))).status_code
+            for number in range(8)
+        ]
+        assert said == [401] * 5 + [429] * 3
+        said = [(await http.get("/api/v1/read", headers=bearer(old))).status_code for _ in range(6)]
+        assert said == [200] * 4 + [429] * 2
+        # Guesses stay bounded: what was never recognised waits, and a known token gives them nothing back.
+        assert (await http.get("/api/v1/read", headers=bearer(new))).status_code == 429
+
+
 async def test_only_a_trusted_proxy_is_believed(tmp_path: Path) -> None:
     headers = {"X-Forwarded-For": "6.6.6.6, 203.0.113.9, 10.0.0.7", "X-Forwarded-Proto": "https"}
     for proxies, client, scheme in (

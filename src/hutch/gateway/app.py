@@ -134,6 +134,7 @@ def make_app(server: Server) -> FastAPI:
         buckets=guard.buckets,
         refused=guard.refused,
         is_preview=previews.is_named,
+        remembers=guard.remembers,
     )
     if spans is not None:
         app.add_middleware(tracing.Spanned, spans=spans)

@@ -93,9 +93,19 @@ def check_origin(doors: "Doors", scope: Scope) -> Refusal | None:
 
 
 def check_frequency(doors: "Doors", scope: Scope) -> Refusal | None:
-    """Whoever is recognised later gets it back, and is counted by what they showed."""
-    wait_s = doors.buckets.take(address_key(scope["client"][0]))
+    """Whoever is recognised later gets it back, and is counted by what they showed.
+
+    Requests that show a token or a cookie and those that show nothing are counted apart, so that the one
+    kind cannot use up what the other needs. A token that was recognised before passes in any case: it has a
+    bucket of its own.
+    """
+    address, remembered = address_key(scope["client"][0]), doors.remembers(scope)
+    key = address if remembered is None else f"{address} with a credential"
+    wait_s = doors.buckets.take(key)
     if not wait_s:
+        scope["hutch.counted"] = key
+        return None
+    if remembered:
         return None
     return Refusal(
         429,
@@ -121,8 +131,10 @@ class Doors:
         checks: tuple[Check, ...] = ALL,
         refused: Callable[[Scope, str], None] = lambda scope, why: None,
         is_preview: Callable[[Scope], bool] = lambda scope: False,
+        remembers: Callable[[Scope], bool | None] = lambda scope: None,
     ) -> None:
         self._app = app
+        self._remembers = remembers  # whether a credential is known to be good; None where none is shown
         self._is_preview = is_preview  # whether the Host is that of a page in a jail
         self.names = Names.of(server)
         self.buckets = buckets
@@ -130,6 +142,10 @@ class Doors:
         self._refused = refused  # told of what a page of another origin sent
         self._body_bytes = int(server.body_bytes)
         self._body_timeout_s = float(server.body_timeout_s)
+
+    def remembers(self, scope: Scope) -> bool | None:
+        """Whether the credential of a request was recognised before; None without one, and from a jail."""
+        return None if scope["hutch.preview"] else self._remembers(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

@@ -77,7 +77,9 @@ class Guard:
 
     def count(self, scope: Any, caller: str) -> None:
         """Count a request by who was recognised, and no longer by the address it came from."""
-        self.buckets.put_back(address_key(client_of(scope)))
+        counted = scope.pop("hutch.counted", "")  # once: a connection that stays is counted here again
+        if counted:
+            self.buckets.put_back(counted)
         wait_s = self.buckets.take(caller)
         if wait_s:
             raise TooManyRequests(
@@ -88,14 +90,17 @@ class Guard:
 
     async def still(self, scope: Any) -> Who:
         """The same, for a connection that stays: asked again and again, it counts as no request."""
-        return (await self._shown(scope)).who
+        known = await self._shown(scope)
+        self._touch(known)
+        return known.who
+
+    def remembers(self, scope: Any) -> bool | None:
+        """Whether the token or cookie of a request was recognised before; None where it shows none."""
+        secret, kind = _credential(scope)
+        return f"{kind}{hash_of(secret)}" in self._known if secret else None
 
     async def _shown(self, scope: Any) -> Known:
-        shown = values(scope["headers"], b"authorization")
-        if shown:  # with a token, a cookie does not count
-            secret, kind = _bearer(shown), "token"
-        else:
-            secret, kind = read_cookie(scope) or "", "cookie"
+        secret, kind = _credential(scope)
         known = await self._lookup(secret, kind) if secret else None
         if known is None:
             raise Unauthenticated("This token or login is not valid (any more)." if secret else ANONYMOUS)
@@ -221,6 +226,12 @@ def client_of(scope: Any) -> str:
     """The address of the caller, as the doors found it."""
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def _credential(scope: Any) -> tuple[str, str]:
+    """What a request shows, and its kind; with a token, a cookie does not count."""
+    shown = values(scope["headers"], b"authorization")
+    return (_bearer(shown), "token") if shown else (read_cookie(scope) or "", "cookie")
 
 
 def _bearer(shown: list[str]) -> str:

@@ -9,12 +9,11 @@ import structlog
 from sqlalchemy import Connection
 
 from hutch.app.server import Server
-from hutch.domain.errors import HutchError, TooManyRequests
+from hutch.domain.errors import HutchError
 from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import Shown
-from hutch.gateway.auth.buckets import address_key
-from hutch.gateway.auth.guard import Guard, client_of
+from hutch.gateway.auth.guard import Guard
 from hutch.store.batches import changed_sessions, seen_by
 from hutch.store.records import read_heads
 from hutch.system.clock import wall_ms
@@ -44,7 +43,7 @@ class Watch:
         try:
             while True:
                 changed, removed = await watcher.take()
-                who = await _again(scope, who)
+                who = await _again(scope)
                 user_id = None if who.is_owner else who.user.id
                 for shown in await self._shown(changed, partial(seen_by, user_id=user_id)):
                     yield shown, False
@@ -98,15 +97,10 @@ def _all(connection: Connection, session_ids: list[str]) -> set[str]:
     return set(session_ids)
 
 
-async def _again(scope: Any, who: Who) -> Who:
+async def _again(scope: Any) -> Who:
     """Who follows, as of now, and not counted as a request: nobody has asked for anything."""
     guard: Guard = scope["app"].state.guard
-    guard.buckets.take(address_key(client_of(scope)))  # the guard gives it back to whom it knows
-    try:
-        now = await guard.recognise(scope)
-    except TooManyRequests:
-        return who  # known, and busy
-    guard.buckets.put_back(now.credential_id)
+    now = await guard.still(scope)
     now.need("read")
     return now
 

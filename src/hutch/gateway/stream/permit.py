@@ -14,8 +14,7 @@ from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import allowed
-from hutch.gateway.auth.buckets import address_key
-from hutch.gateway.auth.guard import Guard, client_of
+from hutch.gateway.auth.guard import Guard
 from hutch.gateway.stream.streams import Stream
 from hutch.gateway.stream.tickets import Ticket, tickets_of
 
@@ -34,7 +33,7 @@ class Permit:
 
     async def renew(self, session: Session | None = None) -> "Permit":
         """The same as of now; refused when it no longer holds."""
-        who = await self._recognise()
+        who = await self.guard.still(self.scope)
         session, writes = await _what(self.server, who, session or self.session.id)
         return replace(self, who=who, session=session, writes=writes)
 
@@ -47,17 +46,6 @@ class Permit:
                 limit="server.requests_per_minute",
                 retry_after_s=wait_s,
             )
-
-    async def _recognise(self) -> Who:
-        """As at the door, and not counted as a request: nobody has asked for anything."""
-        buckets = self.guard.buckets
-        buckets.take(address_key(client_of(self.scope)))  # the guard gives it back to whom it knows
-        try:
-            who = await self.guard.recognise(self.scope)
-        except TooManyRequests:
-            return self.who  # known, and busy
-        buckets.put_back(who.credential_id)
-        return who
 
 
 def permit_of(stream: Stream) -> Permit:
