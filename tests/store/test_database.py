@@ -243,8 +243,10 @@ def test_an_older_database_is_backed_up_then_migrated(tmp_path: Path) -> None:
 def test_keys_of_an_older_database_become_hashes(tmp_path: Path) -> None:
     path, older = tmp_path / "hutch.db", tmp_path / "older"
     shutil.copytree(MIGRATIONS.directory, older)
-    (older / "versions" / "0011_key_hashes.py").unlink()
-    revisions = MIGRATIONS.revisions[: MIGRATIONS.revisions.index("0011")]
+    first = MIGRATIONS.revisions.index("0011")
+    revisions = MIGRATIONS.revisions[:first]
+    for later in MIGRATIONS.revisions[first:]:
+        next((older / "versions").glob(f"{later}_*.py")).unlink()
     open_database(path, migrations=Migrations(older, revisions)).dispose()
     sql(path, "INSERT INTO answered_requests VALUES ('usr_1', 'my key', 'x', 200, '{}', x'00', 1)")
     open_database(path).dispose()

@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hutch.app import forges, models, personas
+from hutch.app import forges, models, personas, workspaces
 from hutch.app.hosting import local_host
 from hutch.app.keeping import keep_tidy
 from hutch.app.repositories import repositories_of, with_fixed_roots
 from hutch.app.session_network import network_cap
 from hutch.app.triggers import triggers_of
 from hutch.domain.redaction import Redactor
+from hutch.flows.removal import finish_removals
 from hutch.flows.site import Site
 from hutch.flows.triggers import Triggers
 from hutch.sessions.seam import SessionHost
@@ -82,7 +83,8 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         reach, cap = forges.reach_of(loaded), network_cap(loaded)
         site = Site(log, log, host, redactor, reach, find, networks, own, cap)
         triggers = triggers_of(loaded, site)
-        behind = [asyncio.ensure_future(triggers.run()), asyncio.ensure_future(keep_tidy(loaded, log))]
+        removing = finish_removals(site, lambda id: workspaces.remove(loaded, id))
+        behind = [asyncio.ensure_future(each) for each in (triggers.run(), keep_tidy(loaded, log), removing)]
         try:
             yield Server(loaded, site, triggers, log.presence)
         finally:

@@ -3,30 +3,59 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
+import structlog
 from sqlalchemy import Connection
 
-from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.inputs import End
 from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import allowed, give
 from hutch.flows.site import Site
 from hutch.store.batches import shares_of
-from hutch.store.removal import remove_session
+from hutch.store.removal import forget_removal, note_removal, noted_removals, remove_session
 from hutch.store.sessions import Sessions
 
 PATIENCE_S = 20.0  # for whatever is under way in it
 LOOK_S = 0.05
+logger = structlog.get_logger()
 RemoveWorkspace = Callable[[str], Awaitable[None]]
 
 
 async def remove(site: Site, who: Who, session_id: str, remove_workspace: RemoveWorkspace) -> None:
-    """End a session and delete its workspace. Its log stays, as everything that happened does."""
+    """End a session and delete its workspace. Its log stays, as everything that happened does.
+
+    It is written down first. So the next start finishes what a crash has cut, and not what failed by itself:
+    that is answered with an error, and can be asked for again.
+    """
     session = await allowed(site, who, session_id, "manage")
-    if session.state != "ended":
-        await give(site, who, session.id, End(reason="it was removed"))
-        session = await _ended(site, session)
+    note = partial(note_removal, session_id=session.id)
+    try:
+        if session.state != "ended":
+            reason = End(reason="it was removed")
+            await give(site, who, session.id, reason, also=lambda connection, _: note(connection))
+        else:
+            await site.rows.change(note)
+        await _remove(site, session, remove_workspace)
+    except HutchError:
+        await site.rows.change(partial(forget_removal, session_id=session.id))
+        raise
+
+
+async def finish_removals(site: Site, remove_workspace: RemoveWorkspace) -> None:
+    """Remove the sessions whose removal was cut by the end of the last server."""
+    for session_id in await site.rows.fetch(noted_removals):
+        try:
+            await _remove(site, await Sessions(site.rows).get(session_id), remove_workspace)
+            logger.info("session.removed", session_id=session_id)
+        except HutchError as error:  # the next start tries again
+            logger.warning("session.not_removed", session_id=session_id, problem=str(error))
+
+
+async def _remove(site: Site, session: Session, remove_workspace: RemoveWorkspace) -> None:
+    session = await _ended(site, session)
     await site.host.close(session.id, reason="it was removed")
     if session.workspace_id:
         with suppress(NotFound):  # somebody else has tidied up

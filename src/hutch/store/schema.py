@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -305,6 +305,8 @@ runs = Table(
     Column("trace_id", Text, nullable=False),  # of the request that wanted it
     Column("delivered", Text, nullable=False),  # JSON: how handing it over ended; empty before that
 )
+
+removals = Table("removals", metadata, Column("session_id", Text, primary_key=True))  # that have begun
 
 inputs = Table(
     "inputs",

@@ -1,0 +1,11 @@
+"""Sessions whose removal has begun, so that a crash does not leave it half done."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+
+
+def upgrade() -> None:
+    op.create_table("removals", sa.Column("session_id", sa.Text, primary_key=True))

@@ -1,0 +1,67 @@
+"""A session that was to be removed when the server was killed is removed by the next one."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.domain.inputs import End
+from hutch.domain.session import GivenInput
+from hutch.flows import removal, sessions
+from hutch.flows.sessions import NewSession
+from hutch.store.inputs import add_input
+from hutch.store.removal import note_removal, noted_removals
+from hutch.store.sessions import Sessions
+from tests.gateway.api import eventually
+from tests.sessions.hosting import owner, serving, state
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("when", ["before it has ended", "after it has ended"])
+async def test_a_removal_that_was_cut_is_finished_by_the_next_server(tmp_path: Path, when: str) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        other = (await sessions.create(server.site, who, NewSession())).id
+        for id in (session, other):
+            await state(server, who, id, "idle")
+        if when == "after it has ended":
+            await sessions.give(server.site, who, session, End())
+            await state(server, who, session, "ended")
+        place = server.loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
+        assert place.is_dir()
+
+        def begin(connection) -> GivenInput | None:  # type: ignore[no-untyped-def]
+            """As far as a killed server came: nobody has taken the input."""
+            note_removal(connection, session)
+            if when == "after it has ended":
+                return None
+            return add_input(connection, session, who.user.id, End(reason="it was removed").model_dump_json())
+
+        await server.rows.change(begin)
+    async with serving(tmp_path / "home") as server:
+
+        async def is_removed() -> bool:
+            return not await server.rows.fetch(noted_removals)
+
+        await eventually(is_removed)
+        with pytest.raises(NotFound):
+            await Sessions(server.rows).get(session)
+        assert not place.exists()
+        assert (await server.log.head(session)).ended
+        assert (await Sessions(server.rows).get(other)).state != "ended"
+
+
+async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        session = (await sessions.create(server.site, who, NewSession())).id
+        await state(server, who, session, "idle")
+
+        async def refuse(workspace_id: str) -> None:
+            raise Conflict(f"{workspace_id} is in use.")
+
+        with pytest.raises(Conflict, match="is in use"):
+            await removal.remove(server.site, who, session, refuse)
+        assert await server.rows.fetch(noted_removals) == []
