@@ -200,7 +200,7 @@ class Hasty(Protocol):
     head_s = 0.2
 
 
-async def _answered(sent: bytes, later: bytes = b"") -> bytes:
+async def _answered(sent: bytes, later: bytes = b"", *, protocol: type[Protocol] = Hasty) -> bytes:
     """What a server of this protocol says to bytes that are no whole request, until it hangs up."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -208,7 +208,7 @@ async def _answered(sent: bytes, later: bytes = b"") -> bytes:
         await send({"type": "http.response.body", "body": b""})
 
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, http=Hasty, log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, http=protocol, log_config=None, lifespan="off"))
     serving = asyncio.ensure_future(server._serve(sockets=[listener]))
     try:
         reader, writer = await asyncio.open_connection(*listener.getsockname())
@@ -261,3 +261,22 @@ async def test_a_long_head_after_an_answer_is_refused_too() -> None:
     whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     said = await _answered(whole, b"GET / HTTP/1.1\r\nX-Long: " + b"y" * 1_000_000)
     assert said.startswith(b"HTTP/1.1 204") and b"HTTP/1.1 431" in said
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+async def test_the_rest_of_a_body_that_was_answered_early_is_no_head(framing: str) -> None:
+    body, last = b"y" * 1_000_000, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    said_how = b"Content-Length: 1000000"
+    if framing == "chunks":
+        said_how, body = b"Transfer-Encoding: chunked", b"f4240\r\n" + body + b"\r\n0\r\n\r\n"
+    head = b"POST / HTTP/1.1\r\nHost: x\r\n" + said_how + b"\r\n\r\n"
+    said = await _answered(head, body + last, protocol=Protocol)
+    assert said.count(b"HTTP/1.1 204") == 2 and b"431" not in said
+
+
+@pytest.mark.anyio
+async def test_a_body_without_end_is_not_read_for_ever_once_it_is_answered() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    said = await _answered(head, b"fffffff\r\n" + b"y" * 1_000_000)
+    assert said.count(b"HTTP/1.1 ") == 1 and said.startswith(b"HTTP/1.1 204")

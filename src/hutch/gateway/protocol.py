@@ -27,6 +27,7 @@ class Protocol(Http):
     head_s = HEAD_S
     _timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _in_body = False  # the head of a request has come, and not yet all of its body
     _refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -40,16 +41,28 @@ class Protocol(Http):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return  # read, or the client would be cut off before it hears why
-        before = self.cycle
+        before, in_body = self.cycle, self._in_body
         super().data_received(data)
         if self.cycle is not before or not self._is_between_requests():
             self._stop_waiting()
             return
-        self._head_bytes += len(data)
+        if in_body:  # of a request that was answered early: the rest is dropped, in the time of a head
+            if not self._in_body:
+                self._stop_waiting()
+        else:
+            self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES:
             self._refuse(TOO_LONG)
         elif self._timer is None:
             self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._in_body = True
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_body = False
 
     def _is_between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
