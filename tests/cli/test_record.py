@@ -85,6 +85,20 @@ def test_a_log_is_shown_line_by_line(tmp_path: Path) -> None:
     ] == ["2", "3"]
 
 
+def test_a_signing_key_that_was_lost_is_not_replaced_in_silence(tmp_path: Path) -> None:
+    key = tmp_path / "data" / "keys" / "signing.pem"
+    record(tmp_path, ENDED)
+    before = hutch(tmp_path, "config", "fingerprint").stdout.strip()
+    assert "signing_key" not in hutch(tmp_path, "receipt", "last").stderr
+    key.unlink()
+    told = hutch(tmp_path, "receipt", "last")
+    after = hutch(tmp_path, "config", "fingerprint").stdout.strip()
+    assert told.returncode == 0 and before != after
+    assert "store.signing_key_was_missing" in told.stderr
+    assert before in told.stderr and after in told.stderr and str(key) in told.stderr
+    assert "signing_key" not in hutch(tmp_path, "receipt", "last").stderr
+
+
 def test_a_log_as_json_carries_the_whole_event(tmp_path: Path) -> None:
     record(tmp_path, said("line\nbreak"))
     lines = hutch(tmp_path, "log", "last", "--json").stdout.splitlines()

@@ -32,7 +32,15 @@ from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, eras
 from hutch.store.evidence import open_evidence
 from hutch.store.notary import Notary
 from hutch.store.presence import Presence
-from hutch.store.records import count_payloads, no_session, read_entries, read_head, read_size, to_head
+from hutch.store.records import (
+    count_payloads,
+    no_session,
+    read_entries,
+    read_head,
+    read_public_keys,
+    read_size,
+    to_head,
+)
 from hutch.store.schema import logs
 from hutch.store.seam import Evidence, Head, Listener
 from hutch.store.signing import Signer, Statement
@@ -63,7 +71,9 @@ async def open_log(
     try:
         with plain_errors(path):
             await asyncio.to_thread(_keep_ids_in_order, engine)
-            log = SqlLog(engine, path, Blobs(blobs), Signer.open(signing_key), log_bytes)
+            signer = Signer.open(signing_key)
+            await asyncio.to_thread(_warn_of_new_key, engine, signer, signing_key)
+            log = SqlLog(engine, path, Blobs(blobs), signer, log_bytes)
         try:
             yield log
         finally:
@@ -79,6 +89,22 @@ def _keep_ids_in_order(engine: Engine) -> None:
     with engine.connect() as connection:
         for column in (schema.logs.c.session_id, *(table.c.id for table in (*tables, *accounts))):
             rise_above(connection.scalar(select(func.max(column))) or "")
+
+
+def _warn_of_new_key(engine: Engine, signer: Signer, path: Path) -> None:
+    """Say that an installation has a new key: whoever checks its records knows the old one."""
+    if not signer.is_new:
+        return
+    with engine.connect() as connection:
+        before = sorted(read_public_keys(connection))
+    if before:
+        logger.warning(
+            "store.signing_key_was_missing",
+            file=str(path),
+            new_key=signer.fingerprint,
+            old_keys=before,
+            help="Put the old file back from a backup, or tell those who check records the new key.",
+        )
 
 
 class SqlLog:

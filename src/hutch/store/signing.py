@@ -91,18 +91,21 @@ def is_signed_by(statement: Statement, public_key: bytes) -> bool:
 class Signer:
     """The installation's signing key."""
 
-    def __init__(self, private_key: Ed25519PrivateKey) -> None:
+    def __init__(self, private_key: Ed25519PrivateKey, *, is_new: bool = False) -> None:
         self._private_key = private_key
+        self.is_new = is_new  # it was made just now
         self.public_key = private_key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.fingerprint = fingerprint(self.public_key)
 
     @classmethod
     def open(cls, path: Path) -> "Signer":
         """Load the key at `path`, or make one there that only its owner can read."""
+        is_new = False
         try:
             try:
                 pem = _read(path)
             except FileNotFoundError:
+                is_new = True
                 _create(path)
                 pem = _read(path)  # of several processes that made one, all use the one that got there
         except OSError as error:
@@ -116,7 +119,7 @@ class Signer:
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
             raise Unavailable(f"The signing key {path} is not an Ed25519 key. Move it away to get a new one.")
-        return cls(key)
+        return cls(key, is_new=is_new)
 
     def sign(
         self,
