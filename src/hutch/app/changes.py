@@ -14,7 +14,6 @@ from hutch.app.repositories import repositories_of
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Entry, Event, RanTests, SessionEnded, SnapshotTaken
-from hutch.domain.ids import one_of
 from hutch.flows import delivery
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
@@ -24,8 +23,9 @@ from hutch.flows.runs import find_run
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
-from hutch.store.log import SqlLog, open_log
+from hutch.store.log import open_log
 from hutch.store.runs import Runs
+from hutch.store.short_ids import find_work_id
 from hutch.system.file_lock import locked_async
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 AUTHOR = "Hutch <hutch@localhost>"
-MOST_NAMED = 10_000  # changes and runs among which one is looked for by a part of its id
 REASON_LETTERS = 500  # of why tests could not be run
 Append = Callable[[Sequence[Event]], Awaitable[object]]
 Look = Callable[[Change], Awaitable[bool]]
@@ -193,7 +192,7 @@ async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
     """The run that a name means, be it a run's, a session's or a change's, and whether a server has it."""
     async with open_log(loaded.paths.database, loaded.paths.blobs, loaded.paths.signing_key) as log:
         if name != "last":
-            name = await _whole_id(loaded, log, name)
+            name = await find_work_id(log, name) or name
         if name.startswith("chg_"):
             name = (await changes_of(loaded).find(name)).run_id
         if not name.startswith("run_"):
@@ -202,18 +201,6 @@ async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
             return (await Runs(log).get(name)).id, True
         except NotFound:
             return name, False
-
-
-async def _whole_id(loaded: Loaded, log: SqlLog, name: str) -> str:
-    """The id of a change, session or run that somebody has named by a part of it; else what they said."""
-    changes = await changes_of(loaded).list(limit=MOST_NAMED)
-    ids = {each.id for each in changes} | {each.run_id for each in changes}
-    ids |= {run.id for run in await Runs(log).page(limit=MOST_NAMED)}
-    before = None
-    while heads := await log.heads(before=before):
-        before = heads[-1].session_id
-        ids |= {head.session_id for head in heads}
-    return one_of(sorted(ids), name, "runs, sessions and changes") or name
 
 
 async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:

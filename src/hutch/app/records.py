@@ -19,6 +19,7 @@ from hutch.store.retention import Pruned, prune
 from hutch.store.rows import Rows
 from hutch.store.seam import ErasedMeanwhile, EventLog, Evidence, Head
 from hutch.store.sessions import Sessions
+from hutch.store.short_ids import find_session_id
 
 __all__ = [
     "EventLog",
@@ -28,6 +29,7 @@ __all__ = [
     "begin_anew",
     "event_log",
     "export",
+    "find_session_id",
     "missing_end",
     "only_server",
     "prune",

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import typer
 
 from hutch import settings
-from hutch.app.records import EventLog, OwnLog, event_log
+from hutch.app.records import OwnLog, event_log, find_session_id
 from hutch.domain.errors import NotFound
-from hutch.domain.ids import SessionId, one_of, parse_session_id
+from hutch.domain.ids import SessionId, parse_session_id
 
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
@@ -36,7 +36,7 @@ def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
         typer.echo(f"warning: The log of session {session_id} is damaged. {defect}", err=True)
 
 
-async def find_session(log: EventLog, text: str) -> SessionId:
+async def find_session(log: OwnLog, text: str) -> SessionId:
     """The session that somebody means: by its id, the beginning or the end of it; `last` is the newest."""
     if text == "last":
         heads = await log.heads(limit=1)
@@ -45,11 +45,7 @@ async def find_session(log: EventLog, text: str) -> SessionId:
         return heads[0].session_id
     if WHOLE.fullmatch(text):
         return parse_session_id(text)
-    ids, before = [], None
-    while heads := await log.heads(before=before):
-        before = heads[-1].session_id
-        ids += [head.session_id for head in heads]
-    if found := one_of(ids, text, "sessions"):
+    if found := await find_session_id(log, text):
         return SessionId(found)
     if SHORT.fullmatch(text):
         raise NotFound(f"There is no session {text!r}. `hutch log` lists those there are.")
