@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from hutch.app import changes
+from hutch.app.records import event_log
 from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches
@@ -33,23 +34,23 @@ async def test_what_was_written_down_and_not_told_is_told_once(place: Path) -> N
     async def append(events: Sequence[Event]) -> None:
         log.extend(events)
 
-    async with hutch.workspace(str(origin)) as workspace:
+    async with hutch.workspace(str(origin)) as workspace, event_log(hutch.loaded.paths) as rows:
         start = await workspace.snapshot("before")
         await workspace.write("new", b"1\n")
         last = await workspace.snapshot("after")
 
         async def deliver(append: changes.Append, told: Sequence[str] = ()) -> Change | None:
             return await changes.deliver(
-                hutch.loaded, workspace, PROPOSAL, append=append, start=start, last=last, told=told
+                hutch.loaded, rows, workspace, PROPOSAL, append=append, start=start, last=last, told=told
             )
 
         with pytest.raises(ConnectionAbortedError):
             await deliver(killed)
         change = await deliver(append)
         assert change and await deliver(append, [change.commit]) == change
+        assert await changes.Changes(rows).list() == [change]
     assert branches(origin) == ["hutch/say-more", "main"]
     assert [event.change_id for event in log if isinstance(event, ChangeProposed)] == [change.id]
-    assert await changes.changes_of(hutch.loaded).list() == [change]
 
 
 def ran(reason: str = "", *, failed: int = 0, ok: bool = False) -> RanTests:
@@ -72,13 +73,13 @@ async def test_a_secret_that_tests_print_is_not_delivered(place: Path) -> None:
     async def append(events: Sequence[Event]) -> None:
         return None
 
-    async with hutch.workspace(str(origin)) as workspace:
+    async with hutch.workspace(str(origin)) as workspace, event_log(hutch.loaded.paths) as rows:
         start = await workspace.snapshot("before")
         await workspace.write("new", b"1\n")
         last = await workspace.snapshot("after")
         proposal = replace(PROPOSAL, tests=tests)
         change = await changes.deliver(
-            hutch.loaded, workspace, proposal, append=append, start=start, last=last
+            hutch.loaded, rows, workspace, proposal, append=append, start=start, last=last
         )
     assert change and change.tests_fail and token in tests
     assert token not in change.tests and change.tests.startswith("failed as a whole: test_x[")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.change import Change
-from hutch.domain.errors import BadRequest, Conflict, NotFound, Unavailable
+from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.store.changes import Changes
+from hutch.store.log import SqlLog
 
 pytestmark = pytest.mark.anyio
 FIRST = Change(
@@ -31,20 +32,20 @@ THIRD = replace(FIRST, id="chg_b3", run_id="run_3", branch="hutch/one")
 
 
 @pytest.fixture
-async def changes(tmp_path: Path) -> Changes:
-    kept = Changes(tmp_path / "hutch.db")
+async def changes(log: SqlLog) -> Changes:
+    kept = Changes(log)
     for change in (FIRST, SECOND, THIRD):
         await kept.add(change)
     return kept
 
 
-async def test_they_come_back_as_they_were_the_newest_first(changes: Changes, tmp_path: Path) -> None:
-    assert await Changes(tmp_path / "hutch.db").list() == [THIRD, SECOND, FIRST]
+async def test_they_come_back_as_they_were_the_newest_first(changes: Changes, log: SqlLog) -> None:
+    assert await Changes(log).list() == [THIRD, SECOND, FIRST]
     assert await changes.list(limit=1) == [THIRD]
 
 
-async def test_a_new_installation_has_none(tmp_path: Path) -> None:
-    changes = Changes(tmp_path / "new" / "hutch.db")
+async def test_a_new_installation_has_none(log: SqlLog) -> None:
+    changes = Changes(log)
     assert await changes.list() == []
     with pytest.raises(NotFound, match="no change 'last'"):
         await changes.find("last")
@@ -93,12 +94,6 @@ async def test_of_many_who_end_it_one_is_right(changes: Changes) -> None:
     ends = (changes.end(FIRST, "closed") for _ in range(8))
     said = await asyncio.gather(*ends, return_exceptions=True)
     assert sorted(str(type(each).__name__) for each in said) == ["Conflict"] * 7 + ["NoneType"]
-
-
-async def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
-    (tmp_path / "hutch.db").write_bytes(b"not a database, though of some length" * 100)
-    with pytest.raises(Unavailable):
-        await Changes(tmp_path / "hutch.db").list()
 
 
 async def test_a_change_that_is_open_grows_and_one_that_is_not_is_left(changes: Changes) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hutch.app.changes import changes_of
+from hutch.app.changes import Change, Changes
 from hutch.app.records import event_log
 from hutch.domain.ids import SessionId
 from tests.deadline import DEADLINE_S
@@ -22,6 +22,11 @@ SOAK = pytest.mark.soak  # `make test` tries some moments, `make soak` all
 WORKING = "nothing that GitHub is asked"
 FAILS = "! grep -q lower slug.py"  # passes before it is mended, and fails after that
 SLOW = call("bash", command="sleep 1")
+
+
+async def proposed(told: Story) -> list[Change]:
+    async with event_log(loaded(told.place / "home").paths) as rows:
+        return await Changes(rows).list()
 
 
 def start(told: Story, prompts: int, tests: str = "") -> Forked:
@@ -75,7 +80,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
         assert (pull["labels"], pull["reviewers"], pull["state"]) == (["hutch"], ["ada"], "open")
         assert pull["body"].count("As they should be") == 1
         assert pull["body"].count("And stripped.") == prompts - 1
-        (change,) = await changes_of(loaded(told.place / "home")).list()
+        (change,) = await proposed(told)
         assert (change.number, change.commit) == (1, repo.tip("hutch/slugs-are-lower-case"))
         assert change.session_id == printed.decode().strip()
         assert told.hub.count("PullRequestCreate") == 1
@@ -112,7 +117,7 @@ async def test_killed_while_it_is_proposed_on_somebodys_word(
         assert again.returncode == 0
         (pull,) = told.pulls().values()
         assert "This is known" in pull["body"] and pull["reviewers"] == ["ada"]
-        (change,) = await changes_of(loaded(told.place / "home")).list()
+        (change,) = await proposed(told)
         repo = told.hub.repository("acme/project")
         assert (change.number, change.commit) == (1, repo.tip("hutch/slugs-are-lower-case"))
         assert told.hub.count("PullRequestCreate") == 1 and change.tests_fail

@@ -23,7 +23,7 @@ from hutch.flows.runs import find_run
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
-from hutch.store.log import open_log
+from hutch.store.rows import Rows
 from hutch.store.runs import Runs
 from hutch.store.short_ids import find_work_id
 from hutch.system.file_lock import locked_async
@@ -32,7 +32,6 @@ __all__ = [
     "AUTHOR",
     "Change",
     "Changes",
-    "changes_of",
     "count_tests",
     "deliver",
     "jail_for",
@@ -46,10 +45,6 @@ AUTHOR = "Hutch <hutch@localhost>"
 REASON_LETTERS = 500  # of why tests could not be run
 Append = Callable[[Sequence[Event]], Awaitable[object]]
 Look = Callable[[Change], Awaitable[bool]]
-
-
-def changes_of(loaded: Loaded) -> Changes:
-    return Changes(loaded.paths.database)
 
 
 @asynccontextmanager
@@ -74,12 +69,12 @@ async def repository_jail(loaded: Loaded, path: Path, *, anywhere: bool = True) 
             yield jail
 
 
-def jail_for(loaded: Loaded, change: Change) -> OpenJail:
+def jail_for(loaded: Loaded, rows: Rows, change: Change) -> OpenJail:
     """What opens a jail on the repository of a change, for what the owner of its session may do there."""
 
     @asynccontextmanager
     async def open_jail(path: Path) -> AsyncIterator[Jail]:
-        anywhere = await changes_of(loaded).is_of_owner(change)
+        anywhere = await Changes(rows).is_of_owner(change)
         async with repository_jail(loaded, path, anywhere=anywhere) as jail:
             yield jail
 
@@ -96,7 +91,9 @@ async def one_at_a_time(loaded: Loaded, name: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def settling(loaded: Loaded, change: Change, look: Look | None = None) -> AsyncIterator[Change]:
+async def settling(
+    loaded: Loaded, rows: Rows, change: Change, look: Look | None = None
+) -> AsyncIterator[Change]:
     """An open change as it is now, while nobody else merges or closes anything of its repository.
 
     Who decides about it holds this from the first look to the last note, on the command line, too. `look` is
@@ -104,9 +101,10 @@ async def settling(loaded: Loaded, change: Change, look: Look | None = None) -> 
     """
     name = hashlib.sha256(change.repository.encode(errors="surrogateescape")).hexdigest()[:24]
     async with one_at_a_time(loaded, name):
-        now = await changes_of(loaded).find(change.id)
+        changes = Changes(rows)
+        now = await changes.find(change.id)
         if now.state == "closed" and look is not None and await look(now):
-            now = await changes_of(loaded).reopen(now)
+            now = await changes.reopen(now)
         if now.state != "open":
             raise Conflict(f"The change {now.id} is {now.state} already.")
         yield now
@@ -114,6 +112,7 @@ async def settling(loaded: Loaded, change: Change, look: Look | None = None) -> 
 
 async def deliver(
     loaded: Loaded,
+    rows: Rows,
     workspace: workspaces.Workspace,
     proposal: delivery.Proposal,
     *,
@@ -133,7 +132,7 @@ async def deliver(
     only what requests may name is reached, and `account` that even so it may be with what the account that
     runs this has. None if there is nothing to deliver.
     """
-    changes = changes_of(loaded)
+    changes = Changes(rows)
     change = await changes.of_run(proposal.run_id)
     if change is None:
         clean = models.redactor(loaded).clean  # what the tests said may be a line that they printed
@@ -190,11 +189,11 @@ async def _to_go_on_with(
 
 async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
     """The run that a name means, be it a run's, a session's or a change's, and whether a server has it."""
-    async with open_log(loaded.paths.database, loaded.paths.blobs, loaded.paths.signing_key) as log:
+    async with records.event_log(loaded.paths) as log:
         if name != "last":
             name = await find_work_id(log, name) or name
         if name.startswith("chg_"):
-            name = (await changes_of(loaded).find(name)).run_id
+            name = (await Changes(log).find(name)).run_id
         if not name.startswith("run_"):
             name = past((await find_run(log, name))[1]).started.run_id
         try:
@@ -214,7 +213,7 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:
         before = past(entries)
         run_id = before.started.run_id
         if before.over:
-            return await _delivered(loaded, before, entries)
+            return await _delivered(log, before, entries)
         async with workspaces.open_workspace(loaded, before.started.workspace) as workspace:
             title, summary = before.said
             words = [plain(summary), _warning(before.tests, before.tested)]
@@ -230,6 +229,7 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:
             get = workspace.snapshots.get
             change = await deliver(
                 loaded,
+                log,
                 workspace,
                 proposal,
                 append=lambda events: log.append(session_id, events),
@@ -243,10 +243,10 @@ async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:
         return change
 
 
-async def _delivered(loaded: Loaded, before: Past, entries: Sequence[Entry]) -> Change | None:
+async def _delivered(rows: Rows, before: Past, entries: Sequence[Entry]) -> Change | None:
     """What came of a run whose session is over."""
     run_id = before.started.run_id
-    if change := await changes_of(loaded).of_run(run_id):
+    if change := await Changes(rows).of_run(run_id):
         return change
     taken = [each.event for each in entries if isinstance(each.event, SnapshotTaken)]
     trees = {each.snapshot: each.tree for each in taken}

@@ -111,6 +111,7 @@ class Delivering:
             about = replace(about, tests_before=compared.before, tests_note=compared.told)
         change = await changes.deliver(
             self.loaded,
+            self.live.grounds.rows,
             workspace,
             self._proposal(before, about),
             append=self.live.append,

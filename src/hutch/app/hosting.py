@@ -196,7 +196,7 @@ async def _work(
         bench.inbox, bench.leaves_open = live.inbox, lambda: live.leaves_open
         prompt = run.prompt
         if session.delivery.review:
-            prompt = await reviewing.equip(loaded, bench, session, run, entries, limits)
+            prompt = await reviewing.equip(loaded, live.grounds.rows, bench, session, run, entries, limits)
         if begun:
             return (await go_on(bench, run.id, entries)).ended
         reopened = woken_since(await live.entries())

@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from hutch.app import forges
-from hutch.app.changes import changes_of, settling
+from hutch.app.changes import settling
 from hutch.app.models import redactor
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
@@ -25,6 +25,7 @@ from hutch.flows.review import Merged, Strategy, must_be_fit
 from hutch.forge.seam import SETTLE_S, Forge, LineComment, MergeMethod, Posted, PullRequest, Spoken, Verdict
 from hutch.forge.seam import Review as PostedReview
 from hutch.settings import Loaded
+from hutch.store.changes import Changes
 from hutch.store.rows import Rows
 from hutch.system.clock import remaining_s, wall_ms
 
@@ -60,6 +61,7 @@ class Pull:
     """A change on a forge, and who it is spoken for there."""
 
     loaded: Loaded
+    rows: Rows
     change: Change
     forge: Forge
     user: str = ""  # for whom it is done; empty on the command line
@@ -71,9 +73,7 @@ class Pull:
     def number(self) -> int:
         return self.change.number
 
-    async def merge(
-        self, rows: Rows, *, strategy: Strategy | None, force: bool, by: Settler
-    ) -> tuple[Merged, list[str]]:
+    async def merge(self, *, strategy: Strategy | None, force: bool, by: Settler) -> tuple[Merged, list[str]]:
         """Have it merged by its forge, if nothing speaks against it here or there; what was overridden."""
         if strategy not in METHODS:
             raise BadRequest(
@@ -86,7 +86,7 @@ class Pull:
         self._must_be_as_proposed(pull)
         given = await self.forge.verdicts(self.number)
         there = [f"{login} asked for changes at {pull.url}" for login in given.against]
-        overridden = await must_be_fit(rows, self.change, force=force, also=there, there=given.urls)
+        overridden = await must_be_fit(self.rows, self.change, force=force, also=there, there=given.urls)
         if overridden:
             await by.insist(self.change, overridden, refused="" if self.is_own else self._borrowed())
         try:
@@ -99,7 +99,7 @@ class Pull:
         """Close it and delete its branch; why that stays, if it does."""
         pull = await self.forge.pull(self.number)
         if pull.state == "merged":
-            await changes_of(self.loaded).end(self.change, "merged", merged_commit=pull.merged_commit)
+            await Changes(self.rows).end(self.change, "merged", merged_commit=pull.merged_commit)
             raise Conflict(f"{pull.url} is merged already, so there is nothing to close.")
         if pull.state == "open":
             pull = await self.forge.close(self.number)
@@ -157,7 +157,7 @@ class Pull:
         pull = await self.forge.pull(self.number)
         if pull.state == "closed":
             if self.change.state == "open":
-                await changes_of(self.loaded).end(self.change, "closed")
+                await Changes(self.rows).end(self.change, "closed")
             raise Conflict(f"{pull.url} was closed there. Open it again there first.")
         return pull
 
@@ -215,7 +215,13 @@ class Pull:
 
 
 def pull_of(
-    loaded: Loaded, change: Change, *, user: str = "", name: str = "", asked: Asked = NEVER_BEFORE
+    loaded: Loaded,
+    rows: Rows,
+    change: Change,
+    *,
+    user: str = "",
+    name: str = "",
+    asked: Asked = NEVER_BEFORE,
 ) -> Pull | None:
     """The pull request that a change is; None for one that is not. `user` is for whom, and `name` who that is
     to people."""
@@ -223,38 +229,39 @@ def pull_of(
         return None
     forge = forges.need_forge(loaded, change.repository, user=user)
     is_own = forges.has_own_token(loaded, change.repository, user)
-    return Pull(loaded, change, forge, user, name, is_own, asked)
+    return Pull(loaded, rows, change, forge, user, name, is_own, asked)
 
 
-async def is_open_there(loaded: Loaded, change: Change, *, user: str = "") -> bool:
+async def is_open_there(loaded: Loaded, rows: Rows, change: Change, *, user: str = "") -> bool:
     """Whether a pull request that was noted as closed was opened again."""
-    pull = pull_of(loaded, change, user=user)
+    pull = pull_of(loaded, rows, change, user=user)
     return pull is not None and (await pull.forge.pull(pull.number)).state == "open"
 
 
-async def as_it_is_there(loaded: Loaded, change: Change, *, user: str = "") -> Change:
+async def as_it_is_there(loaded: Loaded, rows: Rows, change: Change, *, user: str = "") -> Change:
     """A change that is to be spoken about: one that was noted as closed may be open again."""
     if change.state != "closed":
         return change
-    async with settling(loaded, change, partial(is_open_there, loaded, user=user)) as now:
+    is_open = partial(is_open_there, loaded, rows, user=user)
+    async with settling(loaded, rows, change, is_open) as now:
         return now
 
 
-async def noted(loaded: Loaded, change: Change) -> Change:
+async def noted(loaded: Loaded, rows: Rows, change: Change) -> Change:
     """A change that is only looked at: one that was merged or closed there is so here, too.
 
     A forge that does not say so soon, or refuses to, leaves it as it was known.
     """
     if change.state != "open":
         return change
-    changes = changes_of(loaded)
+    changes = Changes(rows)
     try:
         async with asyncio.timeout(LOOK_S):
-            pull = pull_of(loaded, change)
+            pull = pull_of(loaded, rows, change)
             there = await pull.forge.pull(pull.number) if pull else None
             if there is None or there.state == "open":
                 return change
-            async with settling(loaded, change) as now:  # who merges it right now notes that first
+            async with settling(loaded, rows, change) as now:  # who merges it right now notes that first
                 await changes.end(now, there.state, merged_commit=there.merged_commit)
     except (HutchError, TimeoutError, OSError) as error:
         logger.debug("not_looked_up", change=change.id, error=redactor(loaded).clean(str(error)))

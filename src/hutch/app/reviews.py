@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from hutch.app import forges
-from hutch.app.changes import changes_of, jail_for, one_at_a_time
+from hutch.app.changes import jail_for, one_at_a_time
 from hutch.app.pulls import NEVER_BEFORE, Asked, as_it_is_there, pull_of
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
@@ -24,8 +24,8 @@ from hutch.flows.runs import read_log
 from hutch.forge import seam as forge
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded
+from hutch.store.changes import Changes
 from hutch.store.comments import Also, Comments, Reviews
-from hutch.store.log import open_log
 from hutch.store.rows import Rows
 from hutch.system.clock import remaining_s, wall_ms
 
@@ -48,7 +48,6 @@ __all__ = [
     "given_before",
     "judge",
     "keep",
-    "opened",
     "parse_pull_url",
     "read_log",
     "seen_through",
@@ -59,24 +58,18 @@ TRIES = 3
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def opened(loaded: Loaded) -> AsyncIterator[Rows]:
-    """The rows of an installation; a server may have them open too."""
-    paths = loaded.paths
-    async with open_log(paths.database, paths.blobs, paths.signing_key) as log:
-        yield log
-
-
-async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str = "") -> tuple[str, Subject]:
+async def subject_of(
+    loaded: Loaded, rows: Rows, target: str, *, user: str = "", commit: str = ""
+) -> tuple[str, Subject]:
     """What is to be reviewed, by a change's name or a pull request's address, and its repository.
 
     With `commit`, as it was then. Of a pull request that is elsewhere by now, that alone can be told. By its
     address it is nobody's change: who may speak about the one that it is names that, see `change_at`.
     """
     if "://" in target:
-        ours = await change_at(loaded, target)
+        ours = await change_at(rows, target)
         return await _of_pull(loaded, _address(ours) if ours else target, user, commit)
-    change = await changes_of(loaded).find(target)
+    change = await Changes(rows).find(target)
     if change.forge == "github" and change.number:
         repository, subject = await _of_pull(loaded, _address(change), user, commit)
         return repository, replace(subject, change_id=change.id)
@@ -88,15 +81,15 @@ async def subject_of(loaded: Loaded, target: str, *, user: str = "", commit: str
         base=change.base,
         base_commit=change.base_commit,
         commit=change.commit,
-        diff=await review.diff(change, jail_for(loaded, change)),
+        diff=await review.diff(change, jail_for(loaded, rows, change)),
     )
     return change.repository, subject
 
 
-async def change_at(loaded: Loaded, url: str) -> Change | None:
+async def change_at(rows: Rows, url: str) -> Change | None:
     """The newest change that a pull request is, however its address is spelled."""
     repository, number = parse_pull_url(url)
-    ours = await changes_of(loaded).of_number(number)
+    ours = await Changes(rows).of_number(number)
     place = _place(repository)
     exactly = (each for each in ours if _place(each.repository) == place)
     called = (each for each in ours if each.web_url.partition("://")[2].lower() == f"{place}/pull/{number}")
@@ -277,14 +270,14 @@ async def comment(
         assert pull is not None
         url = (await pull.comment(made)).url
 
-    change = await as_it_is_there(loaded, change, user=user)
-    pull = pull_of(loaded, change, user=user, name=name, asked=asked)
+    change = await as_it_is_there(loaded, rows, change, user=user)
+    pull = pull_of(loaded, rows, change, user=user, name=name, asked=asked)
     made = await comments.add(
         rows,
         change,
         remark,
         author=author,
-        open_jail=jail_for(loaded, change),
+        open_jail=jail_for(loaded, rows, change),
         commit=commit,
         post=post if pull else None,
         also=also,
@@ -308,8 +301,8 @@ async def judge(
     also: Also[Review] | None = None,
 ) -> Review:
     """Approve a change, or ask for something else first, where it is."""
-    change = await as_it_is_there(loaded, change, user=user)
-    pull = pull_of(loaded, change, user=user, name=name, asked=asked)
+    change = await as_it_is_there(loaded, rows, change, user=user)
+    pull = pull_of(loaded, rows, change, user=user, name=name, asked=asked)
     said = {"author": author, "body": body, "commit": commit}
     post = pull.judge if pull else None
     told = await comments.judge(rows, change, verdict, **said, post=post, also=also)

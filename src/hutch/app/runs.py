@@ -20,20 +20,14 @@ from hutch.agent.tools.toolbox import Toolbox
 from hutch.app import changes, forges, models, records, workspaces
 from hutch.app.approvals import kept_approvals
 from hutch.app.baseline import tests_on_the_base
-from hutch.app.changes import AUTHOR, changes_of, repository_jail
+from hutch.app.changes import AUTHOR, repository_jail
 from hutch.app.deliverable import must_be_deliverable
 from hutch.app.desks import Desk, open_desk
 from hutch.app.left_out import left_out
 from hutch.domain import events
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.domain.events import (
-    Entry,
-    RunEnded,
-    RunStarted,
-    SessionEnded,
-    SessionOpened,
-)
+from hutch.domain.events import Entry, RunEnded, RunStarted, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.flows import delivery, review
 from hutch.flows.code_change import Bench, OnEvent, Worked, begin, go_on
@@ -62,7 +56,6 @@ __all__ = [
     "Terms",
     "Worked",
     "changes",
-    "changes_of",
     "events",
     "find_run",
     "is_done",
@@ -104,6 +97,7 @@ class Opened:
     """A run that is ready to begin, or to go on."""
 
     loaded: Loaded
+    log: records.OwnLog
     bench: Bench
     run_id: str
     choice: models.Choice
@@ -173,6 +167,7 @@ class Opened:
         )
         return await changes.deliver(
             self.loaded,
+            self.log,
             self.workspace,
             proposal,
             append=self.bench.append,
@@ -254,7 +249,7 @@ async def open_run(
         if not entries:
             await bench.append([SessionOpened(purpose=bench.redactor.clean(job.prompt)[:200])])
         run_id = before.run_id if before else new_run_id()
-        opened = Opened(loaded, bench, run_id, choice, desk.workspace, entries, job.repository)
+        opened = Opened(loaded, log, bench, run_id, choice, desk.workspace, entries, job.repository)
         opened.notes, opened.looking = ([no_pull] if no_pull else []), looking
         said = bench.persona.limits.tightened(bench.persona.repository_limits).cost_usd
         if said is not None and not await asyncio.to_thread(is_priced, model.name, bench.prices):

@@ -12,8 +12,9 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import forges, merging, pulls, runs
+from hutch.app import forges, merging, pulls, records, runs
 from hutch.app import reviews as said
+from hutch.app.changes import Changes
 from hutch.cli import change_lines
 from hutch.cli.asking import Json, errors_as_wanted
 from hutch.cli.author import signature
@@ -39,8 +40,13 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List the changes, the newest first."""
-    changes = runs.changes_of(_load())
-    found = asyncio.run(changes.list(limit=MOST))
+    loaded = _load()
+
+    async def work() -> list[runs.Change]:
+        async with records.event_log(loaded.paths) as rows:
+            return await Changes(rows).list(limit=MOST)
+
+    found = asyncio.run(work())
     shown = [each for each in found if everything or each.state == "open"]
     if not found and not as_json:
         typer.echo("There are no changes. Make one: hutch run PROMPT --repo DIR", err=True)
@@ -64,7 +70,8 @@ def show(name: Name = "last", as_json: Json = False) -> None:
     loaded = _load()
 
     async def work() -> runs.Change:
-        return await pulls.noted(loaded, await runs.changes_of(loaded).find(name))
+        async with records.event_log(loaded.paths) as rows:
+            return await pulls.noted(loaded, rows, await Changes(rows).find(name))
 
     change = asyncio.run(work())
     if as_json:
@@ -109,7 +116,8 @@ def diff(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> bytes:
-        return await merging.diff(loaded, await runs.changes_of(loaded).find(name))
+        async with records.event_log(loaded.paths) as rows:
+            return await merging.diff(loaded, rows, await Changes(rows).find(name))
 
     change_lines.write_patch(asyncio.run(work()))
 
@@ -125,8 +133,8 @@ def comments_(
     loaded = _load()
 
     async def work() -> tuple[list[said.Review], list[said.Comment]]:
-        change = await runs.changes_of(loaded).find(name)
-        async with said.opened(loaded) as rows:
+        async with records.event_log(loaded.paths) as rows:
+            change = await Changes(rows).find(name)
             about = await said.Comments(rows).of_change(change.id, resolved=None if everything else False)
             return await said.Reviews(rows).of_change(change.id), about
 
@@ -176,8 +184,8 @@ def comment(
     )
 
     async def work() -> tuple[said.Comment, str]:
-        change = await runs.changes_of(loaded).find(name)
-        async with said.opened(loaded) as rows:
+        async with records.event_log(loaded.paths) as rows:
+            change = await Changes(rows).find(name)
             return await said.comment(loaded, rows, change, remark, author=_me(loaded))
 
     made, url = asyncio.run(work())
@@ -194,8 +202,8 @@ def resolve(
     loaded = _load()
 
     async def work() -> None:
-        change = await runs.changes_of(loaded).find(name)
-        async with said.opened(loaded) as rows:
+        async with records.event_log(loaded.paths) as rows:
+            change = await Changes(rows).find(name)
             await said.Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
             typer.echo(f"Noted here. Resolve the conversation there, too: {visible(change.url)}", err=True)
@@ -229,8 +237,8 @@ def _judge(name: str, verdict: said.Verdict, body: str, as_json: bool) -> None:
     loaded = _load()
 
     async def work() -> said.Review:
-        change = await runs.changes_of(loaded).find(name)
-        async with said.opened(loaded) as rows:
+        async with records.event_log(loaded.paths) as rows:
+            change = await Changes(rows).find(name)
             return await said.judge(loaded, rows, change, verdict, author=_me(loaded), body=body)
 
     given = asyncio.run(work())
@@ -271,9 +279,9 @@ def merge(
     how: merging.Strategy | None = "squash" if squash else strategy
 
     async def work() -> merging.MergedChange:
-        found = await runs.changes_of(loaded).find(name)
         by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-        async with said.opened(loaded) as rows:
+        async with records.event_log(loaded.paths) as rows:
+            found = await Changes(rows).find(name)
             return await merging.merge(loaded, rows, found, strategy=how, force=force, author=by)
 
     done = asyncio.run(work())
@@ -297,8 +305,8 @@ def close(name: Name = "last") -> None:
     loaded = _load()
 
     async def work() -> tuple[str, str]:
-        found = await runs.changes_of(loaded).find(name)
-        async with said.opened(loaded) as rows:
+        async with records.event_log(loaded.paths) as rows:
+            found = await Changes(rows).find(name)
             return found.id, await merging.close(loaded, rows, found)
 
     closed, stays = asyncio.run(work())

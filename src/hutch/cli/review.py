@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
-from hutch.app import personas, reviews, runs
+from hutch.app import personas, records, reviews, runs
 from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.reviews import ai_review
 from hutch.cli import exits
@@ -68,9 +68,12 @@ async def _review(
     for number in filter(is_answered, ENDS):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        ours = await reviews.change_at(loaded, target) if "://" in target else None
-        repository, subject = await reviews.subject_of(loaded, ours.id if ours else target)
-        if subject.pull_url and not again and (before := await _before(loaded, subject)):
+        async with records.event_log(loaded.paths) as rows:
+            ours = await reviews.change_at(rows, target) if "://" in target else None
+            repository, subject = await reviews.subject_of(loaded, rows, ours.id if ours else target)
+            look = bool(subject.pull_url) and not again
+            before = await reviews.given_before(loaded, rows, subject) if look else None
+        if before:
             return _told(before, [], as_json, _already(before))
         prompt = ai_review.prompt(subject)
         prompt += f"\n\n{instructions}" if instructions else ""
@@ -98,8 +101,7 @@ async def _review(
             found, remarks = ai_review.concluded(subject, entries, bench.session_id, opened.run_id)
 
             async def keep() -> reviews.Review:
-                async with reviews.opened(loaded) as rows:
-                    kept = await reviews.keep(loaded, rows, subject, found, remarks, once=not again)
+                kept = await reviews.keep(loaded, opened.log, subject, found, remarks, once=not again)
                 if kept.run_id == opened.run_id:
                     await bench.append([reviews.given(kept, remarks)])
                 return kept
@@ -112,11 +114,6 @@ async def _review(
         with suppress(BrokenPipeError):
             sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
         return exits.INTERRUPTED
-
-
-async def _before(loaded: settings.Loaded, subject: reviews.Subject) -> reviews.Review | None:
-    async with reviews.opened(loaded) as rows:
-        return await reviews.given_before(loaded, rows, subject)
 
 
 def _already(before: reviews.Review) -> str:

@@ -7,7 +7,7 @@ from hutch.domain.user import Who
 from hutch.flows.access import Action
 from hutch.flows.sessions import allowed
 from hutch.flows.site import Site
-from hutch.store.changes import find_change, page_of_changes
+from hutch.store.changes import Changes
 
 
 async def page(
@@ -21,16 +21,14 @@ async def page(
 ) -> list[Change]:
     """The newest first. An owner sees all, also those of runs on the command line."""
     user_id = None if who.is_owner else who.user.id
-    return await site.rows.fetch(
-        lambda connection: page_of_changes(
-            connection, user_id=user_id, session_id=session_id, state=state, before=before, limit=limit
-        )
+    return await Changes(site.rows).list(
+        user_id=user_id, session_id=session_id, state=state, before=before, limit=limit
     )
 
 
 async def find(site: Site, who: Who, change_id: str, action: Action = "read") -> Change:
     """A change, if somebody may do this with its session; merging and closing is managing."""
-    change = await site.rows.fetch(lambda connection: find_change(connection, change_id))
+    change = await Changes(site.rows).get(change_id)
     if change is None:
         raise _no_change(change_id)
     if who.is_owner:  # also one of the command line, whose session has no row

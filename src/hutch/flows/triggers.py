@@ -32,7 +32,7 @@ from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.flows.wish_text import Progress, marker, prompt
 from hutch.forge.seam import SETTLE_S, Forge, Posted
-from hutch.store.changes import find_pull
+from hutch.store.changes import Changes
 from hutch.store.deliveries import LONGEST_WAIT_MS, Deliveries, note
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
@@ -220,9 +220,7 @@ class Triggers:
         """The change of ours that a pull request is."""
         if not wish.on_pull:
             return None
-        found = await self.site.rows.fetch(
-            lambda connection: find_pull(connection, wish.repository, wish.number)
-        )
+        found = await Changes(self.site.rows).pull(wish.repository, wish.number)
         return found if found is not None and found.state == "open" else None
 
     async def _go_on(self, told: Told, who: Who, change: Change, text: str) -> Told | None:

@@ -1,57 +1,21 @@
 """The changes of an installation, as rows."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, insert, or_, select, update
+from sqlalchemy import Connection, Select, insert, or_, select, update
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.ids import ambiguous, one_of
-from hutch.store.database import open_database, plain_errors
+from hutch.store.rows import Rows
 from hutch.store.schema import changes, sessions, shares, users
 
-T = TypeVar("T")
 
-
-def page_of_changes(
-    connection: Connection,
-    *,
-    user_id: str | None,
-    session_id: str = "",
-    state: ChangeState | None = None,
-    before: str = "",
-    limit: int = 50,
-) -> list[Change]:
-    """The newest first: those of sessions that a user owns or was let into; all with None."""
-    wanted = select(changes).order_by(changes.c.id.desc()).limit(limit)
-    if user_id is not None:
-        shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
-        own = select(sessions.c.id).where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
-        wanted = wanted.where(changes.c.session_id.in_(own))
-    if session_id:
-        wanted = wanted.where(changes.c.session_id == session_id)
-    if state is not None:
-        wanted = wanted.where(changes.c.state == state)
-    if before:
-        wanted = wanted.where(changes.c.id < before)
-    return [Change(**row) for row in connection.execute(wanted).mappings()]
-
-
-def find_change(connection: Connection, change_id: str) -> Change | None:
-    row = connection.execute(select(changes).where(changes.c.id == change_id)).mappings().first()
-    return Change(**row) if row else None
-
-
-def find_pull(connection: Connection, repository: str, number: int) -> Change | None:
-    """The newest change that is this pull request."""
-    wanted = select(changes).where(changes.c.number == number, changes.c.forge == "github")
-    rows = connection.execute(wanted.order_by(changes.c.id.desc())).mappings()
-    same = _place(repository)
-    return next((Change(**row) for row in rows if _place(row["repository"]) == same), None)
+async def _select(rows: Rows, wanted: Select[Any]) -> list[Change]:
+    found = await rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+    return [Change(**row) for row in found]
 
 
 def _place(repository: str) -> str:
@@ -59,8 +23,13 @@ def _place(repository: str) -> str:
     return repository.rstrip("/").removesuffix(".git").lower()
 
 
+def _find(connection: Connection, change_id: str) -> Change | None:
+    row = connection.execute(select(changes).where(changes.c.id == change_id)).mappings().first()
+    return Change(**row) if row else None
+
+
 def _named(connection: Connection, name: str) -> Change | None:
-    if found := find_change(connection, name):
+    if found := _find(connection, name):
         return found
     newest = select(changes.c.id).order_by(changes.c.id.desc())
     if name == "last":
@@ -74,32 +43,51 @@ def _named(connection: Connection, name: str) -> Change | None:
         fitting = newest.where(changes.c.id.contains(name, autoescape=True))
         meant = one_of(connection.scalars(fitting), name, "changes")
         ids = [meant] if meant else []
-    return find_change(connection, ids[0]) if ids else None
+    return _find(connection, ids[0]) if ids else None
 
 
 class Changes:
     """Proposed changes, kept in the installation's database."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
 
     async def add(self, change: Change) -> None:
-        await self._run(lambda connection: connection.execute(insert(changes).values(asdict(change))))
+        await self._rows.change(lambda connection: connection.execute(insert(changes).values(asdict(change))))
 
-    async def list(self, *, state: ChangeState | None = None, limit: int = 100) -> "list[Change]":
-        """The newest first."""
+    async def list(
+        self,
+        *,
+        user_id: str | None = None,
+        session_id: str = "",
+        state: ChangeState | None = None,
+        before: str = "",
+        limit: int = 100,
+    ) -> "list[Change]":
+        """The newest first; with `user_id`, those of sessions that this user owns or shares."""
         wanted = select(changes).order_by(changes.c.id.desc()).limit(limit)
+        if user_id is not None:
+            shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
+            own = select(sessions.c.id).where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+            wanted = wanted.where(changes.c.session_id.in_(own))
+        if session_id:
+            wanted = wanted.where(changes.c.session_id == session_id)
         if state is not None:
             wanted = wanted.where(changes.c.state == state)
-        rows = await self._run(lambda connection: connection.execute(wanted).mappings().all())
-        return [Change(**row) for row in rows]
+        if before:
+            wanted = wanted.where(changes.c.id < before)
+        return await _select(self._rows, wanted)
+
+    async def get(self, change_id: str) -> Change | None:
+        """A change by its whole id."""
+        return await self._rows.fetch(lambda connection: _find(connection, change_id))
 
     async def find(self, name: str) -> Change:
         """A change by its id, a beginning or end of that, its branch, its address on a forge, or `last`.
 
         An id is always that change's: branches and addresses are named by others.
         """
-        found = await self._run(lambda connection: _named(connection, name))
+        found = await self._rows.fetch(lambda connection: _named(connection, name))
         if found is None:
             raise NotFound(f"There is no change '{name}'. `hutch changes list` shows those there are.")
         return found
@@ -110,40 +98,43 @@ class Changes:
         wanted = select(users.c.role, sessions.c.id)
         wanted = wanted.select_from(sessions.outerjoin(users, users.c.id == sessions.c.owner))
         wanted = wanted.where(sessions.c.id == change.session_id)
-        row = await self._run(lambda connection: connection.execute(wanted).first())
+        row = await self._rows.fetch(lambda connection: connection.execute(wanted).first())
         return row is None or row[0] == "owner"
 
     async def of_number(self, number: int) -> Sequence[Change]:
         """Those that are pull requests of this number, in whichever repository; the newest first."""
         wanted = select(changes).where(changes.c.number == number, changes.c.forge == "github")
         wanted = wanted.order_by(changes.c.id.desc())
-        rows = await self._run(lambda connection: connection.execute(wanted).mappings().all())
-        return [Change(**row) for row in rows]
+        return await _select(self._rows, wanted)
+
+    async def pull(self, repository: str, number: int) -> Change | None:
+        """The newest change that is this pull request."""
+        same = _place(repository)
+        found = await self.of_number(number)
+        return next((each for each in found if _place(each.repository) == same), None)
 
     async def of_run(self, run_id: str) -> Change | None:
         """What a run has proposed already."""
         wanted = select(changes).where(changes.c.run_id == run_id).limit(1)
-        row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
-        return Change(**row) if row else None
+        return next(iter(await _select(self._rows, wanted)), None)
 
     async def open_of_session(self, session_id: str) -> Change | None:
         """The newest of a session's that is still open: what follows goes on top of it."""
         wanted = select(changes).where(changes.c.session_id == session_id, changes.c.state == "open")
         wanted = wanted.order_by(changes.c.id.desc()).limit(1)
-        row = await self._run(lambda connection: connection.execute(wanted).mappings().first())
-        return Change(**row) if row else None
+        return next(iter(await _select(self._rows, wanted)), None)
 
     async def move(self, change: Change) -> None:
         """What was proposed has grown: another commit, by another run."""
         names = ("run_id", "commit", "title", "body", "tests", "number", "web_url", "state")
         wanted = update(changes).where(changes.c.id == change.id)
         values = {name: getattr(change, name) for name in names}
-        await self._run(lambda connection: connection.execute(wanted.values(values)))
+        await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
 
     async def reopen(self, change: Change) -> Change:
         """One that was noted as closed is open again where it is."""
         wanted = update(changes).where(changes.c.id == change.id, changes.c.state == "closed")
-        await self._run(lambda connection: connection.execute(wanted.values(state="open")))
+        await self._rows.change(lambda connection: connection.execute(wanted.values(state="open")))
         return await self.find(change.id)
 
     async def end(self, change: Change, state: ChangeState, *, merged_commit: str = "") -> None:
@@ -153,18 +144,6 @@ class Changes:
             .where(changes.c.id == change.id, changes.c.state == "open")
             .values(state=state, merged_commit=merged_commit)
         )
-        count = await self._run(lambda connection: connection.execute(wanted).rowcount)
+        count = await self._rows.change(lambda connection: connection.execute(wanted).rowcount)
         if count != 1:
             raise Conflict(f"The change {change.id} is no longer open.")
-
-    async def _run(self, work: Callable[[Connection], T]) -> T:
-        return await asyncio.to_thread(self._run_now, work)
-
-    def _run_now(self, work: Callable[[Connection], T]) -> T:
-        with plain_errors(self._path):
-            engine = open_database(self._path)
-            try:
-                with engine.connect() as connection:
-                    return work(connection)
-            finally:
-                engine.dispose()

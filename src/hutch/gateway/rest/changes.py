@@ -107,7 +107,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
     change = await flow.find(server.site, who, change_id)
-    patch = await merging.diff(server.loaded, change, user=who.user.id)
+    patch = await merging.diff(server.loaded, server.rows, change, user=who.user.id)
     patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 

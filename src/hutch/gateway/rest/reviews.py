@@ -141,7 +141,9 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
     check_may_open(who)  # before anything is fetched
     change_id = await _change_at(server, who, how.url)
     user = who.user.id
-    repository, subject = await reviews.subject_of(server.loaded, change_id or how.url, user=user)
+    repository, subject = await reviews.subject_of(
+        server.loaded, server.rows, change_id or how.url, user=user
+    )
     target = change_id or subject.pull_url
 
     async def may_see(session_id: str) -> bool:
@@ -160,7 +162,7 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
 async def _change_at(server: Server, who: Who, url: str) -> str:
     """The change that a pull request is, if they may speak about it: what others have read of it neither
     holds its merge back nor lets it through."""
-    found = await reviews.change_at(server.loaded, url)
+    found = await reviews.change_at(server.rows, url)
     try:
         return (await changes.find(server.site, who, found.id, "input")).id if found else ""
     except (NotFound, Denied):
