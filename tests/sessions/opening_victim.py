@@ -12,14 +12,25 @@ from pathlib import Path
 from threading import Thread
 
 from hutch import logs
-from hutch.domain.session import Session
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
+from hutch.store.opening import OpenedSession
 from tests.sessions.hosting import owner, serving, state
 
 
-def end(*_: object) -> None:
+def end() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+class End:
+    def write(self, connection: object, made: OpenedSession) -> None:
+        end()
+
+
+class Tell:
+    def write(self, connection: object, made: OpenedSession) -> None:
+        sys.stdout.write(f"{made.session.id}\n")
+        sys.stdout.flush()
 
 
 def end_with_workspace(workspaces: Path) -> None:
@@ -32,14 +43,9 @@ async def main(home: Path, point: str) -> None:
     async with serving(home) as server:
         who = await owner(server)
         if point == "row":
-            await sessions.create(server.site, who, NewSession(purpose="never"), also=end)
+            await sessions.create(server.site, who, NewSession(purpose="never"), also=End())
         Thread(target=end_with_workspace, args=(home / "data" / "workspaces",), daemon=True).start()
-
-        def tell(_: object, session: Session) -> None:
-            sys.stdout.write(f"{session.id}\n")
-            sys.stdout.flush()
-
-        session = await sessions.create(server.site, who, NewSession(purpose="begun"), also=tell)
+        session = await sessions.create(server.site, who, NewSession(purpose="begun"), also=Tell())
         await state(server, who, session.id, "idle")
         await asyncio.sleep(60)
 

@@ -25,8 +25,8 @@ from hutch.forge import seam as forge
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
-from hutch.store.comments import Also, Comments, Reviews
-from hutch.store.rows import Rows
+from hutch.store.comments import Comments, Reviews
+from hutch.store.rows import Also, Rows
 from hutch.system.clock import remaining_s, wall_ms
 
 __all__ = [

@@ -35,8 +35,10 @@ from hutch.flows.code_change import Bench
 from hutch.flows.comments import made
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import first_line, past
-from hutch.flows.sessions import Also, NewSession
+from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
+from hutch.store.opening import OpenedSession
+from hutch.store.rows import Also
 from hutch.system.clock import wall_ms
 from hutch.workspace.workspace import Workspace
 
@@ -150,7 +152,7 @@ async def submit(
     instructions: str = "",
     model: str = "",
     limits: Bounds = UNBOUND,
-    also: Also[Session] | None = None,
+    also: Also[OpenedSession] | None = None,
 ) -> Session:
     """Have a change or a pull request read by the next free worker. Nothing of it is ever delivered."""
     wanted = NewSession(

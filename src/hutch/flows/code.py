@@ -6,17 +6,17 @@ run again.
 
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
 from hutch.domain.printable import check_line, echo
 from hutch.domain.session import AS_USUAL, UNBOUND, Bounds, Delivery, QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows import sessions
-from hutch.flows.sessions import Also, NewSession
+from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
-from hutch.store.runs import Runs, last_run
+from hutch.store.opening import OpenedSession
+from hutch.store.rows import Also
+from hutch.store.runs import Runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,9 @@ class NewCode:
 
 
 async def submit(
-    site: Site, who: Who, new: NewCode, *, also: Also[QueuedRun] | None = None
+    site: Site, who: Who, new: NewCode, *, also: Also[OpenedSession] | None = None
 ) -> tuple[Session, QueuedRun]:
     """Have it done by the next free worker."""
-
-    def of_its_run(connection: Connection, session: Session) -> None:
-        if also:
-            also(connection, last_run(connection, session.id))
-
     wanted = NewSession(
         repository=new.repository,
         plain_directory=new.plain_directory,
@@ -55,11 +50,10 @@ async def submit(
     )
     check_line("A branch", new.revision)  # elsewhere it is called a revision
     try:
-        session = await sessions.create(site, who, wanted, also=of_its_run)
+        opened = await sessions.create_with_run(site, who, wanted, also=also)
     except NotARepository as error:
         raise error.with_option("plainDirectory: true") from None
-    found = await Runs(site.rows).page(session_ids=[session.id], limit=1)
-    return session, found[0]
+    return opened.session, opened.run
 
 
 async def find(site: Site, who: Who, run_id: str) -> tuple[Session, QueuedRun]:

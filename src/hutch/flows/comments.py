@@ -12,8 +12,8 @@ from hutch.domain.review import Comment, Remark, Review, Verdict
 from hutch.flows import repository_git, review
 from hutch.flows.commit_text import plain
 from hutch.flows.repository_git import OpenJail
-from hutch.store.comments import Also, Comments, Reviews
-from hutch.store.rows import Rows
+from hutch.store.comments import Comments, Reviews
+from hutch.store.rows import Also, Rows
 from hutch.system.clock import wall_ms
 
 

@@ -7,11 +7,8 @@ written down, and a worker does it when there is room.
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
-from sqlalchemy import Connection
-
-from hutch.domain.errors import Conflict, HutchError, LimitReached, NotFound
+from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
     RunQueued,
     SessionOpened,
@@ -49,11 +46,13 @@ from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
-from hutch.store.inputs import Inputs, add_input, count_untaken
+from hutch.store.inputs import Inputs, has_ended
+from hutch.store.opening import OpenedSession, open_session
 from hutch.store.records import read_heads
-from hutch.store.runs import Runs, add_run
+from hutch.store.rows import Also
+from hutch.store.runs import Runs
 from hutch.store.seam import Head
-from hutch.store.sessions import Sessions, add_session, find_session
+from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.system.clock import wall_ms
 
@@ -63,9 +62,6 @@ BEGINS_WORK = (Message, Prompt, Resume)
 MOST_UNTAKEN = 500  # inputs of a session
 MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end what so many wait for
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
-
-T = TypeVar("T")
-Also = Callable[[Connection, T], None]  # what is written in the transaction in which something comes to be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +118,16 @@ async def may_write(site: Site, who: Who, session: Session) -> bool:
 
 
 async def create(
-    site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[Session] | None = None
+    site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[OpenedSession] | None = None
 ) -> Session:
     """Open a session; its workspace is made ready, and its first prompt taken up, by the next free worker."""
+    return (await create_with_run(site, who, new, forked_from=forked_from, also=also)).session
+
+
+async def create_with_run(
+    site: Site, who: Who, new: NewSession, *, forked_from: str = "", also: Also[OpenedSession] | None = None
+) -> OpenedSession:
+    """The same, for callers that follow its first run."""
     check_may_open(who)
     _check_lines(new)
     if not forked_from:
@@ -164,21 +167,14 @@ async def create(
         queued_ms=now,
         trace_id=trace_id(),
     )
-    opened = SessionOpened(
+    began = SessionOpened(
         purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
     )
     queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
-
-    def add(connection: Connection) -> None:
-        add_session(connection, session)
-        add_run(connection, run)
-        if also:
-            also(connection, session)
-
-    # In one transaction: a crash leaves no log that no session names.
-    await site.log.append(session.id, [opened, *queued], also=add)
+    opened = OpenedSession(session, run)
+    await open_session(site.log, opened, [began, *queued], also)
     await site.host.input(session.id)
-    return session
+    return opened
 
 
 def _check_lines(new: NewSession) -> None:
@@ -236,23 +232,8 @@ async def give(
     if isinstance(asked, BEGINS_WORK):
         await site.log.admit(session.id)
     body = _cleaned(asked, site.redactor.clean).model_dump_json()
-
-    def add(connection: Connection) -> GivenInput:
-        now = find_session(connection, session.id)
-        if now is None or now.state == "ended":
-            raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
-        most = MOST_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
-        if count_untaken(connection, session.id) >= most:
-            raise LimitReached(
-                f"{most} inputs wait in the session {session.id} already. Wait, or cancel its run.",
-                limit="inputs",
-            )
-        given = add_input(connection, session.id, who.user.id, body)
-        if also:
-            also(connection, given)
-        return given
-
-    given = await site.rows.change(add)
+    max_untaken = MOST_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
+    given = await Inputs(site.rows).add(session.id, who.user.id, body, max_untaken=max_untaken, also=also)
     await site.host.input(session.id)
     return given
 
@@ -275,7 +256,7 @@ async def fork(
     session_id: str,
     *,
     snapshot: int | None = None,
-    also: Also[Session] | None = None,
+    also: Also[OpenedSession] | None = None,
 ) -> Session:
     """A new session that begins with the files of this one, as they are or were.
 
@@ -334,7 +315,7 @@ def _cleaned(asked: Input, clean: Callable[[str], str]) -> Input:
 def _check_fits(session: Session, asked: Input) -> None:
     """Refuse what could not be done anyhow."""
     if session.state == "ended":
-        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+        raise has_ended(session.id)
     if isinstance(asked, Undo) and session.state in BUSY:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import structlog
-from sqlalchemy import Connection
 
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
@@ -33,7 +32,7 @@ from hutch.flows.site import Site
 from hutch.flows.wish_text import Progress, marker, prompt
 from hutch.forge.seam import SETTLE_S, Forge, Posted
 from hutch.store.changes import Changes
-from hutch.store.deliveries import LONGEST_WAIT_MS, Deliveries, note
+from hutch.store.deliveries import LONGEST_WAIT_MS, BegunByInput, BegunInSession, Deliveries
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
@@ -209,11 +208,7 @@ class Triggers:
             delivery=Delivery(issue="" if wish.on_pull else _issue_url(wish), branch=revision),
             prompt=text,
         )
-
-        def begun(connection: Connection, session: Session) -> None:
-            note(connection, told.id, state="working", session_id=session.id)
-
-        session = await sessions.create(self.site, who, new, also=begun)
+        session = await sessions.create(self.site, who, new, also=BegunInSession(told.id))
         return replace(told, state="working", session_id=session.id)
 
     async def _change(self, wish: Wish) -> Change | None:
@@ -225,15 +220,9 @@ class Triggers:
 
     async def _go_on(self, told: Told, who: Who, change: Change, text: str) -> Told | None:
         """Give it to the session that made the change; None when that is over or somebody else's."""
-
-        def begun(connection: Connection, given: object) -> None:
-            seq = getattr(given, "seq", 0)
-            note(connection, told.id, state="working", session_id=change.session_id, input=seq)
-
+        asked = Prompt(text=text[:200_000])
         try:
-            given = await sessions.give(
-                self.site, who, change.session_id, Prompt(text=text[:200_000]), also=begun
-            )
+            given = await sessions.give(self.site, who, change.session_id, asked, also=BegunByInput(told.id))
         except (NotFound, Conflict, Denied):
             return None
         return replace(told, state="working", session_id=change.session_id, input=given.seq)

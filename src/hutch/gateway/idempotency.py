@@ -13,14 +13,12 @@ or a scope may have been taken away since.
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar, cast
 
-import orjson
 from fastapi import Depends, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy import Connection, and_, delete, insert, select, update
 from starlette.exceptions import HTTPException
 
 from hutch.domain.errors import Conflict, DoneUnrecorded, HutchError, NotRecorded
@@ -29,18 +27,23 @@ from hutch.flows import changes, sessions
 from hutch.flows.access import Action, check_may_open
 from hutch.gateway.auth.who import Writer
 from hutch.gateway.errors import KeyReused
-from hutch.store.rows import Rows
-from hutch.store.schema import answered_requests as table
-from hutch.system.clock import STEADY, wall_ms
+from hutch.store.answered_requests import (
+    BEING_ANSWERED,
+    NOT_KEPT,
+    Answer,
+    AnsweredRequests,
+    Earlier,
+    KeptAnswer,
+    RequestKey,
+)
+from hutch.store.rows import Also, Rows
 
-KEPT_MS = 24 * 3600 * 1000
 SWEEP_S = 600.0
 PATIENCE_S = 30.0  # for the first of two that came at once
 LARGEST_BYTES = 64 * 1024  # of an answer that is kept
 REPLAYED = "Idempotency-Replayed"
 KEPT_HEADERS = ("content-type", "etag", "location")
 OPENING = ("/fork", "/review")  # requests about one session that open another
-BEING_ANSWERED, NOT_KEPT = 0, 1  # instead of a status
 
 T = TypeVar("T")
 Handle = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -50,55 +53,28 @@ Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 class Once:
     """One request with a key, or without; `keep` writes its answer beside what it asked for."""
 
-    user_id: str = ""
-    key: str = ""
-    request_hash: str = ""
-    atomic: bool = False  # the answer is written with what was asked for, or neither is
+    request: RequestKey | None = None
     kept: bool = False
     tried_ms: int = 0  # when a server ended while it did this; 0 when none did
 
     @property
     def mark(self) -> str:
         """What is the same each time that this is asked for, and not known to others; empty without a key."""
-        said = f"{self.user_id}\n{self.key}\n{self.request_hash}"
-        return hashlib.sha256(said.encode()).hexdigest()[:32] if self.key else ""
+        if self.request is None:
+            return ""
+        said = f"{self.request.user_id}\n{self.request.key}\n{self.request.request_hash}"
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
 
-    def keep(self, of: Callable[[T], Response]) -> Callable[[Connection, T], None]:
-        """For a flow, to be called in its transaction: the answer made of what came to be."""
+    def keep(self, of: Callable[[T], Response]) -> Also[T] | None:
+        """For a flow, which writes the answer in its transaction; None without a key."""
+        if self.request is None:
+            return None
 
-        def write(connection: Connection, made: T) -> None:
-            if self.key:
-                self.write(connection, of(made))
-                self.kept = True
+        def render(made: T) -> Answer:
+            self.kept = True
+            return to_answer(of(made))
 
-        return write
-
-    def write(self, connection: Connection, response: Response) -> None:
-        headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
-        body = bytes(getattr(response, "body", b""))  # a stream has none that could be kept
-        fits = hasattr(response, "body") and len(body) <= LARGEST_BYTES
-        values = {
-            "status": response.status_code if fits else NOT_KEPT,
-            "headers": orjson.dumps(headers).decode(),
-            "body": body if fits else b"",
-        }
-        connection.execute(update(table).where(*self.mine()).values(values))
-
-    def reserve(self, connection: Connection) -> None:
-        """Note that it is being answered."""
-        nothing = {"status": BEING_ANSWERED, "headers": "{}", "body": b""}
-        who = {"user_id": self.user_id, "key": hash_key(self.key), "request_hash": self.request_hash}
-        connection.execute(insert(table).values(**who, **nothing, at_ms=wall_ms()))
-
-    def release(self, connection: Connection) -> None:
-        """It was refused and has done nothing: it may be tried again."""
-        connection.execute(delete(table).where(*self.mine(), table.c.status == BEING_ANSWERED))
-
-    def is_same(self, found: Mapping[str, Any]) -> bool:
-        return found["request_hash"] in (self.request_hash, "")  # of an erased one, nobody can tell
-
-    def mine(self) -> tuple[Any, ...]:
-        return table.c.user_id == self.user_id, table.c.key == hash_key(self.key)
+        return KeptAnswer(self.request, render)
 
 
 @dataclass(slots=True)
@@ -116,9 +92,9 @@ class Answered:
     under_way: dict[tuple[str, str], asyncio.Event] = field(default_factory=dict)
     swept: float = float("-inf")
 
-    async def begin(self, once: Once) -> None:
+    async def begin(self, request: RequestKey, *, atomic: bool) -> Once:
         """Let a request go on as the first with its key; another hears what that was answered."""
-        name = (once.user_id, once.key)
+        name = (request.user_id, request.key)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 while name in self.under_way:
@@ -127,78 +103,74 @@ class Answered:
             raise Conflict("The first request with this Idempotency-Key is still being answered.") from None
         self.under_way[name] = asyncio.Event()
         try:
-            found = await self.rows.change(self._take(once))
-            if found is not None:
-                raise _again(found, once)
+            earlier, tried_ms = await AnsweredRequests(self.rows).begin(
+                request, atomic=atomic, sweep=self._is_sweep_due()
+            )
+            if earlier is not None:
+                raise _again(earlier)
         except BaseException:
-            self._end(once)
+            self._end(request)
             raise
+        return Once(request, tried_ms=tried_ms)
 
     async def finish(self, once: Once, response: Response) -> None:
         """Keep what was answered, unless that was done already."""
+        if once.request is None:
+            return
         try:
             if not once.kept:
-                await self.rows.change(lambda connection: once.write(connection, response))
+                await AnsweredRequests(self.rows).keep(once.request, to_answer(response))
         finally:
-            self._end(once)
+            self._end(once.request)
 
     async def refused(self, once: Once) -> None:
         """Nothing came of it, unless an answer was kept before it failed."""
+        if once.request is None:
+            return
         try:
-            await self.rows.change(once.release)
+            await AnsweredRequests(self.rows).release(once.request)
         finally:
-            self._end(once)
+            self._end(once.request)
 
     def failed(self, once: Once) -> None:
         """Nobody knows what came of it; the note stays."""
-        self._end(once)
+        if once.request is not None:
+            self._end(once.request)
 
-    def _end(self, once: Once) -> None:
-        done = self.under_way.pop((once.user_id, once.key), None)
+    def _end(self, request: RequestKey) -> None:
+        done = self.under_way.pop((request.user_id, request.key), None)
         if done:
             done.set()
 
-    def _take(self, once: Once) -> Callable[[Connection], Mapping[str, Any] | None]:
-        sweep = time.monotonic() - self.swept > SWEEP_S
-        if sweep:
+    def _is_sweep_due(self) -> bool:
+        is_due = time.monotonic() - self.swept > SWEEP_S
+        if is_due:
             self.swept = time.monotonic()
-
-        def take(connection: Connection) -> Mapping[str, Any] | None:
-            old = table.c.at_ms < STEADY.now_ms() - KEPT_MS
-            connection.execute(delete(table).where(old if sweep else old & and_(*once.mine())))
-            row = connection.execute(select(table).where(*once.mine())).mappings().first()
-            found = None if row is None else {str(name): value for name, value in row.items()}
-            if found is not None and found["status"] == BEING_ANSWERED and once.is_same(found):
-                if not once.atomic:
-                    return found
-                once.release(connection)  # nothing came of it before a crash
-                once.tried_ms = found["at_ms"]
-                found = None
-            if found is None:
-                once.reserve(connection)
-            return found
-
-        return take
+        return is_due
 
 
-def _again(found: Mapping[str, Any], once: Once) -> Exception:
+def to_answer(response: Response) -> Answer:
+    """A response as it is kept: without its body when that is a stream, or too long."""
+    headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+    body = getattr(response, "body", None)
+    if body is None or len(body) > LARGEST_BYTES:
+        return Answer(NOT_KEPT, headers, b"")
+    return Answer(response.status_code, headers, bytes(body))
+
+
+def _again(earlier: Earlier) -> Exception:
     """What a request hears whose key was used before."""
-    if not once.is_same(found):
+    answer = earlier.answer
+    if not earlier.is_same:
         return KeyReused("This Idempotency-Key was used for another request. Take a new one for each.")
-    if found["status"] == BEING_ANSWERED:
+    if answer.status == BEING_ANSWERED:
         return Conflict(
             "The server ended while it did this, and nobody knows how far it came. Look at what is there, "
             "and send it with another Idempotency-Key if it is still wanted."
         )
-    if found["status"] == NOT_KEPT:
+    if answer.status == NOT_KEPT:
         return Conflict("This was done already, and its answer was not kept: it was too long, or was erased.")
-    headers = {**orjson.loads(found["headers"]), REPLAYED: "true"}
-    return Replay(Response(found["body"], found["status"], headers))
-
-
-def hash_key(key: str) -> str:
-    """How a key is kept."""
-    return hashlib.sha256(key.encode()).hexdigest()
+    return Replay(Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"}))
 
 
 def answered_of(request: Request) -> Answered:
@@ -238,9 +210,9 @@ class Key:
         asked = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
         body = await request.body()
         digest = hashlib.sha256(asked + body).hexdigest()
-        once = Once(who.user.id, idempotency_key, digest, self._atomic)
+        key = RequestKey(who.user.id, idempotency_key, digest)
         try:
-            await answered_of(request).begin(once)
+            once = await answered_of(request).begin(key, atomic=self._atomic)
         except Replay:
             action = self._action(body) if callable(self._action) else self._action
             await _authorise(request, who, action)

@@ -9,7 +9,6 @@ import asyncio
 from contextlib import suppress
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, update
 
 from hutch.agent.loop import Heard
 from hutch.domain import inputs
@@ -35,8 +34,6 @@ from hutch.sessions.giving_up import CANCELLED, OVER, UNDONE, give_up, tell_give
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import before_last_run
 from hutch.sessions.undoing import MAX_LISTED, lost_by_undo, would_lose
-from hutch.store import schema
-from hutch.store.runs import add_run
 from hutch.system.clock import wall_ms
 
 MAX_TRIES, TRY_INTERVAL_S = 50, 0.02  # to stop a run that is being taken up
@@ -166,14 +163,7 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
         queued_ms=wall_ms(),
         trace_id=trace_id(),
     )
-
-    def add(connection: Connection) -> None:
-        add_run(connection, run)
-        table = schema.inputs
-        here = (table.c.session_id == live.id, table.c.seq == given.seq)
-        connection.execute(update(table).where(*here).values(taken=True))
-
-    await live.grounds.rows.change(add)
+    await live.inputs.take_as_run(run)
     if session.state in ("idle", "parked"):
         await live.set_state("queued")
     taken = InputTaken(input=given.seq, kind="prompt", by=given.by)

@@ -1,21 +1,17 @@
 """What is said about changes, as rows: comments on lines, and reviews."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.printable import echo
 from hutch.domain.review import AGENT, Comment, Review
-from hutch.store.rows import Rows
+from hutch.store.rows import Also, Rows
 from hutch.store.schema import comments, reviews, runs, sessions
 from hutch.system.clock import wall_ms
-
-T = TypeVar("T")
-Also: TypeAlias = Callable[[Connection, T], None]
 
 
 class Comments:
@@ -30,7 +26,7 @@ class Comments:
         def add(connection: Connection) -> None:
             add_comment(connection, comment)
             if also:
-                also(connection, comment)
+                also.write(connection, comment)
 
         await self._rows.change(add)
 
@@ -82,7 +78,7 @@ class Reviews:
             for remark in remarks:
                 add_comment(connection, remark)
             if also:
-                also(connection, review)
+                also.write(connection, review)
             return review
 
         return await self._rows.change(add)

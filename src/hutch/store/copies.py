@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
 from hutch.domain.ids import SessionId
+from hutch.store.answered_requests import NOT_KEPT
 from hutch.store.blobs import BlobMissing, Blobs
 from hutch.store.schema import (
     answered_requests,
@@ -28,7 +29,6 @@ from hutch.store.schema import (
 )
 
 ERASED = "(erased)"
-NOT_KEPT = 1  # instead of a status: it was answered, and the answer is not here
 MIN_PART_CHARS = 8  # shorter texts are copies only when they are equal
 CHOICES = ("type", "outcome", "scope", "kind")  # keys in JSON: their texts are words of Hutch, of no user
 # Keys in JSON whose texts are names that programs match on; with `delivery`, what an open session needs.

@@ -1,11 +1,13 @@
 """What forges told us, as rows: each is taken once, whatever name it comes under."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from hutch.domain.session import GivenInput
 from hutch.domain.wish import Told
+from hutch.store.opening import OpenedSession
 from hutch.store.rows import Rows
 from hutch.store.schema import deliveries
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
@@ -53,6 +55,26 @@ class Deliveries:
 
     async def note(self, id: str, **values: Any) -> None:
         await self._rows.change(lambda connection: note(connection, id, **values))
+
+
+@dataclass(frozen=True, slots=True)
+class BegunInSession:
+    """The note that a delivery is worked on, written with the session that was opened for it."""
+
+    delivery_id: str
+
+    def write(self, connection: Connection, made: OpenedSession) -> None:
+        note(connection, self.delivery_id, state="working", session_id=made.session.id)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunByInput:
+    """The note that a delivery is worked on, written with the input that a session was given for it."""
+
+    delivery_id: str
+
+    def write(self, connection: Connection, made: GivenInput) -> None:
+        note(connection, self.delivery_id, state="working", session_id=made.session_id, input=made.seq)
 
 
 def note(connection: Connection, id: str, **values: Any) -> None:

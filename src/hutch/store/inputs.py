@@ -2,11 +2,18 @@
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from hutch.domain.errors import Conflict, LimitReached
 from hutch.domain.ids import SessionId
-from hutch.domain.session import GivenInput
-from hutch.store.rows import Rows
+from hutch.domain.session import GivenInput, QueuedRun
+from hutch.store.rows import Also, Rows
+from hutch.store.runs import add_run
 from hutch.store.schema import inputs
+from hutch.store.sessions import find_session
 from hutch.system.clock import wall_ms
+
+
+def has_ended(session_id: str) -> Conflict:
+    return Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
 
 
 def add_input(connection: Connection, session_id: SessionId, by: str, body: str) -> GivenInput:
@@ -32,6 +39,34 @@ class Inputs:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
+    async def add(
+        self,
+        session_id: SessionId,
+        by: str,
+        body: str,
+        *,
+        max_untaken: int,
+        also: Also[GivenInput] | None = None,
+    ) -> GivenInput:
+        """Give a session its next input; refused when it has ended, or when too many inputs wait."""
+
+        def add(connection: Connection) -> GivenInput:
+            session = find_session(connection, session_id)
+            if session is None or session.state == "ended":
+                raise has_ended(session_id)
+            if count_untaken(connection, session_id) >= max_untaken:
+                raise LimitReached(
+                    f"{max_untaken} inputs wait in the session {session_id} already. "
+                    "Wait, or cancel its run.",
+                    limit="inputs",
+                )
+            given = add_input(connection, session_id, by, body)
+            if also:
+                also.write(connection, given)
+            return given
+
+        return await self._rows.change(add)
+
     async def page(
         self, session_id: SessionId, *, after: int = 0, untaken: bool = False, limit: int = 1000
     ) -> list[GivenInput]:
@@ -52,6 +87,16 @@ class Inputs:
         """What was to come of it is in the log."""
         wanted = update(inputs).where(inputs.c.session_id == session_id, inputs.c.seq == seq)
         await self._rows.change(lambda connection: connection.execute(wanted.values(taken=True)))
+
+    async def take_as_run(self, run: QueuedRun) -> None:
+        """Queue the run that an input asks for, and take the input: both are seen at once."""
+
+        def take(connection: Connection) -> None:
+            add_run(connection, run)
+            here = (inputs.c.session_id == run.session_id, inputs.c.seq == run.input)
+            connection.execute(update(inputs).where(*here).values(taken=True))
+
+        await self._rows.change(take)
 
     async def take_all(self, session_id: SessionId) -> None:
         """Nothing more can come of those that wait."""

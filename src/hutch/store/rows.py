@@ -10,10 +10,11 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 T = TypeVar("T")
+Made = TypeVar("Made", contravariant=True)
 
 
 class Rows(Protocol):
-    """The database, for those who know its tables."""
+    """The database, for the modules of this room: others hand it on to them."""
 
     async def fetch(self, query: Callable[[Connection], T]) -> T:
         """Read in a thread; the query sees one state of the database per statement."""
@@ -22,3 +23,9 @@ class Rows(Protocol):
     async def change(self, do: Callable[[Connection], T]) -> T:
         """Write in one transaction: durable when this returns, and nothing of it when it raises."""
         ...
+
+
+class Also(Protocol[Made]):
+    """A further row for the transaction that makes something: both are written, or neither is."""
+
+    def write(self, connection: Connection, made: Made) -> None: ...

@@ -41,12 +41,6 @@ def read_run(row: Mapping[Any, Any]) -> QueuedRun:
     return QueuedRun(**{**row, "delivered": Delivered(**json.loads(told)) if told else None})
 
 
-def last_run(connection: Connection, session_id: str) -> QueuedRun:
-    """The newest of a session that has one."""
-    wanted = select(runs).where(runs.c.session_id == session_id).order_by(runs.c.id.desc()).limit(1)
-    return read_run(connection.execute(wanted).mappings().one())
-
-
 class Runs:
     """Runs in the order in which they were asked for."""
 

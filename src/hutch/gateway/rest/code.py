@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.domain.session import Bounds, Delivery, QueuedRun
+from hutch.domain.session import Bounds, Delivery
 from hutch.flows import code as flow
 from hutch.flows.code import NewCode
 from hutch.gateway.answers import In, Out
@@ -15,6 +15,7 @@ from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.code import CodeResult, CodeStream
 from hutch.gateway.stream.tickets import tickets_of
+from hutch.store.opening import OpenedSession
 
 routes = router("code", prefix="/api/code")
 
@@ -109,9 +110,9 @@ class CodeOut(Out):
     usage: UsageOut | None
 
 
-def elsewhere(run: QueuedRun) -> Response:
-    """The answer to who asks for the same again: the stream of the run that there is."""
-    return Response(status_code=303, headers={"Location": f"{routes.prefix}/{run.id}"})
+def elsewhere(opened: OpenedSession) -> Response:
+    """The answer to a client that sends the same request again: the stream of the run that there is."""
+    return Response(status_code=303, headers={"Location": f"{routes.prefix}/{opened.run.id}"})
 
 
 @routes.post(

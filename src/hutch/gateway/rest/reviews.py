@@ -185,7 +185,7 @@ async def _begin(
         instructions=how.instructions,
         model=how.model,
         limits=Bounds(cost_usd=how.max_cost, timeout_s=how.timeout_s),
-        also=once.keep(told_of),
+        also=once.keep(lambda opened: told_of(opened.session)),
     )
     return told_of(session)
 

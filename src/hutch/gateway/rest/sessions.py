@@ -231,7 +231,9 @@ async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSess
     limits, delivery = Bounds(**_plain(new.limits)), Delivery(**_plain(new.delivery))
     wanted = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
     made = made_for(who)
-    session = await flow.create(server_of(request).site, who, wanted, also=once.keep(made))
+    session = await flow.create(
+        server_of(request).site, who, wanted, also=once.keep(lambda opened: made(opened.session))
+    )
     return made(session)
 
 
@@ -288,4 +290,7 @@ async def fork(
     """A new session with the files of this one, as they are or as a snapshot has them."""
     snapshot = wanted.snapshot if wanted else None
     site, made = server_of(request).site, made_for(who)
-    return made(await flow.fork(site, who, session_id, snapshot=snapshot, also=once.keep(made)))
+    session = await flow.fork(
+        site, who, session_id, snapshot=snapshot, also=once.keep(lambda opened: made(opened.session))
+    )
+    return made(session)

@@ -1,0 +1,123 @@
+"""Requests with an idempotency key, as rows: a note while one is answered, then its answer, for a day."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Connection, and_, delete, insert, select, update
+
+from hutch.store.rows import Rows
+from hutch.store.schema import answered_requests as table
+from hutch.system.clock import STEADY, wall_ms
+
+KEPT_MS = 24 * 3600 * 1000
+BEING_ANSWERED, NOT_KEPT = 0, 1  # instead of a status
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """What makes a request the same as one that was sent before."""
+
+    user_id: str
+    key: str  # as the client made it up; the row has its hash
+    request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as it is kept."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What is known of a request whose key was used before."""
+
+    answer: Answer
+    at_ms: int
+    is_same: bool  # False when the key was used for another request
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer(Generic[T]):
+    """The answer to a request, written in the transaction that does what it asked for."""
+
+    request: RequestKey
+    render: Callable[[T], Answer]
+
+    def write(self, connection: Connection, made: T) -> None:
+        _keep(connection, self.request, self.render(made))
+
+
+class AnsweredRequests:
+    """The requests with keys of the last day."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def begin(self, request: RequestKey, *, atomic: bool, sweep: bool) -> tuple[Earlier | None, int]:
+        """Note that a request is being answered, unless its key was used before: then what came of that.
+
+        With `atomic`, one whose answer is missing was cut short by a crash and did nothing: it begins anew,
+        and the second value is when the first attempt began. Else that is 0. With `sweep`, the answers to all
+        old requests are deleted.
+        """
+
+        def begin(connection: Connection) -> tuple[Earlier | None, int]:
+            old = table.c.at_ms < STEADY.now_ms() - KEPT_MS
+            connection.execute(delete(table).where(old if sweep else old & and_(*_is(request))))
+            earlier, tried_ms = _find(connection, request), 0
+            if earlier and earlier.is_same and earlier.answer.status == BEING_ANSWERED and atomic:
+                _release(connection, request)
+                tried_ms, earlier = earlier.at_ms, None
+            if earlier is None:
+                _reserve(connection, request)
+            return earlier, tried_ms
+
+        return await self._rows.change(begin)
+
+    async def keep(self, request: RequestKey, answer: Answer) -> None:
+        await self._rows.change(lambda connection: _keep(connection, request, answer))
+
+    async def release(self, request: RequestKey) -> None:
+        """A request that was refused did nothing, and may be sent again; a kept answer stays."""
+        await self._rows.change(lambda connection: _release(connection, request))
+
+
+def hash_key(key: str) -> str:
+    """A key as its row has it."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _is(request: RequestKey) -> tuple[Any, ...]:
+    return table.c.user_id == request.user_id, table.c.key == hash_key(request.key)
+
+
+def _find(connection: Connection, request: RequestKey) -> Earlier | None:
+    row = connection.execute(select(table).where(*_is(request))).first()
+    if row is None:
+        return None
+    is_same = row.request_hash in (request.request_hash, "")  # an erased one may have been any
+    return Earlier(Answer(row.status, json.loads(row.headers), row.body), row.at_ms, is_same)
+
+
+def _reserve(connection: Connection, request: RequestKey) -> None:
+    names = {"user_id": request.user_id, "key": hash_key(request.key), "request_hash": request.request_hash}
+    nothing = {"status": BEING_ANSWERED, "headers": "{}", "body": b""}
+    connection.execute(insert(table).values(**names, **nothing, at_ms=wall_ms()))
+
+
+def _keep(connection: Connection, request: RequestKey, answer: Answer) -> None:
+    values = {"status": answer.status, "headers": json.dumps(dict(answer.headers)), "body": answer.body}
+    connection.execute(update(table).where(*_is(request)).values(values))
+
+
+def _release(connection: Connection, request: RequestKey) -> None:
+    connection.execute(delete(table).where(*_is(request), table.c.status == BEING_ANSWERED))
