@@ -17,10 +17,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from hutch.cli.glance import glance
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
+from hutch.store.glance import glance
 from hutch.store.lock import hold
 from tests.deadline import DEADLINE_S
 

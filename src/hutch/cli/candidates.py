@@ -5,7 +5,6 @@ being typed. Words come as arguments, so no shell quoting has to be undone.
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -13,9 +12,9 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from hutch.cli.commands import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
-from hutch.cli.glance import glance
 from hutch.cli.visible import one_line
 from hutch.settings import find_paths, named_server
+from hutch.store.glance import newest_logs, newest_sessions
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
@@ -83,15 +82,8 @@ def _values(offer: Callable[[], Candidates], word: str) -> Candidates:
 
 
 def _sessions() -> Candidates:
-    """The newest sessions, straight from the database: the store would take too long to load."""
-    query = (
-        f"SELECT session_id, opened_ms, ended, seq FROM logs ORDER BY session_id DESC LIMIT {MOST_SESSIONS}"
-    )
-    file = find_paths().database
-    try:
-        rows = glance(file, lambda connection: connection.execute(query).fetchall(), within_s=PATIENCE_S)
-    except (sqlite3.Error, OSError):
-        return []
+    """The newest sessions with a log on this machine."""
+    rows = newest_logs(find_paths().database, MOST_SESSIONS, within_s=PATIENCE_S)
     sessions = [
         (
             session,
@@ -111,13 +103,7 @@ def _sessions_of_server() -> Candidates:
 
         rows = distant_sessions(MOST_SESSIONS)
     else:
-        query = f"SELECT id, created_ms, state, purpose FROM sessions ORDER BY id DESC LIMIT {MOST_SESSIONS}"
-        try:
-            rows = glance(
-                paths.database, lambda database: database.execute(query).fetchall(), within_s=PATIENCE_S
-            )
-        except (sqlite3.Error, OSError):
-            return []
+        rows = newest_sessions(paths.database, MOST_SESSIONS, within_s=PATIENCE_S)
     sessions = [
         (
             session,

@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import shutil
-import sqlite3
 import stat
 import sys
 import tempfile
@@ -30,11 +29,11 @@ from hutch.app.model_check import check_model
 from hutch.app.repository_checks import check_repository
 from hutch.cli import exits
 from hutch.cli.console import Terminal
-from hutch.cli.glance import glance
 from hutch.cli.visible import visible
 from hutch.domain.errors import HutchError, NotFound
 from hutch.jail.probe import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import Loaded, find_paths, load
+from hutch.store.glance import Unreadable, Unsound, check_whole, newest_event_ms
 
 GIB, MIB = 1024**3, 1024**2
 LOW_BYTES, FULL_BYTES = 2 * GIB, 200 * MIB
@@ -191,31 +190,20 @@ def database(file: Path) -> Check:
     if not is_file:
         return Check("database", "fail", f"{file} is not a file", f"Move it away.\n{OR_ELSEWHERE}")
     try:
-        found = glance(file, _soundness, within_s=QUICK_CHECK_S)
-    except sqlite3.OperationalError as error:  # it could not be asked, which says nothing about it
+        schema, is_whole = check_whole(file, within_s=QUICK_CHECK_S)
+    except Unreadable as error:
         return Check("database", "fail", f"{file} cannot be read: {error}", _reading_fix(file, str(error)))
-    except sqlite3.Error as error:
+    except Unsound as error:
         backups = file.parent / "backups"
         mend = f"Stop Hutch, keep a copy of {file}, then put back the newest backup from {backups}."
         return Check("database", "fail", f"{file} is damaged: {error}", mend)
-    found = f"{_size(file.stat().st_size)} at {file}, {found}"
+    found = f"{_size(file.stat().st_size)} at {file}, schema {schema or 'none'}"
+    if not is_whole:
+        found += f", nothing wrong found in {QUICK_CHECK_S:g} s"
     if not _may(os.W_OK, file.parent, *file.parent.glob(f"{file.name}*")):
         mend = _writing_fix(file.parent, file.parent, file.parent)
         return Check("database", "fail", f"{found}; sound, but it cannot be written", mend)
     return Check("database", "ok", found)
-
-
-def newest_event_ms(file: Path) -> int | None:
-    """When the newest event was written; None when there is none, or no telling."""
-    try:
-        newest = glance(
-            file,
-            lambda connection: _one(connection, "SELECT max(at_ms) FROM logs"),
-            within_s=QUICK_CHECK_S,
-        )
-    except (sqlite3.Error, OSError):
-        return None
-    return newest if isinstance(newest, int) else None
 
 
 def clock(now_s: float, newest_ms: int | None) -> Check:
@@ -243,7 +231,7 @@ def _data() -> list[Check]:
     return [
         attempt("disk", lambda: disk(paths.data, paths.home)),
         attempt("database", lambda: database(paths.database)),
-        attempt("clock", lambda: clock(time.time(), newest_event_ms(paths.database))),
+        attempt("clock", lambda: clock(time.time(), newest_event_ms(paths.database, within_s=QUICK_CHECK_S))),
     ]
 
 
@@ -311,28 +299,6 @@ def _program(name: str, absent: Status, why: str, fix: str) -> Check:
     if version is None:
         return Check(name, absent, f"{path} does not tell its version; {why}", f"{fix} --reinstall")
     return Check(name, "ok", f"{dotted(version)} at {path}")
-
-
-def _soundness(connection: sqlite3.Connection) -> str:
-    """Its schema, once it is known to be sound; else the error that SQLite should have raised."""
-    schema = None
-    if _one(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"):
-        schema = _one(connection, "SELECT version_num FROM alembic_version")
-    found = f"schema {schema or 'none'}"
-    try:
-        verdict = _one(connection, "PRAGMA quick_check(1)")
-    except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
-            raise
-        return f"{found}, nothing wrong found in {QUICK_CHECK_S:g} s"
-    if verdict != "ok":
-        raise sqlite3.DatabaseError(verdict)
-    return found
-
-
-def _one(connection: sqlite3.Connection, query: str) -> object:
-    row = connection.execute(query).fetchone()
-    return row[0] if row else None
 
 
 def _install(package: str) -> str:
