@@ -6,11 +6,10 @@ import pytest
 
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import End
-from hutch.domain.session import GivenInput
 from hutch.flows import removal, sessions
 from hutch.flows.sessions import NewSession
 from hutch.store.inputs import add_input
-from hutch.store.removal import note_removal, noted_removals
+from hutch.store.removal import Removals
 from hutch.store.sessions import Sessions
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving, state
@@ -32,18 +31,15 @@ async def test_a_removal_that_was_cut_is_finished_by_the_next_server(tmp_path: P
         place = server.loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
         assert place.is_dir()
 
-        def begin(connection) -> GivenInput | None:  # type: ignore[no-untyped-def]
-            """As far as a killed server came: nobody has taken the input."""
-            note_removal(connection, session)
-            if when == "after it has ended":
-                return None
-            return add_input(connection, session, who.user.id, End(reason="it was removed").model_dump_json())
-
-        await server.rows.change(begin)
+        # As far as a killed server came: nobody has taken the input.
+        await Removals(server.rows).note(session)
+        if when == "before it has ended":
+            body = End(reason="it was removed").model_dump_json()
+            await server.rows.change(lambda connection: add_input(connection, session, who.user.id, body))
     async with serving(tmp_path / "home") as server:
 
         async def is_removed() -> bool:
-            return not await server.rows.fetch(noted_removals)
+            return not await Removals(server.rows).noted()
 
         await eventually(is_removed)
         with pytest.raises(NotFound):
@@ -64,4 +60,4 @@ async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> Non
 
         with pytest.raises(Conflict, match="is in use"):
             await removal.remove(server.site, who, session, refuse)
-        assert await server.rows.fetch(noted_removals) == []
+        assert await Removals(server.rows).noted() == []

@@ -12,7 +12,7 @@ from hutch.app.keeping import tidy
 from hutch.domain import inputs
 from hutch.flows import sessions
 from hutch.flows.sessions import NewSession
-from hutch.store.expiry import forget_workspace
+from hutch.store.expiry import Expiry
 from hutch.store.removal import remove_session
 from tests.sessions.hosting import loaded, owner, serving, state
 
@@ -66,8 +66,8 @@ async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> N
             await sessions.give(server.site, who, session.id, inputs.End())
             await state(server, who, session.id, "ended")
         await server.host.close(kept.id, reason="test")
-        await server.rows.change(lambda connection: forget_workspace(connection, over.id))
-        await server.rows.change(lambda connection: remove_session(connection, removed.id))
+        await Expiry(server.rows).forget_workspace(over.id)
+        await remove_session(server.rows, removed)
         await tidy(server.loaded, server.log)
         assert [workspaces.session_of(id) for id in await _workspaces(home)] == [kept.id]
 

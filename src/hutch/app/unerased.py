@@ -1,9 +1,8 @@
 """What an erasure does not reach: places outside of the log that may still hold what a session said."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-
-from sqlalchemy import Connection, select
 
 from hutch.app.approvals import kept_approvals
 from hutch.app.running import find_server
@@ -13,9 +12,10 @@ from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalGiven, RunStarted
 from hutch.settings import Loaded
 from hutch.store.copies import WORKING_COLUMNS
+from hutch.store.references import References, find_references
 from hutch.store.rows import Rows
-from hutch.store.schema import answered_requests, changes, reviews, runs, sessions, users
 from hutch.store.seam import EventLog
+from hutch.store.users import Users
 
 OPEN = ("starting", "idle", "running", "waiting")
 
@@ -45,8 +45,10 @@ async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
 
 async def unerased(rows: Rows, loaded: Loaded, session_id: SessionId, traces: Traces) -> list[str]:
     """One line for each place, with the way to clear it."""
-    lines = await rows.fetch(lambda connection: _in_tables(connection, loaded, session_id))
-    lines += await rows.fetch(lambda connection: _approvals_lines(connection, loaded, traces.approvers))
+    found = await find_references(rows, session_id)
+    lines = await asyncio.to_thread(_in_tables, found, loaded, session_id)
+    names = await Users(rows).names(traces.approvers)
+    lines += await asyncio.to_thread(_approvals_lines, names, loaded)
     home = home_of(loaded)
     for id in sorted(traces.workspaces):
         if home.workspace(id).exists():
@@ -64,12 +66,10 @@ async def unerased(rows: Rows, loaded: Loaded, session_id: SessionId, traces: Tr
     return [*lines, *(f"The backup {each}. Delete it when it is not needed." for each in backups)]
 
 
-def _in_tables(connection: Connection, loaded: Loaded, session_id: SessionId) -> list[str]:
+def _in_tables(found: References, loaded: Loaded, session_id: SessionId) -> list[str]:
     lines = []
-    running = select(runs.c.id).where(runs.c.session_id == session_id, runs.c.state == "running")
-    state = select(sessions.c.state).where(sessions.c.id == session_id)
-    if find_server(loaded.paths) and connection.scalar(state) in OPEN:
-        if connection.scalar(running):
+    if find_server(loaded.paths) and found.state in OPEN:
+        if found.is_running:
             lines.append(
                 f"The run that is under way, which goes on with what it has read. Stop it, and erase what it "
                 f"wrote since: hutch sessions cancel {session_id}"
@@ -78,36 +78,32 @@ def _in_tables(connection: Connection, loaded: Loaded, session_id: SessionId) ->
             f"The server's memory, of what terminals and background commands of the session printed. End it: "
             f"hutch sessions end {session_id}"
         )
-    lines += _settings_line(connection, session_id)
-    wanted = select(changes.c.branch, changes.c.repository, changes.c.web_url)
-    for change in connection.execute(wanted.where(changes.c.session_id == session_id)):
+    lines += _settings_line(found, session_id)
+    for branch in found.branches:
         lines.append(
-            f"The branch {change.branch} of {change.web_url or change.repository}. Its name and the "
+            f"The branch {branch.name} of {branch.web_url or branch.repository}. Its name and the "
             "repository's address also stay in the list of changes, which leads to it."
         )
-    if connection.scalar(select(answered_requests.c.key).limit(1)):
+    if found.has_answered_requests:
         lines.append(
             "Hashes of the Idempotency-Keys of the last day, without requests and answers: so no request is "
             "done twice."
         )
-    for id in _forks(connection, session_id):
+    for id in found.forks:
         lines.append(
             f"The session {id}, which was forked from it, with its files, purpose, role, expectations and "
             f"settings. Erase it too: hutch erase --all {id}"
         )
-    own = select(changes.c.id).where(changes.c.session_id == session_id)
-    readers = select(reviews.c.session_id).where(reviews.c.change_id.in_(own), reviews.c.session_id != "")
-    for id in sorted(set(connection.scalars(readers)) - {session_id}):
+    for id in found.reviewers:
         lines.append(f"The session {id}, which reviewed its change. Erase it too: hutch erase --all {id}")
     return lines
 
 
-def _approvals_lines(connection: Connection, loaded: Loaded, approvers: set[str]) -> list[str]:
+def _approvals_lines(names: dict[str, str], loaded: Loaded) -> list[str]:
     """Permissions hold in every repository, so they do not end with the session that they were given in."""
     lines = []
-    for id in sorted(approvers):
+    for id, name in sorted(names.items()):
         if kept_approvals(loaded.paths, id).rules():
-            name = connection.scalar(select(users.c.name).where(users.c.id == id)) if id else ""
             user = f" --user {name}" if name else ""
             lines.append(
                 f"What {name or 'you'} allowed always, also in this session: it may quote a command. "
@@ -116,19 +112,9 @@ def _approvals_lines(connection: Connection, loaded: Loaded, approvers: set[str]
     return lines
 
 
-def _forks(connection: Connection, session_id: str) -> list[str]:
-    """The sessions that were forked from one, and from those."""
-    found = [session_id]
-    for id in found:  # it grows meanwhile
-        forked = sessions.c.forked_from.startswith(f"{id}@", autoescape=True)
-        found += connection.scalars(select(sessions.c.id).where(forked).order_by(sessions.c.id))
-    return found[1:]
-
-
-def _settings_line(connection: Connection, session_id: SessionId) -> list[str]:
+def _settings_line(found: References, session_id: SessionId) -> list[str]:
     """An open session needs what it works on; after its end an erasure takes that, too."""
-    state = connection.scalar(select(sessions.c.state).where(sessions.c.id == session_id))
-    if state in (None, "ended"):
+    if found.state in (None, "ended"):
         return []
     return [
         f"The settings of the session, which is open: {', '.join(WORKING_COLUMNS)}. End it, and erase again: "

@@ -15,7 +15,7 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
 from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
-from hutch.store.expiry import forget_workspace, let_go, untouched
+from hutch.store.expiry import Expiry
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
 from hutch.system.clock import STEADY
@@ -65,7 +65,7 @@ async def sweep(
         reason = f"Its workspace was removed after {words}."
         after = ""
         while kept_ms and len(gone) < MOST:
-            found = await _page(rows, at_ms - kept_ms, once, after)
+            found = await Expiry(rows).untouched(at_ms - kept_ms, once=once, limit=PAGE, after=after)
             if not found:
                 break
             after = found[-1].id
@@ -77,12 +77,6 @@ async def sweep(
                 if dry_run or await _remove(rows, log, remove, session, reason):
                     gone.append(Gone(session.id, session.workspace_id, reason))
     return gone
-
-
-async def _page(rows: Rows, before_ms: int, once: bool, after: str) -> list[Session]:
-    return await rows.fetch(
-        lambda connection: untouched(connection, before_ms, once=once, limit=PAGE, after=after)
-    )
 
 
 async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
@@ -99,7 +93,7 @@ async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
 async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: Session, reason: str) -> bool:
     """End it, then take its files: nobody can wake it in between."""
     try:
-        if not await rows.change(lambda connection: let_go(connection, session, reason)):
+        if not await Expiry(rows).let_go(session, reason):
             return False
         id = SessionId(session.id)
         if not (await log.head(id)).ended:
@@ -107,7 +101,7 @@ async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: S
             await log.append(id, [SessionEnded(outcome=outcome, reason=reason)])
         with suppress(NotFound):  # somebody else has tidied up
             await remove(session.workspace_id)
-        await rows.change(lambda connection: forget_workspace(connection, id))
+        await Expiry(rows).forget_workspace(id)
     except Conflict:  # its files are looked at this moment: the next sweep
         return False
     except HutchError as error:

@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 
 import structlog
-from sqlalchemy import Connection
 
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.inputs import End
@@ -14,8 +12,7 @@ from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import allowed, give
 from hutch.flows.site import Site
-from hutch.store.batches import shares_of
-from hutch.store.removal import forget_removal, note_removal, noted_removals, remove_session
+from hutch.store.removal import NotedRemoval, Removals, remove_session
 from hutch.store.sessions import Sessions
 
 PATIENCE_S = 20.0  # for whatever is under way in it
@@ -31,22 +28,20 @@ async def remove(site: Site, who: Who, session_id: str, remove_workspace: Remove
     that is answered with an error, and can be asked for again.
     """
     session = await allowed(site, who, session_id, "manage")
-    note = partial(note_removal, session_id=session.id)
     try:
         if session.state != "ended":
-            reason = End(reason="it was removed")
-            await give(site, who, session.id, reason, also=lambda connection, _: note(connection))
+            await give(site, who, session.id, End(reason="it was removed"), also=NotedRemoval())
         else:
-            await site.rows.change(note)
+            await Removals(site.rows).note(session.id)
         await _remove(site, session, remove_workspace)
     except HutchError:
-        await site.rows.change(partial(forget_removal, session_id=session.id))
+        await Removals(site.rows).forget(session.id)
         raise
 
 
 async def finish_removals(site: Site, remove_workspace: RemoveWorkspace) -> None:
     """Remove the sessions whose removal was cut by the end of the last server."""
-    for session_id in await site.rows.fetch(noted_removals):
+    for session_id in await Removals(site.rows).noted():
         try:
             await _remove(site, await Sessions(site.rows).get(session_id), remove_workspace)
             logger.info("session.removed", session_id=session_id)
@@ -60,13 +55,7 @@ async def _remove(site: Site, session: Session, remove_workspace: RemoveWorkspac
     if session.workspace_id:
         with suppress(NotFound):  # somebody else has tidied up
             await remove_workspace(session.workspace_id)
-
-    def take_away(connection: Connection) -> frozenset[str]:
-        shared = shares_of(connection, [session.id]).get(session.id, [])
-        remove_session(connection, session.id)
-        return frozenset({session.owner, *(each.user_id for each in shared)})
-
-    audience = await site.rows.change(take_away)
+    audience = await remove_session(site.rows, session)
     for told in list(site.on_removed):
         told(session, audience)
 

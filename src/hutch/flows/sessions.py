@@ -46,9 +46,9 @@ from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
+from hutch.store.batches import Batches
 from hutch.store.inputs import Inputs, has_ended
 from hutch.store.opening import OpenedSession, open_session
-from hutch.store.records import read_heads
 from hutch.store.rows import Also
 from hutch.store.runs import Runs
 from hutch.store.seam import Head
@@ -194,7 +194,9 @@ def _check_lines(new: NewSession) -> None:
 
 
 async def show(site: Site, who: Who, session_id: str) -> Shown:
-    session, heads = await asyncio.gather(allowed(site, who, session_id), _heads(site, [session_id]))
+    session, heads = await asyncio.gather(
+        allowed(site, who, session_id), Batches(site.rows).heads([session_id])
+    )
     if session.id not in heads:  # it is being removed
         raise no_session(session_id)
     return (await _shown(site, [session], heads))[0]
@@ -214,7 +216,7 @@ async def page(
     found = await Sessions(site.rows).page(
         user_id=user_id, states=states, text=text, before=before, limit=limit
     )
-    return await _shown(site, found, await _heads(site, [each.id for each in found]))
+    return await _shown(site, found, await Batches(site.rows).heads([each.id for each in found]))
 
 
 async def give(
@@ -320,10 +322,6 @@ def _check_fits(session: Session, asked: Input) -> None:
         raise Conflict(f"The session {session.id} is {session.state}. Cancel or pause its run first.")
     if isinstance(asked, Resume) and session.state != "paused":
         raise Conflict(f"The session {session.id} is not paused; it is {session.state}.")
-
-
-async def _heads(site: Site, session_ids: Sequence[str]) -> dict[str, Head]:
-    return await site.rows.fetch(lambda connection: read_heads(connection, session_ids))
 
 
 async def _shown(site: Site, found: Sequence[Session], heads: Mapping[str, Head]) -> list[Shown]:

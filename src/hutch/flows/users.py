@@ -5,8 +5,6 @@ Everything here is written to the audit, with the address it came from.
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from hutch.domain.address import address_key
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
@@ -15,11 +13,11 @@ from hutch.flows.passwords import Passwords
 from hutch.store.attempts import Attempts, Meter
 from hutch.store.audit import Audit
 from hutch.store.browsers import Browsers
-from hutch.store.links import Link, Links, spend
+from hutch.store.links import Link, Links
 from hutch.store.rows import Rows
-from hutch.store.shares import Shares, set_share
+from hutch.store.shares import Shares
 from hutch.store.tokens import Token, Tokens
-from hutch.store.users import Users, add_user
+from hutch.store.users import Users
 from hutch.system.clock import wall_ms
 
 LOGIN_LINK_S = 15 * 60
@@ -206,31 +204,15 @@ class Accounts:
         await self.attempt(actor)
         await self.links.check(secret, "invite")  # before a stranger makes us hash
         hashed = await self.passwords.hash(password)
-
-        def change(db: Connection) -> tuple[Link, User]:
-            link = spend(db, secret, "invite", used_by=name[:64])
-            user = add_user(db, name, link.role or "observer", password_hash=hashed)
-            if link.session_id and link.share_role:
-                set_share(db, link.session_id, user.id, link.share_role, link.created_by)
-            return link, user
-
-        link, user = await self.rows.change(change)
+        link, user = await self.links.accept(secret, name=name, password_hash=hashed)
         await self.attempt_was_right(actor)
         await self.note(actor, "invite.accepted", link.id, detail=user.id)
         return user
 
     async def join(self, secret: str, user: User, actor: Actor) -> Link:
         """Somebody who is a user already takes the share that an invite holds."""
-
-        def change(db: Connection) -> Link:
-            link = spend(db, secret, "invite", used_by=user.id)
-            if not link.session_id or not link.share_role:
-                raise BadRequest("This invite is for somebody new; you are a user already.")
-            set_share(db, link.session_id, user.id, link.share_role, link.created_by)
-            return link
-
         await self.attempt(actor)
-        link = await self.rows.change(change)
+        link = await self.links.join(secret, user.id)
         await self.attempt_was_right(actor)
         await self.note(actor, "invite.accepted", link.id, detail=user.id)
         return link

@@ -18,7 +18,6 @@ from typing import Any, cast
 import structlog
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
-from sqlalchemy import Connection, delete, insert, text
 
 import hutch
 from hutch.app.server import Server
@@ -30,10 +29,9 @@ from hutch.gateway.problem import problem
 from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of
 from hutch.jail.probe import attempt, jail
 from hutch.sessions.host import LocalHost
+from hutch.store.readiness import check_schema, write_nothing
 from hutch.store.runs import Runs
-from hutch.store.schema import REVISIONS, answered_requests
 from hutch.store.sessions import Sessions
-from hutch.system.clock import wall_ms
 
 KEPT_S, KEPT_WRONG_S = 30.0, 2.0  # an answer; one that is wrong is asked again soon
 SILENT_S = 30.0  # without a look at the queue, the worker counts as gone
@@ -87,14 +85,8 @@ class Health:
             return kept.problem
 
     async def _database(self) -> str:
-        revision = await self._server.rows.fetch(
-            lambda connection: connection.scalar(text("SELECT version_num FROM alembic_version"))
-        )
-        if revision != REVISIONS[-1]:
-            return (
-                f"The database has the schema {revision}, and this server needs {REVISIONS[-1]}. Restart it."
-            )
-        await self._server.rows.change(write_nothing)
+        await check_schema(self._server.rows)
+        await write_nothing(self._server.rows)
         return ""
 
     async def _jail(self) -> str:
@@ -111,20 +103,8 @@ async def check_data(server: Server) -> None:
     await asyncio.to_thread(server.presence.check)
     if server.presence.is_wal_in_doubt:  # the next write tells whether SQLite has emptied it
         with suppress(HutchError):  # what is wrong is found below
-            await server.rows.change(write_nothing)
+            await write_nothing(server.rows)
         await asyncio.to_thread(server.presence.check)
-
-
-def write_nothing(connection: Connection) -> None:
-    """Something, really, and nothing that stays."""
-    mark = {"user_id": "", "key": "readyz"}
-    empty = {"request_hash": "", "status": 0, "headers": "", "body": b"", "at_ms": wall_ms()}
-    connection.execute(insert(answered_requests).values(**mark, **empty))
-    connection.execute(
-        delete(answered_requests).where(
-            answered_requests.c.user_id == "", answered_requests.c.key == "readyz"
-        )
-    )
 
 
 def host_of(server: Server) -> LocalHost:

@@ -32,13 +32,14 @@ from hutch.app.server import Server, open_server
 from hutch.domain.errors import BadRequest, DataGone, HutchError
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
-from hutch.gateway.health import check_data, write_nothing
+from hutch.gateway.health import check_data
 from hutch.gateway.listening import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.limits.meter import preferring_self
 from hutch.settings import Loaded
+from hutch.store.readiness import write_nothing
 
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
@@ -165,7 +166,7 @@ async def _watch_data(service: _Service, server: Server) -> DataGone:
             await check_data(server)
         except DataGone as gone:
             with suppress(HutchError):  # the writer refuses, and saves what it can before
-                await server.rows.change(write_nothing)
+                await write_nothing(server.rows)
             logger.error("server.data_gone", problem=str(gone))
             # A thread: closing sessions may wait for files that are not there.
             timer = threading.Timer(GONE_S, _give_up, [str(gone)])

@@ -254,7 +254,7 @@ class LocalHost:
         """Say in a log that its newest output may be missing: it is shown a moment before it is recorded."""
         log = self._grounds.log
         head = await log.head(session_id)
-        left = await self._grounds.rows.fetch(lambda connection: find_unfinished(connection, session_id))
+        left = await find_unfinished(self._grounds.rows, session_id)
         if not left or head.ended:
             return
         gap = EventsOmitted(

@@ -5,6 +5,7 @@ from sqlalchemy import Connection, func, select, update
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session, SessionState
 from hutch.store.inputs import count_untaken
+from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.store.sessions import read_session
 
@@ -12,27 +13,40 @@ AT_REST: tuple[SessionState, ...] = ("parked", "ended")  # nothing is under way 
 ONCE = '%"once": true%'  # as JSON has it; a quotation mark in a text has a backslash before it
 
 
-def untouched(
-    connection: Connection, before_ms: int, *, once: bool, limit: int, after: str = ""
-) -> list[Session]:
-    """Sessions at rest with a workspace that were last touched before then, in the order of their ids.
+class Expiry:
+    """The sessions of a server that are past their time."""
 
-    With `once`, only those that were made for a single request.
-    """
-    wanted = select(sessions).where(
-        sessions.c.workspace_id != "",
-        sessions.c.state.in_(AT_REST),
-        sessions.c.updated_ms < before_ms,
-        sessions.c.id > after,
-    )
-    if once:
-        wanted = wanted.where(sessions.c.delivery.like(ONCE))
-    found = connection.execute(wanted.order_by(sessions.c.id).limit(limit)).mappings()
-    return [read_session(row) for row in found]
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def untouched(self, before_ms: int, *, once: bool, limit: int, after: str = "") -> list[Session]:
+        """Sessions at rest with a workspace that were last touched before then, in the order of their ids.
+
+        With `once`, only those that were made for a single request.
+        """
+        wanted = select(sessions).where(
+            sessions.c.workspace_id != "",
+            sessions.c.state.in_(AT_REST),
+            sessions.c.updated_ms < before_ms,
+            sessions.c.id > after,
+        )
+        if once:
+            wanted = wanted.where(sessions.c.delivery.like(ONCE))
+        wanted = wanted.order_by(sessions.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [read_session(row) for row in found]
+
+    async def let_go(self, session: Session, reason: str) -> bool:
+        """End a session at rest; False when somebody has begun something in it since it was looked at."""
+        return await self._rows.change(lambda connection: _let_go(connection, session, reason))
+
+    async def forget_workspace(self, session_id: SessionId) -> None:
+        """Its files are gone."""
+        gone = update(sessions).where(sessions.c.id == session_id).values(workspace_id="")
+        await self._rows.change(lambda connection: connection.execute(gone))
 
 
-def let_go(connection: Connection, session: Session, reason: str) -> bool:
-    """End a session at rest; False when somebody has begun something in it since it was looked at."""
+def _let_go(connection: Connection, session: Session, reason: str) -> bool:
     here = (runs.c.session_id == session.id, runs.c.state != "ended")
     if connection.scalar(select(func.count()).select_from(runs).where(*here)):
         return False
@@ -48,8 +62,3 @@ def let_go(connection: Connection, session: Session, reason: str) -> bool:
         told = reason
     ended = update(sessions).where(*same).values(state="ended", reason=told)
     return connection.execute(ended).rowcount == 1
-
-
-def forget_workspace(connection: Connection, session_id: SessionId) -> None:
-    """Its files are gone."""
-    connection.execute(update(sessions).where(sessions.c.id == session_id).values(workspace_id=""))

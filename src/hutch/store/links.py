@@ -5,13 +5,15 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from hutch.domain.errors import Denied, NotFound
+from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.ids import LinkId, UserId, new_link_id
 from hutch.domain.printable import echo
 from hutch.domain.secret import INVITE, LINK, hash_of, new_secret
-from hutch.domain.user import Role, ShareRole
+from hutch.domain.user import Role, ShareRole, User
 from hutch.store.rows import Rows
 from hutch.store.schema import links
+from hutch.store.shares import set_share
+from hutch.store.users import add_user
 from hutch.system.clock import STEADY, SteadyClock, wall_ms
 
 KEPT_MS = 30 * 24 * 3600 * 1000  # after they are over
@@ -90,7 +92,31 @@ class Links:
 
     async def spend(self, secret: str, kind: Literal["login", "invite"]) -> Link:
         """Use a link: of many who try at once, one is let through."""
-        return await self._rows.change(lambda db: spend(db, secret, kind))
+        return await self._rows.change(lambda db: _spend(db, secret, kind))
+
+    async def accept(self, secret: str, *, name: str, password_hash: str) -> tuple[Link, User]:
+        """Spend an invite, make its user and give the share that it holds: all of it or nothing."""
+
+        def change(db: Connection) -> tuple[Link, User]:
+            link = _spend(db, secret, "invite", used_by=name[:64])
+            user = add_user(db, name, link.role or "observer", password_hash=password_hash)
+            if link.session_id and link.share_role:
+                set_share(db, link.session_id, user.id, link.share_role, link.created_by)
+            return link, user
+
+        return await self._rows.change(change)
+
+    async def join(self, secret: str, user_id: str) -> Link:
+        """Spend an invite of somebody who is a user already, and give the share that it holds."""
+
+        def change(db: Connection) -> Link:
+            link = _spend(db, secret, "invite", used_by=user_id)
+            if not link.session_id or not link.share_role:
+                raise BadRequest("This invite is for somebody new; you are a user already.")
+            set_share(db, link.session_id, user_id, link.share_role, link.created_by)
+            return link
+
+        return await self._rows.change(change)
 
     async def check(self, secret: str, kind: Literal["login", "invite"]) -> None:
         """Refuse a link that does not work, and leave one that does as it is."""
@@ -122,7 +148,7 @@ class Links:
         return link, secret
 
 
-def spend(
+def _spend(
     db: Connection, secret: str, kind: Literal["login", "invite"], *, used_by: str | None = None
 ) -> Link:
     """Use a link inside a transaction of the caller's."""

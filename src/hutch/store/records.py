@@ -1,6 +1,6 @@
 """Reading the log's rows: one page of records, a head, the proof, entries with typed events."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, Row, func, select
 
@@ -27,12 +27,6 @@ def read_size(connection: Connection, session_id: SessionId) -> int:
     """The bytes of all payloads of a log; 0 when there is none."""
     query = select(logs.c.payload_bytes).where(logs.c.session_id == session_id)
     return int(connection.scalar(query) or 0)
-
-
-def read_heads(connection: Connection, session_ids: Collection[str]) -> dict[str, Head]:
-    """The heads of several logs, in one query; what has no log is not in the answer."""
-    wanted = select(logs).where(logs.c.session_id.in_(session_ids))
-    return {row.session_id: to_head(row) for row in connection.execute(wanted)}
 
 
 def read_records(

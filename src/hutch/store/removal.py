@@ -3,25 +3,50 @@
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
+from hutch.domain.session import GivenInput, Session
+from hutch.store.rows import Rows
 from hutch.store.schema import inputs, removals, runs, sessions, shares
 
 
-def remove_session(connection: Connection, session_id: str) -> None:
-    """It is no longer in any list, and nobody has a part in it. What happened is still in the log."""
-    for table in (inputs, runs, shares, removals):
-        connection.execute(delete(table).where(table.c.session_id == session_id))
-    connection.execute(delete(sessions).where(sessions.c.id == session_id))
+class NotedRemoval:
+    """The note that a session is to be removed, written with the input that ends it."""
+
+    def write(self, connection: Connection, made: GivenInput) -> None:
+        _note(connection, made.session_id)
 
 
-def note_removal(connection: Connection, session_id: str) -> None:
-    """Write down that a session is to be removed, whatever happens to this process."""
+class Removals:
+    """Removals that have begun and not ended, whatever happens to this process."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def note(self, session_id: str) -> None:
+        await self._rows.change(lambda connection: _note(connection, session_id))
+
+    async def forget(self, session_id: str) -> None:
+        wanted = delete(removals).where(removals.c.session_id == session_id)
+        await self._rows.change(lambda connection: connection.execute(wanted))
+
+    async def noted(self) -> list[str]:
+        """The ids of the sessions."""
+        wanted = select(removals.c.session_id)
+        return await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+
+
+async def remove_session(rows: Rows, session: Session) -> frozenset[str]:
+    """Take a session out of all lists, with its shares; the ids of the users who could see it."""
+
+    def remove(connection: Connection) -> frozenset[str]:
+        shared = connection.scalars(select(shares.c.user_id).where(shares.c.session_id == session.id))
+        audience = frozenset({session.owner, *shared})
+        for table in (inputs, runs, shares, removals):
+            connection.execute(delete(table).where(table.c.session_id == session.id))
+        connection.execute(delete(sessions).where(sessions.c.id == session.id))
+        return audience
+
+    return await rows.change(remove)
+
+
+def _note(connection: Connection, session_id: str) -> None:
     connection.execute(insert(removals).values(session_id=session_id).on_conflict_do_nothing())
-
-
-def forget_removal(connection: Connection, session_id: str) -> None:
-    connection.execute(delete(removals).where(removals.c.session_id == session_id))
-
-
-def noted_removals(connection: Connection) -> list[str]:
-    """The sessions whose removal has begun and not ended."""
-    return list(connection.scalars(select(removals.c.session_id)))

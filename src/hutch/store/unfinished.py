@@ -4,9 +4,10 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from hutch.domain.ids import SessionId
+from hutch.store.rows import Rows
 from hutch.store.schema import events, logs
 
 JAIL_TYPES = ("session.prepared", "session.woken", "session.parked")  # a jail was opened, or closed
@@ -25,7 +26,7 @@ class Unfinished:
         return bool(self.terminals or self.commands)
 
 
-def find_unfinished(connection: Connection, session_id: SessionId) -> Unfinished:
+async def find_unfinished(rows: Rows, session_id: SessionId) -> Unfinished:
     """What the jail that was open last has begun and not ended; erased events are not seen."""
     log_id = select(logs.c.id).where(logs.c.session_id == session_id).scalar_subquery()
     here = events.c.log_id == log_id
@@ -36,8 +37,9 @@ def find_unfinished(connection: Connection, session_id: SessionId) -> Unfinished
         events.c.type.in_((*BEGUN_TYPES, *ENDED_TYPES, "events.omitted")),
         events.c.payload.is_not(None),
     )
+    wanted = wanted.order_by(events.c.seq)
     open_: Counter[tuple[str, str]] = Counter()
-    for type_, payload in connection.execute(wanted.order_by(events.c.seq)):
+    for type_, payload in await rows.fetch(lambda connection: connection.execute(wanted).all()):
         said = json.loads(payload)
         if type_ == "events.omitted":
             if said.get("cause") == "crash":  # all that was open then is over, and that was said

@@ -1,5 +1,6 @@
 """The users of an installation, as rows."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -41,6 +42,12 @@ class Users:
 
     async def get(self, user_id: str) -> User:
         return await self._rows.fetch(lambda db: get_user(db, user_id))
+
+    async def names(self, user_ids: Collection[str]) -> dict[str, str]:
+        """What people call these users; empty for an id that is nobody's."""
+        wanted = select(users.c.id, users.c.name).where(users.c.id.in_(user_ids))
+        found = await self._rows.fetch(lambda db: {row.id: row.name for row in db.execute(wanted)})
+        return {user_id: found.get(user_id, "") for user_id in user_ids}
 
     async def find(self, name: str) -> User:
         """A user by id or name, as people say it on the command line."""

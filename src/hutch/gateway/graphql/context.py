@@ -1,6 +1,6 @@
 """What every resolver has at hand: who asks, the server, and loaders that ask once for many."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,10 @@ from hutch.domain.change import Change
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import User, Who
 from hutch.flows.site import Site
-from hutch.store.batches import newest_changes, newest_runs, shares_of, users_of
+from hutch.store.batches import Batches
 from hutch.store.shares import Share
+
+LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]
 
 
 class Context:
@@ -27,8 +29,9 @@ class Context:
         self.document = document
         self._runs: dict[int, DataLoader[str, list[QueuedRun]]] = {}
         self._changes: dict[int, DataLoader[str, list[Change]]] = {}
-        self.shares: DataLoader[str, list[Share]] = self._loader(shares_of, list)
-        self.users: DataLoader[str, User | None] = self._loader(users_of, lambda: None)
+        self._batches = Batches(server.rows)
+        self.shares: DataLoader[str, list[Share]] = _loader(self._batches.shares, list)
+        self.users: DataLoader[str, User | None] = _loader(self._batches.users, lambda: None)
 
     @property
     def site(self) -> Site:
@@ -37,21 +40,22 @@ class Context:
     def runs(self, each: int) -> DataLoader[str, list[QueuedRun]]:
         """The newest few runs of a session."""
         if each not in self._runs:
-            self._runs[each] = self._loader(partial(newest_runs, each=each), list)
+            self._runs[each] = _loader(partial(self._batches.newest_runs, each=each), list)
         return self._runs[each]
 
     def changes(self, each: int) -> DataLoader[str, list[Change]]:
         """The newest few changes of a session."""
         if each not in self._changes:
-            self._changes[each] = self._loader(partial(newest_changes, each=each), list)
+            self._changes[each] = _loader(partial(self._batches.newest_changes, each=each), list)
         return self._changes[each]
 
-    def _loader(self, batch: Callable[..., Any], nothing: Callable[[], Any]) -> DataLoader[str, Any]:
-        async def load(keys: list[str]) -> list[Any]:
-            found = await self.server.rows.fetch(lambda connection: batch(connection, keys))
-            return [found.get(key, nothing()) for key in keys]
 
-        return DataLoader(load_fn=load)
+def _loader(load_all: LoadAll, nothing: Callable[[], Any]) -> DataLoader[str, Any]:
+    async def load(keys: list[str]) -> list[Any]:
+        found = await load_all(keys)
+        return [found.get(key, nothing()) for key in keys]
+
+    return DataLoader(load_fn=load)
 
 
 Info = AnyInfo[Context, None]

@@ -1,12 +1,10 @@
 """Sessions as they change, for all who watch the list: one look at the database for everybody."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from functools import partial
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection
 
 from hutch.app.server import Server
 from hutch.domain.errors import HutchError
@@ -14,8 +12,7 @@ from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.guard import Guard
-from hutch.store.batches import changed_sessions, seen_by
-from hutch.store.records import read_heads
+from hutch.store.batches import Batches
 from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")
@@ -28,7 +25,7 @@ class Watch:
     """Looks while somebody watches."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self._batches = Batches(server.rows)
         self._watchers: set[_Watcher] = set()
         self._looking: asyncio.Task[None] | None = None
         server.site.on_removed.append(self._removed)
@@ -45,10 +42,11 @@ class Watch:
                 changed, removed = await watcher.take()
                 who = await _again(scope)
                 user_id = None if who.is_owner else who.user.id
-                for shown in await self._shown(changed, partial(seen_by, user_id=user_id)):
+                seen = await self._batches.seen_by(user_id, [each.id for each in changed]) if changed else ()
+                for shown in await self._shown([each for each in changed if each.id in seen]):
                     yield shown, False
                 gone = [each for each, audience in removed if user_id is None or user_id in audience]
-                for shown in await self._shown(gone, _all):
+                for shown in await self._shown(gone):
                     yield shown, True
         finally:
             self._watchers.discard(watcher)
@@ -68,9 +66,7 @@ class Watch:
             try:
                 # Not only from the newest on: after the clock was set back, changes have earlier times.
                 from_ms = min(since_ms, wall_ms() - LOOK_BACK_MS)
-                found = await self._server.rows.fetch(
-                    partial(changed_sessions, since_ms=from_ms, most=MOST_PENDING)
-                )
+                found = await self._batches.changed_sessions(from_ms, MOST_PENDING)
             except HutchError as error:  # the next look may find what this one could not
                 logger.warning("graphql.cannot_watch", error=str(error))
                 continue
@@ -81,20 +77,9 @@ class Watch:
             for watcher in self._watchers if news else ():
                 watcher.put(news)
 
-    async def _shown(self, changed: list[Session], of: Callable[..., set[str]]) -> list[Shown]:
-        if not changed:
-            return []
-        ids = [each.id for each in changed]
-
-        def read(connection: Connection) -> list[Shown]:
-            heads = read_heads(connection, of(connection, session_ids=ids))
-            return [Shown(each, heads[each.id]) for each in changed if each.id in heads]
-
-        return await self._server.rows.fetch(read)
-
-
-def _all(connection: Connection, session_ids: list[str]) -> set[str]:
-    return set(session_ids)
+    async def _shown(self, found: Sequence[Session]) -> list[Shown]:
+        heads = await self._batches.heads([each.id for each in found]) if found else {}
+        return [Shown(each, heads[each.id]) for each in found if each.id in heads]
 
 
 async def _again(scope: Any) -> Who:

@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, Field
-from sqlalchemy import Connection
 
 from hutch.app import workspaces
-from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.errors import BadRequest
 from hutch.domain.session import Bounds, Delivery, QueuedRun, Session, SessionState
 from hutch.domain.user import Who
 from hutch.flows import removal
@@ -22,7 +21,7 @@ from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.gateway.rest.runs import DeliveredOut, told_delivery
 from hutch.store.seam import Head
-from hutch.store.users import get_user
+from hutch.store.users import Users
 
 routes = router("sessions")
 
@@ -184,18 +183,10 @@ async def shown(site: Site, who: Who, found: Sequence[Shown]) -> list[dict[str, 
     names = {str(who.user.id): who.user.name}
     others = {each.session.owner for each in found} - names.keys()
     if others:
-        names |= await site.rows.fetch(lambda db: {id: name_of_user(db, id) for id in others})
+        names |= await Users(site.rows).names(others)
     return [
         told(each.session, names[each.session.owner], each.head, each.place, each.delivered) for each in found
     ]
-
-
-def name_of_user(db: Connection, user_id: str) -> str:
-    """What somebody is called; empty when there is no such user."""
-    try:
-        return get_user(db, user_id).name
-    except NotFound:
-        return ""
 
 
 def words(text: str) -> str:

@@ -13,7 +13,6 @@ from hutch.flows.users import Accounts
 from hutch.gateway.answers import In, Out
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.rest.route import router
-from hutch.gateway.rest.sessions import name_of_user
 from hutch.store.shares import Share
 
 routes = router("shares")
@@ -64,5 +63,5 @@ async def remove_share(
 async def _told(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:
     """Shares with names: who owns a session need not know all users."""
     ids = {each.user_id for each in found}
-    names = await accounts.rows.fetch(lambda db: {id: name_of_user(db, id) for id in ids})
+    names = await accounts.users.names(ids)
     return [ShareOut(**asdict(each), user_name=names[each.user_id]) for each in found]

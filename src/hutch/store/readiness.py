@@ -1,0 +1,31 @@
+"""Whether the database can do its work: its schema is the newest, and it takes what is written."""
+
+from sqlalchemy import Connection, delete, insert, text
+
+from hutch.domain.errors import Unavailable
+from hutch.store.rows import Rows
+from hutch.store.schema import REVISIONS, answered_requests
+from hutch.system.clock import wall_ms
+
+
+async def check_schema(rows: Rows) -> None:
+    """Raise when another version of Hutch has changed the schema meanwhile."""
+    wanted = text("SELECT version_num FROM alembic_version")
+    revision = await rows.fetch(lambda connection: connection.scalar(wanted))
+    if revision != REVISIONS[-1]:
+        raise Unavailable(
+            f"The database has the schema {revision}, and this server needs {REVISIONS[-1]}. Restart it."
+        )
+
+
+async def write_nothing(rows: Rows) -> None:
+    """Write a row and delete it in the same transaction; raise when that cannot be done."""
+
+    def write(connection: Connection) -> None:
+        mark = {"user_id": "", "key": "readyz"}
+        empty = {"request_hash": "", "status": 0, "headers": "", "body": b"", "at_ms": wall_ms()}
+        connection.execute(insert(answered_requests).values(**mark, **empty))
+        is_mark = (answered_requests.c.user_id == "", answered_requests.c.key == "readyz")
+        connection.execute(delete(answered_requests).where(*is_mark))
+
+    await rows.change(write)
