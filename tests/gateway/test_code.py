@@ -593,3 +593,19 @@ async def test_only_owners_name_files_of_the_server(api: Api, tmp_path: Path) ->
     url = {"repoUrl": f"file://{tmp_path}/repo", "prompt": "x"}
     for asked in (local, script, url):
         assert (await bob.post("/api/code", json=asked)).status_code == 403
+
+
+async def test_a_request_is_counted_once_and_its_address_not_at_all(tmp_path: Path) -> None:
+    """With two requests a minute: each of these would be refused if it counted twice."""
+    repo, as_json = repository(tmp_path / "repo"), {"Accept": "application/json"}
+    async with serving(tmp_path, server={"requests_per_minute": 2}) as api:
+        asked = {"repoUrl": str(repo), "prompt": "Say something."}
+        made = await api.post("/api/code", json=asked, headers=as_json)
+        assert made.status_code == 200, made.text
+        url = f"/api/code/{made.json()['run']}"
+        assert (await api.get(url, headers=as_json)).json() == made.json()
+        again, nobody = await api.as_user("owner"), await api.as_nobody()
+        assert [(await again.get(url)).status_code for _ in range(2)] == [200, 200]
+        another = await api.as_user("owner")
+        said = [(await each.get(url)).status_code for each in (nobody, another, nobody, nobody)]
+        assert said == [401, 200, 401, 429]

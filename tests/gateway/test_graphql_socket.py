@@ -293,3 +293,15 @@ async def test_clients_are_told_when_the_server_ends(tmp_path: Path) -> None:
         with pytest.raises(ConnectionClosed) as closed:
             await opened.recv()
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1012
+
+
+async def test_a_subscription_is_counted_once_and_its_address_not_at_all(tmp_path: Path) -> None:
+    """With two requests a minute: the connection is one, and the subscription the other."""
+    async with serving(tmp_path, server={"requests_per_minute": 2}) as api:
+        session_id = (await api.new_session(purpose="to follow"))["id"]
+        another, nobody = await api.as_user("owner"), await api.as_nobody()
+        assert (await nobody.get(f"{V1}/sessions")).status_code == 401
+        async with socket(another) as opened:
+            await subscribe(opened, EVENTS, "1", {"id": session_id})
+            assert [each["seq"] for each in await heard(opened, 1)] == [1]
+            assert [(await nobody.get(f"{V1}/sessions")).status_code for _ in range(2)] == [401, 429]

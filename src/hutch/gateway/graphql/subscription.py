@@ -15,7 +15,7 @@ from hutch.gateway.graphql.session import Session
 from hutch.gateway.graphql.values import BigInt, Delta, Event
 from hutch.gateway.graphql.watch import watch_of
 from hutch.gateway.stream.follow import Follower
-from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.permit import permit_known
 from hutch.gateway.stream.streams import RENEW_S
 from hutch.gateway.stream.tickets import tickets_of
 
@@ -34,7 +34,7 @@ class Subscription:
     ) -> AsyncGenerator[Update]:
         if not 0 <= after <= LARGEST:
             raise BadRequest(f"`after` is the number of an event, not {after}.")
-        allowed = await permit(info.context.scope, session_id)
+        allowed = await permit_known(info.context.scope, info.context.who, session_id)
         try:
             if not await Follower(allowed, after).check():
                 return
@@ -58,7 +58,7 @@ class Subscription:
         watch = watch_of(scope["app"], info.context.server)
         ticket = tickets_of(scope["app"]).take(scope, info.context.who)
         try:
-            async with aclosing(watch.follow(scope, info.context.who)) as changed:
+            async with aclosing(watch.follow(scope)) as changed:
                 async for shown, removed in changed:
                     yield Session.of(shown, removed=removed)
         finally:

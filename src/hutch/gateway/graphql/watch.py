@@ -30,7 +30,7 @@ class Watch:
         self._looking: asyncio.Task[None] | None = None
         server.site.on_removed.append(self._removed)
 
-    async def follow(self, scope: Any, who: Who) -> AsyncGenerator[tuple[Shown, bool]]:
+    async def follow(self, scope: Any) -> AsyncGenerator[tuple[Shown, bool]]:
         """Each session that changes from now on, as far as the caller may see it then; and whether it was
         removed, as far as the caller could see it before."""
         watcher = _Watcher()

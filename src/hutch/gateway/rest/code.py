@@ -6,7 +6,8 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.domain.session import Bounds, Delivery
+from hutch.domain.session import Bounds, Delivery, Session
+from hutch.domain.user import Who
 from hutch.flows import code as flow
 from hutch.flows.code import NewCode
 from hutch.gateway.answers import In, Out
@@ -151,7 +152,7 @@ async def submit(
         ),
     )
     session, run = await flow.submit(server_of(request).site, who, wanted, also=once.keep(elsewhere))
-    return _answer(session.id, run.id, accept)
+    return _answer(who, session, run.id, accept)
 
 
 @routes.get(
@@ -163,7 +164,7 @@ async def submit(
 async def follow(request: Request, who: Reader, run_id: str, accept: Accept = "") -> Response:
     """The same stream again, after the frame that `Last-Event-ID` names."""
     session, run = await flow.find(server_of(request).site, who, run_id)
-    return _answer(session.id, run.id, accept)
+    return _answer(who, session, run.id, accept)
 
 
 @routes.delete("/{run_id}", status_code=204, operation_id="cancel_code")
@@ -173,10 +174,10 @@ async def cancel(request: Request, who: Writer, run_id: str) -> Response:
     return Response(status_code=204)
 
 
-def _answer(session_id: str, run_id: str, accept: str) -> Response:
+def _answer(who: Who, session: Session, run_id: str, accept: str) -> Response:
     """The stream, or the result for who would rather have JSON."""
     waits = _weight(accept, "application/json") > _weight(accept, "text/event-stream")
-    return CodeResult(session_id, run_id) if waits else CodeStream(session_id, run_id)
+    return CodeResult(who, session, run_id) if waits else CodeStream(who, session, run_id)
 
 
 def _weight(accept: str, media_type: str) -> float:

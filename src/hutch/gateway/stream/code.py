@@ -10,6 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
+from hutch.domain.session import Session
+from hutch.domain.user import Who
 from hutch.flows.site import Site
 from hutch.gateway.answers import to_json
 from hutch.gateway.stream.code_frames import (
@@ -23,7 +25,7 @@ from hutch.gateway.stream.code_frames import (
     unseen,
 )
 from hutch.gateway.stream.frames import BEAT, opening, place
-from hutch.gateway.stream.permit import permit
+from hutch.gateway.stream.permit import permit_watching
 from hutch.gateway.stream.run_updates import follow_run
 from hutch.gateway.stream.sse import HEADERS, gone, piece
 from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Stream, streams_of
@@ -39,14 +41,16 @@ JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
 class CodeStream(Response):
     """The frames of one run, from where a client was."""
 
-    def __init__(self, session_id: str, run_id: str) -> None:
+    def __init__(self, who: Who, session: Session, run_id: str) -> None:
+        """For a caller whom the route has recognised, and who may see the session."""
         super().__init__()
-        self._session_id = session_id
+        self._who = who
+        self._session = session
         self._run_id = run_id
         self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = await permit(scope, self._session_id)
+        allowed = permit_watching(scope, self._who, self._session)
         last_id = place(Headers(scope=scope).get("last-event-id"), "Last-Event-ID") or 0
         headers = [*HEADERS, (b"location", self.location.encode())]
         async with streams_of(scope["app"]).open(allowed, send) as stream:
@@ -88,14 +92,16 @@ class CodeResult(Response):
     HTTP/1.0 knows no answer that comes in chunks: there it comes whole, and nothing before.
     """
 
-    def __init__(self, session_id: str, run_id: str) -> None:
+    def __init__(self, who: Who, session: Session, run_id: str) -> None:
+        """For a caller whom the route has recognised, and who may see the session."""
         super().__init__()
-        self._session_id = session_id
+        self._who = who
+        self._session = session
         self._run_id = run_id
         self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = await permit(scope, self._session_id)
+        allowed = permit_watching(scope, self._who, self._session)
         if allowed.server.closing:
             raise Unavailable(f"The server ends, the run does not. GET {self.location} in a moment.")
         headers = [*JSON_HEADERS, (b"location", self.location.encode())]
@@ -137,7 +143,7 @@ class CodeResult(Response):
     def _unfinished(self, reason: str) -> dict[str, Any]:
         nothing = dict.fromkeys(("pullRequest", "diff", "tests", "usage"))
         message = f"This answer ends before the run: {reason}. GET {self.location} for what comes of it."
-        ids = {"run": self._run_id, "session": self._session_id}
+        ids = {"run": self._run_id, "session": self._session.id}
         return {**ids, "outcome": UNFINISHED, "message": message, **nothing}
 
 

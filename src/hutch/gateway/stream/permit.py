@@ -7,8 +7,6 @@ must not see more.
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from starlette.requests import HTTPConnection
-
 from hutch.app.server import Server
 from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
@@ -56,14 +54,32 @@ def permit_of(stream: Stream) -> Permit:
 
 async def permit(scope: Any, session_id: str) -> Permit:
     """For who may see a session, to others it does not exist; and who does not follow too much already."""
-    connection = HTTPConnection(scope)
-    server = cast(Server, connection.app.state.server)
-    guard = cast(Guard, connection.app.state.guard)
-    who = await guard.recognise(scope)
+    return await permit_known(scope, await _guard(scope).recognise(scope), session_id)
+
+
+async def permit_known(scope: Any, who: Who, session_id: str) -> Permit:
+    """The same, for a caller who was recognised and counted before."""
     who.need("read")
-    session, writes = await _what(server, who, session_id)
-    ticket = tickets_of(connection.app).take(scope, who)
-    return Permit(server, guard, scope, who, session, writes, ticket)
+    session, writes = await _what(_server(scope), who, session_id)
+    return _permit(scope, who, session, writes=writes)
+
+
+def permit_watching(scope: Any, who: Who, session: Session) -> Permit:
+    """The same, for a caller who may see the session, as was checked before, and who only watches."""
+    return _permit(scope, who, session, writes=False)
+
+
+def _permit(scope: Any, who: Who, session: Session, *, writes: bool) -> Permit:
+    ticket = tickets_of(scope["app"]).take(scope, who)
+    return Permit(_server(scope), _guard(scope), scope, who, session, writes, ticket)
+
+
+def _server(scope: Any) -> Server:
+    return cast(Server, scope["app"].state.server)
+
+
+def _guard(scope: Any) -> Guard:
+    return cast(Guard, scope["app"].state.guard)
 
 
 async def _what(server: Server, who: Who, session: Session | str) -> tuple[Session, bool]:
