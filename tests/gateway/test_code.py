@@ -3,15 +3,18 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import event
 
 from hutch.app.models import OFFLINE
+from hutch.domain.events import MessageSent
+from hutch.domain.ids import SessionId
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.rest.code import CodeOut
 from hutch.gateway.stream.streams import Streams, streams_of
@@ -609,3 +612,34 @@ async def test_a_request_is_counted_once_and_its_address_not_at_all(tmp_path: Pa
         another = await api.as_user("owner")
         said = [(await each.get(url)).status_code for each in (nobody, another, nobody, nobody)]
         assert said == [401, 200, 401, 429]
+
+
+@contextmanager
+def pages_read(api: Api) -> Iterator[list[tuple[Any, ...]]]:
+    """Which pages of logs are read, by the parameters of their queries."""
+    found: list[tuple[Any, ...]] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: tuple[Any, ...], *more: Any) -> None:
+        if statement.startswith("SELECT events."):
+            found.append(parameters[:2])  # the log, and the number after which the page begins
+
+    engine = api.server.log._engine  # type: ignore[attr-defined]
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_log_is_read_once(api: Api, tmp_path: Path, accept: str) -> None:
+    asked = {"repoUrl": str(repository(tmp_path / "repo")), "prompt": "Say something."}
+    made = (await api.post("/api/code", json=asked, headers={"Accept": "application/json"})).json()
+    await api.until(made["session"], "idle", "parked")  # nothing else reads it then
+    said = [MessageSent(author="user", text=str(number)) for number in range(500)]
+    head = await api.server.log.append(SessionId(made["session"]), said)
+    with pages_read(api) as pages:
+        told = await api.get(f"/api/code/{made['run']}", headers={"Accept": accept})
+    assert made["message"] in told.text
+    begins = [after for _, after in pages if after < head.seq]
+    assert begins == sorted(set(begins)) and len(begins) > 1

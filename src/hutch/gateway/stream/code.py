@@ -1,6 +1,6 @@
 """A run of `POST /api/code` as it goes, over SSE, and its result for who would rather wait."""
 
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
-from hutch.domain.session import Session
+from hutch.domain.events import Entry
+from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows.site import Site
 from hutch.gateway.answers import to_json
@@ -18,6 +18,7 @@ from hutch.gateway.stream.code_frames import (
     PER_ENTRY,
     UNFINISHED,
     WITH_DIFF,
+    Lookahead,
     Telling,
     sse_closing,
     sse_frame,
@@ -60,10 +61,10 @@ class CodeStream(Response):
 
             async def run() -> Ending:
                 site = allowed.server.site
-                telling = Telling(self._run_id, await _tries(site, allowed.session.id, self._run_id))
-                async with aclosing(follow_run(site, allowed.session.id, self._run_id)) as updates:
-                    async for update in updates:
-                        frames = telling.frames(update)
+                telling = Telling(self._run_id)
+                async with aclosing(_follow(site, allowed.session.id, self._run_id)) as updates:
+                    async for update, again in updates:
+                        frames = telling.frames(update, again=again)
                         if isinstance(update, Entry) and update.seq <= start_after(last_id):
                             frames = []
                         if frames and telling.result.get("outcome") in WITH_DIFF:
@@ -160,10 +161,10 @@ async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receiv
 
 async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
     """All of it, when it is over."""
-    telling, pull, diff = Telling(run_id, await _tries(site, session_id, run_id)), None, None
-    async with aclosing(follow_run(site, session_id, run_id)) as updates:
-        async for update in updates:
-            for _, frame in telling.frames(update):
+    telling, pull, diff = Telling(run_id), None, None
+    async with aclosing(_follow(site, session_id, run_id)) as updates:
+        async for update, again in updates:
+            for _, frame in telling.frames(update, again=again):
                 if frame["type"] == "pull_request":
                     pull = frame
             if telling.over:
@@ -182,18 +183,18 @@ async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
     }
 
 
-async def _tries(site: Site, session_id: Any, run_id: str) -> int:
-    """How often it was tried to deliver a run, with the try that somebody has asked for."""
-    tries, asked, after = 0, False, 0
-    while page := await site.log.read(session_id, after=after):
-        after = page[-1].seq
-        for event in (entry.event for entry in page):
-            if getattr(event, "run_id", None) != run_id:
-                continue
-            tries += isinstance(event, DeliveryEnded)
-            if isinstance(event, DeliveryAsked | DeliveryEnded | RunEnded):
-                asked = isinstance(event, DeliveryAsked)
-    return tries + asked
+async def _follow(site: Site, session_id: Any, run_id: str) -> AsyncGenerator[tuple[Entry | QueuedRun, bool]]:
+    """What tells of a run, in order, each with whether another attempt to deliver it follows."""
+    lookahead = Lookahead(run_id, (await site.log.head(session_id)).seq)
+    async with aclosing(follow_run(site, session_id, run_id)) as updates:
+        async for update in updates:
+            if isinstance(update, Entry):
+                for told in lookahead.next(update):
+                    yield told
+            else:
+                for told in lookahead.release():
+                    yield told
+                yield update, False
 
 
 async def _with_diff(

@@ -23,6 +23,7 @@ NO_MODEL = no_model_there(BY_FIELD)
 INPUTS = "/api/v1/sessions/{}/inputs"
 ERASED = "What was said about the end of this run was erased."
 DELIVERY_OUTCOMES = ("proposed", "nothing", "failed")
+TOLD_OF_ANY_RUN = events.StepReached | events.ChangeProposed | events.SessionEnded
 Frame = dict[str, Any]
 
 
@@ -31,7 +32,6 @@ class Telling:
     """One run, told from its beginning."""
 
     run_id: str
-    tries: int = 1  # of delivering it, so far: only the last counts
     over: bool = False  # the last frame was told
     begun: bool = False
     working: bool = False  # between the run's start and its end
@@ -48,8 +48,11 @@ class Telling:
     usage: Frame | None = None
     result: Frame = field(default_factory=dict)  # of the last frame
 
-    def frames(self, update: Entry | QueuedRun) -> list[tuple[int, Frame]]:
-        """What an entry, or the run itself at its end, is to callers, with numbers; perhaps nothing."""
+    def frames(self, update: Entry | QueuedRun, *, again: bool = False) -> list[tuple[int, Frame]]:
+        """What an entry, or the run itself at its end, is to callers, with numbers; perhaps nothing.
+
+        With `again`, another attempt to deliver the run follows the entry, as `Lookahead` finds out.
+        """
         if self.over:
             return []
         if isinstance(update, QueuedRun):
@@ -58,17 +61,17 @@ class Telling:
         self.session_id, self.seq = update.session_id, update.seq
         if getattr(event, "run_id", None) == self.run_id:
             self.begun = True
-        told = self._told(event) if self.begun or event.type == "session.ended" else []
+        told = self._told(event, again) if self.begun or event.type == "session.ended" else []
         return _numbered(update.seq, update.at_ms, told)
 
     def _end_by_row(self, run: QueuedRun) -> list[tuple[int, Frame]]:
         """The last frames, by what the queue knows of a run: the events that told its end were erased."""
-        self.session_id, self.outcome, self.tries = run.session_id, run.outcome, 1
+        self.session_id, self.outcome = run.session_id, run.outcome
         self.summary = self.summary or ERASED
         delivered = run.delivered
         if delivered is not None and delivered.outcome in DELIVERY_OUTCOMES:
             given = {name: getattr(delivered, name) for name in ("outcome", "reason", "change_id", "url")}
-            told = self._delivered(events.DeliveryEnded(run_id=run.id, **given))
+            told = self._delivered(events.DeliveryEnded(run_id=run.id, **given), again=False)
         elif run.outcome in ("done", "tests_failing"):
             told = [self._done(run.outcome, self.summary)]
         else:
@@ -76,14 +79,14 @@ class Telling:
             told = [_error(reason), self._done(run.outcome or "failed", reason)]
         return _numbered(self.seq + 1, run.ended_ms, told)
 
-    def _told(self, event: AnyEvent) -> list[Frame]:
+    def _told(self, event: AnyEvent, again: bool) -> list[Frame]:
         match event:
             case events.StepReached(message=message, step=step):
                 return [{"type": "status", "message": message, "step": step}]
             case events.RunStarted() if event.run_id == self.run_id:
                 self.working = True
                 self.stand_in = is_stand_in(event.model)
-                self.delivers = event.deliver or self.tries > 0
+                self.delivers = event.deliver
                 words = "No model is connected." if self.stand_in else f"Working with {event.model}..."
                 return [{"type": "status", "message": words, "step": "working"}]
             case events.ModelReplied() if event.run_id == self.run_id:
@@ -115,9 +118,10 @@ class Telling:
                 self.change = event
                 return []
             case events.RunEnded() if event.run_id == self.run_id:
+                self.delivers = self.delivers or again
                 return self._ended(event)
             case events.DeliveryEnded() if event.run_id == self.run_id:
-                return self._delivered(event)
+                return self._delivered(event, again)
             case events.SessionEnded():
                 return [_error(event.reason or "The session was ended."), self._done("failed", event.reason)]
         return []
@@ -157,9 +161,8 @@ class Telling:
         reason = event.reason or f"It ended: {event.outcome}."
         return [self.usage, _error(reason), self._done(event.outcome, reason)]
 
-    def _delivered(self, event: events.DeliveryEnded) -> list[Frame]:
-        self.tries -= 1
-        if self.tries > 0:  # it was tried again
+    def _delivered(self, event: events.DeliveryEnded, again: bool) -> list[Frame]:
+        if again:
             return [_error(event.reason)] if event.outcome == "failed" else []
         if event.outcome == "failed" and self.outcome == "tests_failing":
             return [_error(event.reason), self._done(self.outcome, self._and_summary(event.reason))]
@@ -191,6 +194,51 @@ class Telling:
 
 def _numbered(seq: int, at_ms: int, frames: Sequence[Frame]) -> list[tuple[int, Frame]]:
     return [(seq * PER_ENTRY + place, {**frame, "timestamp": at_ms}) for place, frame in enumerate(frames)]
+
+
+@dataclass(slots=True)
+class Lookahead:
+    """Finds out, in one pass over a log, after which ends of a run its delivery was tried again.
+
+    Only the last attempt ends the story of a run, and a log that is read from its beginning may hold several.
+    So an end is held back until the next attempt comes, or the entry that was the newest when reading began.
+    What happens later is told at once.
+    """
+
+    run_id: str
+    newest: int  # the number of the newest entry when reading began
+    held: list[Entry] = field(default_factory=list)  # an end, and what of the entries after it may be told
+    skipped: Entry | None = None  # the last of the others: its number counts
+    asked: bool = False  # somebody has asked for another attempt since that end
+
+    def next(self, entry: Entry) -> list[tuple[Entry, bool]]:
+        """The entries that can be told now, each with whether another attempt follows."""
+        event = entry.event
+        is_own = getattr(event, "run_id", None) == self.run_id
+        told: list[tuple[Entry, bool]] = []
+        if is_own and isinstance(event, events.DeliveryEnded):
+            told = self.release(again=True)
+        elif is_own and isinstance(event, events.DeliveryAsked | events.RunEnded):
+            self.asked = bool(self.held) and isinstance(event, events.DeliveryAsked)
+        is_end = is_own and isinstance(event, events.DeliveryEnded | events.RunEnded)
+        if entry.seq >= self.newest:
+            return [*told, *self.release(), (entry, False)]
+        if not self.held and not is_end:
+            return [*told, (entry, False)]
+        if is_own or isinstance(event, TOLD_OF_ANY_RUN):
+            self.held.append(entry)
+        else:
+            self.skipped = entry
+        return told
+
+    def release(self, *, again: bool = False) -> list[tuple[Entry, bool]]:
+        """What was held back: no more is known of whether another attempt follows."""
+        again = again or self.asked
+        told = [(entry, again and place == 0) for place, entry in enumerate(self.held)]
+        if self.skipped and self.skipped.seq > self.held[-1].seq:
+            told.append((self.skipped, False))
+        self.held, self.skipped, self.asked = [], None, False
+        return told
 
 
 def start_after(last_id: int) -> int:
