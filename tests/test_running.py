@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from hutch.app.records import only_server
-from hutch.app.running import Running, announced, birth_of, find_server, local_token
+from hutch.app.running import Running, announced, find_server, local_token
 from hutch.settings import Paths
+from hutch.system.process import birth_of
 
 URL = "http://127.0.0.1:8484"
 

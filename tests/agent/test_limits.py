@@ -1,5 +1,6 @@
 """What a run may take, and a model that goes in circles."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,16 +48,14 @@ def test_the_tighter_of_two_limits_holds() -> None:
     assert RunLimits(10, None, 2.0, 60).or_else(RunLimits(20, 5, None, 30)) == RunLimits(10, 5, 2.0, 60)
 
 
-def test_the_limit_that_a_run_ended_at_is_known_by_its_end() -> None:
-    ended = RunEnded(
-        run_id="run_1", outcome="limit_reached", turns=5, input_tokens=70, output_tokens=30, duration_s=9
-    )
-    assert RunLimits(turns=6).reached(ended) is None
-    assert RunLimits(turns=5).reached(ended) == "turns"
-    assert RunLimits(tokens=100).reached(ended) == "tokens"
-    assert RunLimits(cost_usd=0.1).reached(ended) is None  # it is not known
-    assert RunLimits(cost_usd=0.1).reached(ended.model_copy(update={"cost_usd": 0.1})) == "cost_usd"
-    assert RunLimits(timeout_s=8).reached(ended) == "timeout_s"
+def test_the_limit_that_is_used_up_is_known_by_its_name() -> None:
+    spent = Spent(turns=5, usage=Usage(input=70, output=30), cost_usd=0.2, before_s=9)
+    assert RunLimits(turns=6, tokens=101).reached(spent) is None
+    assert RunLimits(turns=5).reached(spent) == "turns"
+    assert RunLimits(tokens=100).reached(spent) == "tokens"
+    assert RunLimits(cost_usd=0.2).reached(spent) == "cost_usd"
+    assert RunLimits(cost_usd=0.1).reached(replace(spent, unpriced=True)) is None  # it is not known
+    assert RunLimits(timeout_s=8).reached(spent) == "timeout_s"
 
 
 def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") -> list[tuple[bool, bool]]:

@@ -47,7 +47,8 @@ def test_a_run_on_the_command_line_opens_a_pull_request_and_again_when_github_is
     fault.times = 0
     again = hutch(told, "changes", "deliver", "last", "--json")
     assert again.returncode == 0, again.stderr
-    change = json.loads(again.stdout)
+    (change,) = map(json.loads, hutch(told, "changes", "list", "--json").stdout.splitlines())
+    assert json.loads(again.stdout)["delivered"]["change_id"] == change["id"]
     (pull,) = told.pulls().values()
     assert (change["forge"], change["number"], change["branch"]) == ("github", 1, pull["branch"])
     assert change["web_url"] == "https://127.0.0.1/acme/project/pull/1"

@@ -9,6 +9,7 @@ from hutch.cli.client import Client
 from hutch.cli.conversation import EARLIER_LINES, Conversation
 from hutch.cli.following import Update
 from hutch.cli.servers import Address
+from hutch.cli.session_client import ServedSessions
 from hutch.cli.spoken import Said
 from hutch.cli.transcript import Line
 from hutch.cli.waiting import Wanted
@@ -18,7 +19,9 @@ SESSION: dict[str, Any] = {"id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", "state": "run
 
 def talk(head: int = 0, after: int | None = None) -> Conversation:
     session = {**SESSION, "head": {"seq": head}}
-    return Conversation(Client(lambda: Address("http://127.0.0.1:9", "", "login")), session, after=after)
+    return Conversation(
+        ServedSessions(Client(lambda: Address("http://127.0.0.1:9", "", "login"))), session, after=after
+    )
 
 
 def told(one: Conversation, seq: int, type_: str, **fields: Any) -> list[Any]:

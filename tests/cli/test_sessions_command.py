@@ -180,7 +180,7 @@ def test_a_run_through_the_server_ends_with_its_change(house: House, tmp_path: P
     words = ("run", "Write a file", "--server", "--repo", str(repository), "--pr")
     ran = house.hutch(*words, "--model", house.model(WRITES, FINISHES))
     assert ran.returncode == exits.OK, ran.stderr
-    assert "change chg_" in ran.stdout
+    assert "pull request chg_" in ran.stdout
     listed = house.hutch("changes", "list", "--json").stdout.splitlines()
     assert "hutch/done" in [json.loads(line)["branch"] for line in listed]
     refused = house.hutch(*words, "--uncommitted")

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hutch.app.running import birth_of
+from hutch.system.process import birth_of
 from tests.cli.upping import HUTCH, PATIENCE_S, Home
 from tests.forked import Forked
 

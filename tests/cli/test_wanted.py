@@ -25,6 +25,7 @@ def test_only_the_limits_that_were_given_are_asked_for(tmp_path: Path) -> None:
         "network": ["a.org"],
         "deliver": False,
         "limits": {"turns": 3},
+        "delivery": {"author": "", "unattended": False},
     }
 
 

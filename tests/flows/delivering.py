@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.app.runs import repository_jail
+from hutch.app.changes import repository_jail
 from hutch.domain.change import Change
 from hutch.flows import delivery, review
 from hutch.flows.delivery import Proposal

@@ -6,7 +6,8 @@ from hutch.domain import events
 from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry, Event
 from hutch.domain.ids import new_session_id
-from hutch.flows.past import first_line, past, proposed_in, start_of
+from hutch.domain.title import first_line
+from hutch.flows.past import past, proposed_in, start_of
 
 
 def entries(*each: Event) -> list[Entry]:

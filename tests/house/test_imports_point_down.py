@@ -24,25 +24,16 @@ MAY_IMPORT = {
     "logs": SETTINGS | GROUND,
     "app": INSIDE | SETTINGS | {"logs"},
     "gateway": INSIDE | SETTINGS | {"logs", "app"},
-    "cli": GROUND | SETTINGS | {"logs", "app"},
+    "cli": INSIDE | SETTINGS | {"logs", "app"},
 }
 
 # Who else may import what, and why.
 EXCEPTIONS = {
-    (
-        "hutch.cli.config",
-        "hutch.store.signing",
-    ): "the key's fingerprint is told without opening anything else",
-    ("hutch.cli.candidates", "hutch.store.glance"): "completion cannot wait for anything else to load",
-    ("hutch.cli.config", "hutch.store.vault"): "secrets are put in before there is anything to start",
-    ("hutch.cli.doctor", "hutch.store.glance"): "looks at a database that may be broken",
-    ("hutch.cli.doctor", "hutch.jail.probe"): "asks what a jail needs on a machine where nothing may work",
     **dict.fromkeys(
         (("hutch.cli.mcp", "hutch.gateway.mcp.server"), ("hutch.cli.mcp", "hutch.gateway.mcp.http")),
         "`hutch mcp serve` is a gateway that is started by hand",
     ),
     ("hutch.cli.up", "hutch.gateway.serve"): "`hutch up` is how the gateway is started",
-    ("hutch.cli.verify", "hutch.store.verify"): "verifying must not need an installation",
 }
 
 

@@ -41,10 +41,17 @@ LATE = {
         ),
         "only who has a collector pays for it",
     ),
-    ("hutch.cli.run", "hutch.cli.run_served"): "a client of the server is loaded by who asks for one",
+    **dict.fromkeys(
+        (
+            ("hutch.cli.run", module)
+            for module in ("hutch", "hutch.cli.author", "hutch.cli.prompt_screen", "hutch.cli.run_session")
+        ),
+        "help and completion need nothing of a run",
+    ),
     ("hutch.cli.run", "hutch.cli.plain_directory"): "looking into a directory takes much of the workspace",
     ("hutch.cli.sessions", "hutch.cli.plain_directory"): "and so it does for who lists sessions",
-    ("hutch.cli.run", "hutch.cli.run_here"): "and who has a server work needs no jail and no model here",
+    ("hutch.cli.session_client", "hutch.cli.local_sessions"): "with a server, no jail is needed here",
+    ("hutch.cli.run_session", "hutch.app.left_out"): "as above",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (

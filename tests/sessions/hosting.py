@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from hutch.app.local import Local
 from hutch.app.server import Server, open_server
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId
@@ -68,7 +69,7 @@ def nobody() -> Who:
     return Who(User(UserId("usr_none"), "none", "member", 0), scopes_of("member"), "local", "test")
 
 
-async def until(server: Server, session_id: SessionId, type_: str, *, after: int = 0) -> list[Event]:
+async def until(server: Server | Local, session_id: SessionId, type_: str, *, after: int = 0) -> list[Event]:
     """The events after a number, up to the first of a type."""
     found: list[Event] = []
     async with asyncio.timeout(DEADLINE_S), aclosing(server.log.follow(session_id, after=after)) as entries:

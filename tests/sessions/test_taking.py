@@ -7,7 +7,8 @@ from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
-from hutch.sessions.live import Grounds, Live, Ways
+from hutch.sessions.grounds import Grounds, Ways
+from hutch.sessions.live import Live
 from hutch.sessions.taking import take_all
 from hutch.store.inputs import add_input
 from hutch.store.log import SqlLog

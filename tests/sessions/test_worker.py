@@ -15,7 +15,8 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
 from hutch.sessions.desk import Desk
-from hutch.sessions.live import Done, Grounds, Live, Prepared, Ways
+from hutch.sessions.grounds import Done, Grounds, Prepared, Ways
+from hutch.sessions.live import Live
 from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Room, Runs, add_run

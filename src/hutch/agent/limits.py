@@ -3,9 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Literal
 
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.llm.seam import Usage
+
+LimitName = Literal["turns", "tokens", "cost_usd", "timeout_s"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,13 @@ class RunLimits:
         pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))
 
-    def reached(self, ended: RunEnded) -> str | None:
-        """The name of the limit that a run has ended at."""
-        taken = {
-            "turns": ended.turns,
-            "tokens": ended.input_tokens + ended.output_tokens,
-            "cost_usd": ended.cost_usd,
-            "timeout_s": ended.duration_s,
+    def reached(self, spent: "Spent") -> LimitName | None:
+        """The name of the limit that is used up."""
+        taken: dict[LimitName, float | None] = {
+            "turns": spent.turns,
+            "tokens": spent.usage.input + spent.usage.output,
+            "cost_usd": spent.cost,
+            "timeout_s": spent.duration_s,
         }
         for name, amount in taken.items():
             most = getattr(self, name)

@@ -18,7 +18,8 @@ from hutch.agent.approval import Approvals
 from hutch.agent.asking import OnDelta, ask, replied
 from hutch.agent.compaction import due, possible, summarised
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.limits import RunLimits, Spent, too_long
+from hutch.agent.limits import LimitName, RunLimits, Spent, too_long
+from hutch.agent.persona import LimitSetter
 from hutch.agent.plain import whole, written
 from hutch.agent.testing.report import Report
 from hutch.agent.tools.paths import legible
@@ -87,6 +88,7 @@ class Run:
     resumed: bool = False  # the conversation is older than the shells
     prices: Prices = field(default_factory=dict)  # of the user's own
     counts_waiting: bool = False  # whether time spent waiting for a person counts towards the timeout
+    limit_set_by: Callable[[LimitName], LimitSetter] = lambda name: ""
     last: Snapshot | None = None  # what it ended with, and the tests were run on
     using: Using = field(init=False)
     _clock: asyncio.Timeout | None = None
@@ -305,10 +307,13 @@ class Run:
             self.conversation.apply(event, place)
 
     async def _end(self, outcome: Outcome, reason: str) -> RunEnded:
+        limit = self.limits.reached(self.spent) if outcome == "limit_reached" else None
         ended = RunEnded(
             run_id=self.run_id,
             outcome=outcome,
             reason=reason,
+            limit=limit or "",
+            limit_set_by=self.limit_set_by(limit) if limit else "",
             turns=self.spent.turns,
             input_tokens=self.spent.usage.input,
             cached_tokens=self.spent.usage.cached,

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.limits import NOTHING_SAID, USUAL, RunLimits
+from hutch.agent.limits import NOTHING_SAID, USUAL, LimitName, RunLimits
 from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest, HutchError, NotFound
@@ -27,6 +27,8 @@ LARGEST_BYTES = 64 * 1024
 LARGEST_FRONT = 8 * 1024  # characters of front matter: 64 KiB of YAML take half a second to read
 DEFAULT = "engineer"
 ReadFile = Callable[[str], bytes | None]  # a file of the repository, by path
+
+LimitSetter = Literal["", "persona", "repository"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,12 @@ class Persona:
         """What a run may take: the tighter of the persona's and the caller's, else what is usual; and never
         more than the repository says."""
         return self.limits.tightened(asked).or_else(USUAL).tightened(self.repository_limits)
+
+    def sets_limit(self, name: LimitName, most: float | None) -> LimitSetter:
+        """Who holds a run to this limit: nobody here, when its caller asked for it."""
+        if most is not None and getattr(self.repository_limits, name) == most:
+            return "repository"
+        return "persona" if most is not None and getattr(self.limits, name) == most else ""
 
     def narrowed_to(self, other: "Persona") -> "Persona":
         """The same, allowed no more than the other is: for one that a repository has chosen."""

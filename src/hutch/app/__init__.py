@@ -12,10 +12,17 @@ if TYPE_CHECKING:  # whoever only asks a server does not wait for the settings, 
     from hutch.settings import Loaded
 
 
-def configure_logs(loaded: "Loaded", *, file: Path | None = None, file_only: bool = False) -> None:
-    """Log as the settings say, with every stored secret kept out of the lines; also, or only, to a file."""
+def configure_logs(
+    loaded: "Loaded", *, file: Path | None = None, file_only: bool = False, quiet: bool = False
+) -> None:
+    """Log as the settings say, with every stored secret kept out of the lines; also, or only, to a file.
+
+    `quiet` is for commands that show what happens themselves: they log nothing below a warning, unless the
+    settings ask for more than is usual.
+    """
     from hutch import logs
     from hutch.app.redacting import LearningRedactor
 
     told, redactor = loaded.settings.log, LearningRedactor(loaded.paths)
-    logs.configure(told.level, told.format, redactor=redactor, file=file, file_only=file_only)
+    level = "warning" if quiet and told.level == "info" else told.level
+    logs.configure(level, told.format, redactor=redactor, file=file, file_only=file_only)

@@ -13,11 +13,9 @@ from hutch.app.forges import Forge
 from hutch.app.repositories import repositories_of
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
-from hutch.domain.events import ChangeProposed, Entry, Event, RanTests, SessionEnded, SnapshotTaken
+from hutch.domain.events import ChangeProposed, Event, RanTests
 from hutch.flows import delivery
-from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import Past, past, proposed_in
-from hutch.flows.pull_text import About, pull_text
+from hutch.flows.past import past
 from hutch.flows.repository_git import OpenJail
 from hutch.flows.runs import find_run
 from hutch.jail.seam import Jail
@@ -36,7 +34,6 @@ __all__ = [
     "deliver",
     "jail_for",
     "one_at_a_time",
-    "propose",
     "repository_jail",
     "settling",
 ]
@@ -202,75 +199,6 @@ async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
             return name, False
 
 
-async def propose(loaded: Loaded, name: str, *, author: str) -> Change | None:
-    """Deliver what a run did so far, whatever its tests say and however it ended: somebody says so.
-
-    What was delivered already is that change; None if a run that is done has changed nothing.
-    """
-    clean = models.redactor(loaded).clean
-    async with records.event_log(loaded.paths) as log:
-        session_id, entries = await find_run(log, name)
-        before = past(entries)
-        run_id = before.started.run_id
-        if before.over:
-            return await _delivered(log, before, entries)
-        async with workspaces.open_workspace(loaded, before.started.workspace) as workspace:
-            title, summary = before.said
-            words = [plain(summary), _warning(before.tests, before.tested)]
-            proposal = delivery.Proposal(
-                session_id=session_id,
-                run_id=run_id,
-                title=clean(one_line(title)),
-                summary=clean("\n\n".join(filter(None, words))),
-                tests=told_tests(before.tests) if before.tested else "",
-                author=before.started.author or author,
-                describe=partial(pull_text, about=about_run(session_id, before)),
-            )
-            get = workspace.snapshots.get
-            change = await deliver(
-                loaded,
-                log,
-                workspace,
-                proposal,
-                append=lambda events: log.append(session_id, events),
-                start=get(before.start),
-                last=get(before.last),
-                told=proposed_in(entries),
-            )
-        if change is None:
-            raise Conflict(f"The run {run_id} has changed nothing, so there is nothing to propose.")
-        await log.append(session_id, [SessionEnded(outcome="done", reason="It was proposed as it is.")])
-        return change
-
-
-async def _delivered(rows: Rows, before: Past, entries: Sequence[Entry]) -> Change | None:
-    """What came of a run whose session is over."""
-    run_id = before.started.run_id
-    if change := await Changes(rows).of_run(run_id):
-        return change
-    taken = [each.event for each in entries if isinstance(each.event, SnapshotTaken)]
-    trees = {each.snapshot: each.tree for each in taken}
-    if trees.get(before.start) == trees.get(before.last):
-        return None
-    raise Conflict(
-        f"What the run {run_id} did was not to be delivered. It is in the workspace "
-        f"{before.started.workspace}."
-    )
-
-
-def about_run(session_id: str, before: Past) -> About:
-    """What a pull request says of a run besides what the agent said."""
-    ended = before.ended
-    return About(
-        session_id=session_id,
-        run_id=before.started.run_id,
-        tests=told_tests(before.tests) if before.tested else "",
-        cost_usd=ended.cost_usd if ended else None,
-        turns=ended.turns if ended else 0,
-        duration_s=ended.duration_s if ended else 0.0,
-    )
-
-
 def told_tests(tests: RanTests | None) -> str:
     """What the tests said last, in a line; why, where none of them failed and they did not pass."""
     if tests is None:
@@ -288,9 +216,3 @@ def count_tests(failed: int, passed: int, skipped: int) -> str:
     """The same, of numbers."""
     counts = {"failed": failed, "passed": passed, "skipped": skipped}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none were found"
-
-
-def _warning(tests: RanTests | None, tested: bool) -> str:
-    if tests is None or not tested:
-        return "The tests were not run on this."
-    return "" if tests.ok else f"The tests fail: {told_tests(tests)}."

@@ -18,7 +18,7 @@ from hutch.flows import delivery, handing_over
 from hutch.flows.commit_text import one_line, plain
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, pull_text, ran_before
-from hutch.sessions.giving_up import CANCELLED, undelivered
+from hutch.sessions.giving_up import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
@@ -26,6 +26,9 @@ from hutch.settings import Loaded
 
 __all__ = ["Delivering"]
 
+NO_REPOSITORY = "What was worked on is no repository, so there is nowhere to deliver to."
+STOPPED = "The run ended before it was done ({outcome}). It is proposed as it is."
+UNTESTED = "The tests were not run on this."
 KNOWN = "The tests fail. This is known, and it is proposed all the same."
 logger = structlog.get_logger()
 Step = Literal["branching", "committing", "pushing", "opening"]
@@ -89,8 +92,13 @@ class Delivering:
 
     async def _delivered(self, entries: Sequence[Entry]) -> DeliveryEnded:
         before, workspace = past(entries, self.run.id), self.live.desk.workspace
+        if not workspace.record.source or not workspace.record.commit:
+            return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason=NO_REPOSITORY)
         about = self._about(entries, before)
-        if self.ended.outcome == "tests_failing" and self._is_known(entries):
+        if self.ended.outcome not in DELIVERED:
+            note = STOPPED.format(outcome=self.ended.outcome.replace("_", " "))
+            about = replace(about, tests_note=note if before.tested else f"{note} {UNTESTED}")
+        elif self.ended.outcome == "tests_failing" and self._is_known(entries):
             about = replace(about, tests_note=KNOWN)
         elif self.ended.outcome == "tests_failing":
             compared = await tests_on_the_base(
@@ -118,9 +126,9 @@ class Delivering:
             start=workspace.snapshots.get(before.start),
             last=workspace.snapshots.get(before.last),
             told=proposed_in(entries),
-            address=self.session.repository,
-            user=self.session.owner,
-            guarded=True,
+            address=self.live.grounds.address_of(self.session),
+            user=self.session.owner if self.live.grounds.guarded else "",
+            guarded=self.live.grounds.guarded,
             account=await forges.may_use_account(self.live.grounds.rows, self.session.owner),
             on_step=self._steps(entries),
         )
@@ -178,7 +186,7 @@ class Delivering:
             own_title=bool(wanted.title),
             summary=clean(plain(summary)) + note,
             tests=about.tests,
-            author=self.loaded.settings.delivery.author or changes.AUTHOR,
+            author=wanted.author or self.loaded.settings.delivery.author or changes.AUTHOR,
             draft=wanted.draft,
             labels=wanted.labels,
             reviewers=wanted.reviewers,

@@ -4,21 +4,31 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from hutch.agent.testing.detect import Runner
-from hutch.app import jails, models, runs, workspaces
-from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.domain.events import Event
+from hutch.app import jails, models, workspaces
+from hutch.app.local import Local, open_local
+from hutch.domain.errors import BadRequest, HutchError, NotFound, Unavailable
+from hutch.domain.events import Entry, Event, RunEnded, SessionEnded, SessionPrepared
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import End, Prompt
+from hutch.domain.session import Bounds, Delivery
+from hutch.flows import sessions
 from hutch.flows.evaluation import Grade, Task, choose_runner, grade
 from hutch.flows.evaluation_file import BUILTIN, BUILTIN_FILE, REPOS, load_tasks
+from hutch.flows.past import past
+from hutch.flows.runs import read_log
+from hutch.flows.sessions import NewSession
+from hutch.sessions.requests import Diff
 from hutch.settings import Loaded
+from hutch.system.thread import complete
 
 __all__ = [
     "BUILTIN",
@@ -35,6 +45,7 @@ __all__ = [
 
 logger = structlog.get_logger()
 
+E = TypeVar("E", bound=Event)
 FAR_ENOUGH = ("done", "tests_failing", "limit_reached")  # what was done by then is graded
 
 
@@ -80,15 +91,15 @@ async def evaluate(loaded: Loaded, tasks: Sequence[Task], wanted: Wanted) -> Non
     """Do all tasks, some at a time. Each result is told as it comes; who cancels keeps those."""
     turn = asyncio.Semaphore(wanted.jobs)
 
-    async def one(task: Task) -> None:
+    async def one(local: Local, task: Task) -> None:
         async with turn:
             wanted.on_begin(task.name)
-            wanted.on_result(await _attempt(loaded, task, wanted))
+            wanted.on_result(await _attempt(local, task, wanted))
 
     try:
-        async with asyncio.TaskGroup() as group:
+        async with open_local(loaded, jobs=wanted.jobs) as local, asyncio.TaskGroup() as group:
             for task in tasks:
-                group.create_task(one(task))
+                group.create_task(one(local, task))
     except ExceptionGroup as troubles:  # of who is told: a closed pipe, a full disk
         raise troubles.exceptions[0] from None
 
@@ -112,53 +123,54 @@ def report(source: str, began: datetime, tasks: Sequence[Task], results: Sequenc
     }
 
 
-async def _attempt(loaded: Loaded, task: Task, wanted: Wanted) -> Result:
+async def _attempt(local: Local, task: Task, wanted: Wanted) -> Result:
     """One task. Whatever goes wrong with it is its result, and nobody else's trouble."""
-    began, id_ = time.monotonic(), workspaces.new_name(f"eval-{task.name}")
+    began = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="hutch-eval-") as folder:
-            return await _work(loaded, task, wanted, Path(folder), id_)
+            return await _work(local, task, wanted, Path(folder))
     except HutchError as error:
         reason = str(error)
     except Exception as error:  # a bug, or a machine in trouble: the other tasks go on
         logger.exception("a task of an evaluation broke", task=task.name)
         reason = f"{type(error).__name__}: {error}"
-    finally:
-        await asyncio.shield(asyncio.ensure_future(_remove(loaded, id_)))
     return Result(task.name, False, "error", reason, duration_s=time.monotonic() - began)
 
 
-async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: str) -> Result:
+async def _work(local: Local, task: Task, wanted: Wanted, folder: Path) -> Result:
+    """A session of its own: made ready, looked at, prompted, and graded when its jail is closed."""
     began = time.monotonic()
-    job = runs.Job(
-        prompt=task.prompt,
+    new = NewSession(
+        purpose=f"Evaluate {task.name}",
         repository=task.repo or str(_starter(task, folder)),
-        revision=task.revision,
-        persona=wanted.persona or task.persona,
-        model=wanted.model or _model(task, folder),
-        terms=runs.Terms(limits=task.limits.for_run(), deliver=False),
-        workspace_id=id_,
-        plain=wanted.plain or not task.repo,  # starter files are what the task itself brings
+        revision=task.revision or "",
+        persona=wanted.persona or task.persona or "",
+        model=wanted.model or _model(task, folder) or "",
+        limits=Bounds(**asdict(task.limits.for_run())),
+        delivery=Delivery(unattended=True),
+        plain_directory=wanted.plain or not task.repo,  # starter files are what the task itself brings
     )
-
-    def tell(event: Event) -> None:
-        wanted.on_event(task.name, event)
-
-    async with runs.open_run(loaded, job, on_event=tell) as opened:
-        _check_hidden(task, wanted.source, opened.workspace)
-        runner = await choose_runner(opened.workspace, task, loaded.settings.tests.command)
-        worked = await opened.work(task.prompt)
-        ended = worked.ended
-        if ended.outcome == "cancelled":
-            raise asyncio.CancelledError
-        patch, _ = await opened.workspace.patch(worked.first.id, worked.last.id)
-        await opened.finish(worked)
-        model, session_id = opened.choice.name, opened.bench.session_id
-        shown_patch = await asyncio.to_thread(opened.bench.redactor.clean, patch.decode(errors="replace"))
-    if ended.outcome in FAR_ENOUGH:
-        graded = await _graded(loaded, task, runner, id_, worked.first.id)
-    else:
+    session = await sessions.create(local.site, local.who, new)
+    try:
+        await _until(local, session.id, SessionPrepared)
+        async with local.host.desk(session.id) as desk:
+            _check_hidden(task, wanted.source, desk.workspace)
+            runner = await choose_runner(desk.workspace, task, local.loaded.settings.tests.command)
+        await sessions.give(local.site, local.who, session.id, Prompt(text=task.prompt))
+        ended = await _until(
+            local, session.id, RunEnded, tell=lambda event: wanted.on_event(task.name, event)
+        )
+        await local.host.worker.wait_for(ended.run_id)
+        before = past(await read_log(local.log, session.id), ended.run_id)
+        patch = (await local.host.call(session.id, Diff(before.first, before.last))).patch
+        clean = local.site.redactor.clean
+        shown_patch = await asyncio.to_thread(clean, patch.decode(errors="replace"))
+        await local.host.close(session.id, reason="it is graded")
         graded = Grade(False, ended.reason)
+        if ended.outcome in FAR_ENOUGH:
+            graded = await _graded(local.loaded, task, runner, before.started.workspace, before.first)
+    finally:
+        await complete(_finish(local, session.id))
     return Result(
         name=task.name,
         passed=graded.passed,
@@ -170,11 +182,33 @@ async def _work(loaded: Loaded, task: Task, wanted: Wanted, folder: Path, id_: s
         output_tokens=ended.output_tokens,
         cost_usd=ended.cost_usd,
         duration_s=round(time.monotonic() - began, 3),
-        model=model,
-        session_id=session_id,
+        model=before.started.model,
+        session_id=session.id,
         tests=graded.tests,
         patch=shown_patch,
     )
+
+
+async def _until(
+    local: Local, session_id: SessionId, type_: type[E], *, tell: Callable[[Event], None] = lambda event: None
+) -> E:
+    """The first event of a type; refused when the session ends before that."""
+    async with aclosing(local.host.follow(session_id)) as updates:
+        async for update in updates:
+            if isinstance(update, Entry) and isinstance(update.event, Event):
+                tell(update.event)
+                if isinstance(update.event, type_):
+                    return update.event
+                if isinstance(update.event, SessionEnded):
+                    raise Unavailable(update.event.reason)
+    raise Unavailable("The session has ended.")
+
+
+async def _finish(local: Local, session_id: SessionId) -> None:
+    """End the session, and remove its files: only its log stays."""
+    await sessions.give(local.site, local.who, session_id, End())
+    with suppress(NotFound):  # it did not come to that
+        await workspaces.remove(local.loaded, workspaces.session_name(session_id))
 
 
 async def _graded(loaded: Loaded, task: Task, runner: Runner, id_: str, first: int) -> Grade:
@@ -213,8 +247,3 @@ def _check_hidden(task: Task, source: Path, workspace: workspaces.Workspace) -> 
         raise BadRequest(
             f"The agent would see the hidden tests: {path} is in the repository. Keep the tasks elsewhere."
         )
-
-
-async def _remove(loaded: Loaded, id_: str) -> None:
-    with suppress(NotFound):  # it did not come to that
-        await workspaces.remove(loaded, id_)

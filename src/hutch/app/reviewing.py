@@ -16,11 +16,11 @@ from hutch.flows import ai_review
 from hutch.flows.ai_review import Subject
 from hutch.flows.code_change import Bench
 from hutch.forge.seam import SETTLE_S
+from hutch.sessions.grounds import Grounds
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
 from hutch.settings import Loaded
-from hutch.store.rows import Rows
 from hutch.system.clock import remaining_s, wall_ms
 
 __all__ = ["equip", "give"]
@@ -30,7 +30,7 @@ logger = structlog.get_logger()
 
 async def equip(
     loaded: Loaded,
-    rows: Rows,
+    grounds: Grounds,
     bench: Bench,
     session: Session,
     run: QueuedRun,
@@ -40,7 +40,7 @@ async def equip(
     """Make a run one that reviews. The whole prompt, which is made when it begins."""
     if is_stand_in(bench.model.name):
         raise Unavailable(no_model_there(BY_FIELD))
-    subject = await _subject(loaded, rows, session, bench.context.workspace.record.commit)
+    subject = await _subject(loaded, grounds, session, bench.context.workspace.record.commit)
     begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
     if subject.moved_to and not begun:
         raise Conflict(
@@ -60,7 +60,7 @@ async def give(loaded: Loaded, live: Live, session: Session, run: QueuedRun) -> 
         return
     clean = live.grounds.redactor.clean
     try:
-        subject = await _subject(loaded, live.grounds.rows, session, live.desk.workspace.record.commit)
+        subject = await _subject(loaded, live.grounds, session, live.desk.workspace.record.commit)
         if subject.pull_url:
             await _once(live, run, entries)
         event: ReviewGiven | DeliveryEnded = await reviews.seen_through(
@@ -83,7 +83,8 @@ async def _kept(
     entries: Sequence[Entry],
 ) -> ReviewGiven:
     review, remarks = ai_review.concluded(subject, entries, live.id, run.id)
-    kept = await reviews.keep(loaded, live.grounds.rows, subject, review, remarks, user=session.owner)
+    user = session.owner if live.grounds.guarded else ""
+    kept = await reviews.keep(loaded, live.grounds.rows, subject, review, remarks, user=user)
     return reviews.given(kept, remarks)
 
 
@@ -100,7 +101,7 @@ async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
         await live.append([StepReached(step="opening", message="Posting the review...", run_id=run.id)])
 
 
-async def _subject(loaded: Loaded, rows: Rows, session: Session, commit: str | None) -> Subject:
+async def _subject(loaded: Loaded, grounds: Grounds, session: Session, commit: str | None) -> Subject:
     """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
-    target, user = session.delivery.review, session.owner
-    return (await reviews.subject_of(loaded, rows, target, user=user, commit=commit or ""))[1]
+    target, user = session.delivery.review, session.owner if grounds.guarded else ""
+    return (await reviews.subject_of(loaded, grounds.rows, target, user=user, commit=commit or ""))[1]

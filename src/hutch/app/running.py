@@ -16,6 +16,7 @@ import hutch
 from hutch.settings.paths import Paths
 from hutch.system.atomic_file import write_private
 from hutch.system.clock import wall_ms
+from hutch.system.process import birth_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +87,6 @@ def withdraw(paths: Paths) -> None:
     for file in files:
         with suppress(OSError):
             file.unlink(missing_ok=True)
-
-
-def birth_of(pid: int) -> str:
-    """When a process began, in the kernel's own count; empty when there is none."""
-    try:
-        told = Path(f"/proc/{pid}/stat").read_text()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-    fields = told.rpartition(") ")[2].split()
-    return "" if fields[0] in "ZX" else f"{boot}/{fields[19]}"
 
 
 def _is_held(lock: Path) -> bool:

@@ -12,6 +12,7 @@ from hutch.cli.attached import Attached
 from hutch.cli.client import Client
 from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.prompt_screen import can_prompt
+from hutch.cli.session_client import ServedSessions
 from hutch.cli.waiting import show_all
 
 
@@ -40,7 +41,7 @@ async def attach(client: Client, name: str, *, after: int | None, as_json: bool)
     if as_json or not can_prompt(settings.terminal_type()):
         await show_all(client, found, after=after or 0, as_json=as_json)
         return exits.OK
-    attached = Attached(client, found, after=after)
+    attached = Attached(ServedSessions(client), found, after=after)
     with ended_with_terminal():
         await attached.run()
         if attached.left:

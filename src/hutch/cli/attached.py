@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hutch.cli.asking import short
-from hutch.cli.client import Client
 from hutch.cli.conversation import Conversation
 from hutch.cli.diff import patch_lines
 from hutch.cli.line_editor import Action, Leave, Submit, Suspend
 from hutch.cli.prompt_screen import PromptScreen
+from hutch.cli.session_client import SessionClient
 from hutch.cli.signals import on_signals
 from hutch.cli.spoken import HELP, Said
 from hutch.cli.transcript import Line, Shown
@@ -25,9 +25,18 @@ HEAR_BYTES = 65536
 class Attached:
     """One visit."""
 
-    def __init__(self, client: Client, session: dict[str, Any], *, after: int | None = None) -> None:
+    def __init__(
+        self,
+        sessions: SessionClient,
+        session: dict[str, Any],
+        *,
+        after: int | None = None,
+        until: Callable[[dict[str, Any]], bool] = lambda entry: False,
+        leaving: str = "Ctrl-C leaves",
+    ) -> None:
         self.left = False
-        self.talk = Conversation(client, session, after=after)
+        self.talk = Conversation(sessions, session, after=after)
+        self._until, self._leaving = until, leaving
         self._screen = PromptScreen()
         self._over = asyncio.Event()
         self._said: asyncio.Queue[Coroutine[Any, Any, list[Shown]]] = asyncio.Queue()
@@ -45,7 +54,7 @@ class Attached:
             loop.add_reader(0, self._hear)
             works = [
                 asyncio.ensure_future(work)
-                for work in (self.talk.watch(self._show), self._speak(), self._tick())
+                for work in (self.talk.watch(self._show, self._until), self._speak(), self._tick())
             ]
             over = asyncio.ensure_future(self._over.wait())
             try:
@@ -62,7 +71,7 @@ class Attached:
 
     def _show(self, shown: list[Shown]) -> None:
         name = short(self.talk.id)
-        self._screen.status = " · ".join((name, self.talk.status, "/help", "Ctrl-C leaves"))
+        self._screen.status = " · ".join((name, self.talk.status, "/help", self._leaving))
         self._screen.label = self.talk.label
         self._screen.show(shown)
 
@@ -108,7 +117,7 @@ class Attached:
 
     async def _diff(self) -> list[Shown]:
         try:
-            found = await self.talk.client.get(f"/sessions/{self.talk.id}/diff")
+            found = await self.talk.sessions.diff(self.talk.id)
         except HutchError as error:
             return [Line(str(error), "bad")]
         return [*patch_lines(found["patch"])] or [Line("Nothing differs from where it began.", "dim")]

@@ -12,14 +12,15 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import forges, merging, pulls, records, runs
+from hutch.app import forges, merging, pulls, records
 from hutch.app import reviews as said
-from hutch.app.changes import Changes
+from hutch.app.changes import AUTHOR, Changes
 from hutch.cli import change_lines
 from hutch.cli.asking import Json, errors_as_wanted
 from hutch.cli.author import signature
-from hutch.cli.handing_over import hand_over, named_run, propose_here
+from hutch.cli.handing_over import hand_over, named_run
 from hutch.cli.visible import visible
+from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest
 
 app = typer.Typer(
@@ -42,7 +43,7 @@ def list_(
     """List the changes, the newest first."""
     loaded = _load()
 
-    async def work() -> list[runs.Change]:
+    async def work() -> list[Change]:
         async with records.event_log(loaded.paths) as rows:
             return await Changes(rows).list(limit=MOST)
 
@@ -69,7 +70,7 @@ def show(name: Name = "last", as_json: Json = False) -> None:
     """Show a change: what it is for, what was done, what the tests said."""
     loaded = _load()
 
-    async def work() -> runs.Change:
+    async def work() -> Change:
         async with records.event_log(loaded.paths) as rows:
             return await pulls.noted(loaded, rows, await Changes(rows).find(name))
 
@@ -88,10 +89,8 @@ def propose(
 ) -> None:
     """Deliver what a run did, though its tests fail or it was stopped; the change says so."""
     loaded = _load()
-    run_id, served = named_run(loaded, run)
-    if served:
-        raise typer.Exit(hand_over(run_id, failing=True, as_json=as_json))
-    raise typer.Exit(propose_here(loaded, run_id, as_json=as_json))
+    run_id, where = named_run(loaded, run)
+    raise typer.Exit(hand_over(run_id, where, failing=True, as_json=as_json))
 
 
 @app.command()
@@ -104,10 +103,8 @@ def deliver(
 ) -> None:
     """Hand over what a run did once more, when that failed: the forge was down, or refused the push."""
     loaded = _load()
-    run_id, served = named_run(loaded, name)
-    if served:
-        raise typer.Exit(hand_over(run_id, failing=False, as_json=as_json))
-    raise typer.Exit(propose_here(loaded, run_id, as_json=as_json))
+    run_id, where = named_run(loaded, name)
+    raise typer.Exit(hand_over(run_id, where, failing=False, as_json=as_json))
 
 
 @app.command()
@@ -279,7 +276,7 @@ def merge(
     how: merging.Strategy | None = "squash" if squash else strategy
 
     async def work() -> merging.MergedChange:
-        by = signature(loaded.settings.delivery.author) or runs.AUTHOR
+        by = signature(loaded.settings.delivery.author) or AUTHOR
         async with records.event_log(loaded.paths) as rows:
             found = await Changes(rows).find(name)
             return await merging.merge(loaded, rows, found, strategy=how, force=force, author=by)
@@ -315,7 +312,7 @@ def close(name: Name = "last") -> None:
         typer.echo(visible(stays), err=True)
 
 
-def _where(change: runs.Change) -> str:
+def _where(change: Change) -> str:
     """The repository of a change in a word, and which pull request of it that is."""
     url = forges.parse_repo_url(change.repository)
     name = "/".join(url.slug) if url.slug else url.name

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from hutch.cli.asking import names_of_users, short
-from hutch.cli.client import Client
-from hutch.cli.following import Update, follow
+from hutch.cli.asking import short
+from hutch.cli.following import Update
+from hutch.cli.session_client import SessionClient
 from hutch.cli.session_lines import age
 from hutch.cli.spoken import MAX_REASON_CHARS, Said, answer_to, spoken
 from hutch.cli.transcript import Asked, Line, Shown, Transcript
@@ -24,8 +24,8 @@ TICKING = ("running", "queued", "starting")  # states in which seconds are count
 class Conversation:
     """One visit to a session."""
 
-    def __init__(self, client: Client, session: dict[str, Any], *, after: int | None = None) -> None:
-        self.client, self.session = client, session
+    def __init__(self, sessions: SessionClient, session: dict[str, Any], *, after: int | None = None) -> None:
+        self.sessions, self.session = sessions, session
         self.transcript = Transcript(state=session["state"])
         self.here = True  # the line to the server holds
         self.problem = ""  # why the session is not followed any more
@@ -41,9 +41,14 @@ class Conversation:
     def id(self) -> str:
         return str(self.session["id"])
 
-    async def watch(self, show: Callable[[list[Shown]], None]) -> None:
-        """Show what happens, until the session has ended; also when only how things stand has changed."""
-        self.transcript.me, self.transcript.names = await names_of_users(self.client, self.session)
+    async def watch(
+        self,
+        show: Callable[[list[Shown]], None],
+        until: Callable[[dict[str, Any]], bool] = lambda entry: False,
+    ) -> None:
+        """Show what happens, also when only how things stand has changed; until the session has ended, or an
+        entry is the last that is wanted."""
+        self.transcript.me, self.transcript.names = await self.sessions.names(self.session)
 
         def line(here: bool) -> None:
             self.here = here
@@ -52,9 +57,12 @@ class Conversation:
             show([])
 
         try:
-            async with aclosing(follow(self.client, self.id, after=self._after, line=line)) as updates:
+            following = self.sessions.follow(self.id, after=self._after, line=line)
+            async with aclosing(following) as updates:
                 async for update in updates:
                     show(self._take(update))
+                    if update.entry is not None and until(update.entry):
+                        return
         except HutchError as error:
             self.problem = "not followed any more"
             if isinstance(error, RecordDamaged):
@@ -68,10 +76,9 @@ class Conversation:
         """Ask for its place in the queue, while it waits there."""
         if self.transcript.state in ("queued", "starting") and self.here:
             try:
-                answer = await self.client.request("GET", f"/sessions/{self.id}", again=False)
+                self.session = await self.sessions.get(self.id)
             except HutchError:
                 return  # whoever follows it notices
-            self.session = answer.json()
 
     # --- how things are ---
 
@@ -125,7 +132,7 @@ class Conversation:
     async def give(self, said: Said) -> list[Shown]:
         """Send it; what is to be shown of that, since the log says it only later."""
         try:
-            await self.client.give(self.id, said.kind, **said.fields)
+            await self.sessions.give(self.id, said.kind, **said.fields)
         except HutchError as error:
             return [Line(str(error), "bad")]
         if said.kind == "message" and self.transcript.state in ("running", "waiting"):

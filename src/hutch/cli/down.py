@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from hutch import settings
-from hutch.app.running import Running, birth_of, find_server
+from hutch.app.running import Running, find_server
 from hutch.cli import exits
 from hutch.domain.errors import Denied, Unavailable
+from hutch.system.process import birth_of
 
 MORE_S = 5  # than the server gives itself
 

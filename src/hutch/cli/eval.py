@@ -14,10 +14,11 @@ from typing import Annotated
 import typer
 
 from hutch import app, settings
-from hutch.app import evals, runs
+from hutch.app import evals
 from hutch.app.dispositions import ENDS, is_answered
 from hutch.cli import exits
 from hutch.cli.run import PlainDirectory
+from hutch.domain import events
 from hutch.domain.errors import BadRequest
 from hutch.system.atomic_file import replace_file
 
@@ -74,7 +75,7 @@ def eval_command(
 
 async def _evaluate(tasks: Sequence[evals.Task], wanted: evals.Wanted, board: "Board") -> int:
     loaded = settings.load()
-    app.configure_logs(loaded)
+    app.configure_logs(loaded, quiet=True)
     own = asyncio.current_task()
     assert own is not None
     for number in filter(is_answered, ENDS):
@@ -112,11 +113,11 @@ class Board:
     def event(self, name: str, event: evals.Event) -> None:
         since, _ = self._running[name]
         match event:
-            case runs.events.ModelReplied():
+            case events.ModelReplied():
                 self._running[name] = (since, f"turn {event.turn}")
-            case runs.events.ToolCalled():
+            case events.ToolCalled():
                 self._running[name] = (since, event.tool)
-            case runs.events.RunEnded():
+            case events.RunEnded():
                 self._running[name] = (since, "hidden tests")
         self._status()
 

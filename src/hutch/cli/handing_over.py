@@ -2,96 +2,69 @@
 
 import asyncio
 import json
-from dataclasses import asdict
 from typing import Any
 
 import typer
 
-from hutch.app import runs
+from hutch.app import changes
 from hutch.cli import exits
-from hutch.cli.asking import ask, find_session
-from hutch.cli.author import signature
+from hutch.cli.asking import find_session
 from hutch.cli.client import Client
 from hutch.cli.delivery_lines import NOTHING, delivery_lines
+from hutch.cli.run_session import Where, open_and
+from hutch.cli.session_client import SessionClient
 from hutch.cli.visible import one_line, visible
-from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
+from hutch.domain.errors import HutchError, NotFound
 from hutch.settings import Loaded
 
 LOOK_S = 0.2
 
 
-def named_run(loaded: Loaded, name: str) -> tuple[str, bool]:
-    """The run that a name means, and whether a server has it; the others are of the command line."""
+def named_run(loaded: Loaded, name: str) -> tuple[str, Where]:
+    """The run that a name means, and where it is: in this installation, or on a server elsewhere."""
     try:
-        return asyncio.run(runs.changes.run_to_deliver(loaded, name))
+        return asyncio.run(changes.run_to_deliver(loaded, name))[0], "anywhere"
     except NotFound as unknown:
-        return asyncio.run(_elsewhere(name, unknown)), True
+        return asyncio.run(_elsewhere(name, unknown)), "server"
 
 
-def hand_over(run_id: str, *, failing: bool, as_json: bool) -> int:
-    """Have a server deliver what a run did, and wait for that; the exit code says how it ended."""
+def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int:
+    """Have what a run did delivered, and wait for that; the exit code says how it ended."""
 
-    async def work(client: Client) -> int:
-        run = await client.post(f"/runs/{run_id}/deliver", {"failing": failing})
+    async def work(sessions: SessionClient) -> int:
+        run = await sessions.deliver(run_id, failing=failing)
         while run["state"] in ("queued", "running"):
-            if run["state"] == "queued" and await _is_paused(client, run):
+            if run["state"] == "queued" and (await sessions.get(run["session_id"]))["state"] == "paused":
                 break
             await asyncio.sleep(LOOK_S)
-            run = await client.get(f"/runs/{run_id}")
+            run = await sessions.get_run(run_id)
+        await sessions.settle(run_id)
         told = run["delivered"] or {}
         if as_json:
             typer.echo(json.dumps(run))
         elif run["state"] in ("queued", "held"):
             typer.echo(f"The session {run['session_id']} is paused: it is delivered when that goes on.")
         elif told.get("outcome") == "proposed":
-            await _show(client, told)
+            _show(await sessions.get_change(told["change_id"]), told)
+        elif told.get("outcome") == "nothing":
+            typer.echo(NOTHING, err=True)
         else:
             for name, text in delivery_lines(run_id, told):
-                typer.echo(f"{name}: {visible(text)}", err=True)
+                typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
         if told.get("outcome") != "failed" or run["state"] != "ended":
             return exits.OK
         return exits.NO if told.get("failing") else exits.UNAVAILABLE
 
-    return ask(work, as_json=as_json)
+    return open_and(work, where, as_json)
 
 
-def propose_here(loaded: Loaded, run_id: str, *, as_json: bool) -> int:
-    """The same for a run of the command line, which nobody else has."""
-    by = signature(loaded.settings.delivery.author) or runs.AUTHOR
-    try:
-        change = asyncio.run(runs.changes.propose(loaded, run_id, author=by))
-    except (Denied, LimitReached, Unavailable) as error:  # the work is kept
-        if as_json:
-            typer.echo(exits.error_json(error), err=True)
-            return exits.code_of(error)
-        for name, text in delivery_lines(run_id, {"outcome": "failed", "reason": str(error)}):
-            typer.echo(f"{name}: {visible(text, lines=True)}", err=True)
-        return exits.code_of(error)
-    if as_json:
-        typer.echo(json.dumps(change and asdict(change)))
-    elif change is None:
-        typer.echo(NOTHING, err=True)
-    else:
-        _tell(change.id, change.branch, change.title, change.web_url)
-    return exits.OK
-
-
-async def _is_paused(client: Client, run: dict[str, Any]) -> bool:
-    return bool((await client.get(f"/sessions/{run['session_id']}"))["state"] == "paused")
-
-
-async def _show(client: Client, told: dict[str, Any]) -> None:
-    change = await client.get(f"/changes/{told['change_id']}")
-    _tell(change["id"], change["branch"], change["title"], str(told["url"]))
+def _show(change: dict[str, Any], told: dict[str, Any]) -> None:
+    typer.echo(f"{change['id']}  {visible(change['branch'])}  {one_line(change['title'], 200)}")
+    if str(told["url"]).startswith("http"):
+        typer.echo(visible(told["url"]))
+    typer.echo(f"look at it: hutch changes show {change['id']}")
     if told.get("reason"):
         typer.echo(f"note: {visible(told['reason'])}", err=True)
-
-
-def _tell(id: str, branch: str, title: str, url: str) -> None:
-    typer.echo(f"{id}  {visible(branch)}  {one_line(title, 200)}")
-    if url.startswith("http"):
-        typer.echo(visible(url))
-    typer.echo(f"look at it: hutch changes show {id}")
 
 
 async def _elsewhere(name: str, unknown: NotFound) -> str:

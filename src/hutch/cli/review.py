@@ -3,22 +3,32 @@
 import asyncio
 import json
 import sys
-from contextlib import suppress
-from dataclasses import asdict, replace
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import typer
 
 from hutch import app, settings
-from hutch.app import personas, records, reviews, runs
-from hutch.app.dispositions import ENDS, is_answered
-from hutch.app.reviews import ai_review
+from hutch.app import reviews
 from hutch.cli import exits
+from hutch.cli.client import FAMILIES
+from hutch.cli.local_sessions import LocalSessions
 from hutch.cli.run import MaxCost, MaxTokens, MaxTurns, Timeout
-from hutch.cli.run_screen import JsonLines, Screen, Show
-from hutch.cli.stand_in import NO_MODEL, is_stand_in
+from hutch.cli.run_session import Following
+from hutch.cli.run_view import JsonView, PlainView
+from hutch.cli.stand_in import NO_MODEL
 from hutch.cli.visible import visible
-from hutch.domain.errors import Unavailable
+from hutch.cli.waiting import Wanted
+from hutch.cli.wanted import model_name
+from hutch.domain.errors import HutchError, Unavailable
+from hutch.domain.ids import SessionId
+from hutch.domain.review import Remark, Review
+from hutch.domain.session import Bounds
+from hutch.domain.stand_in import BY_FIELD, no_model_there
+from hutch.flows import ai_review
+from hutch.flows.runs import read_log
+from hutch.store.comments import Reviews
 
 
 def review_command(
@@ -46,81 +56,99 @@ def review_command(
     Nothing is edited. What is found is kept with the change (`hutch changes comments`), or posted as
     a review of the pull request. Exits with 3 when there is something that must not be merged.
     """
-    limits = runs.RunLimits(max_turns, max_tokens, max_cost, timeout)
-    show: Show = JsonLines() if as_json else Screen()
-    return asyncio.run(_review(target, instructions, model, limits, show, again=again, as_json=as_json))
-
-
-async def _review(
-    target: str,
-    instructions: str,
-    model: str | None,
-    limits: runs.RunLimits,
-    show: Show,
-    *,
-    again: bool,
-    as_json: bool,
-) -> int:
-    loaded = settings.load()
-    app.configure_logs(loaded)
-    task = asyncio.current_task()
-    assert task is not None
-    for number in filter(is_answered, ENDS):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    bounds = Bounds(turns=max_turns, tokens=max_tokens, cost_usd=max_cost, timeout_s=timeout)
+    how = How(instructions, model or "", bounds, again)
     try:
-        async with records.event_log(loaded.paths) as rows:
-            ours = await reviews.change_at(rows, target) if "://" in target else None
-            repository, subject = await reviews.subject_of(loaded, rows, ours.id if ours else target)
-            look = bool(subject.pull_url) and not again
-            before = await reviews.given_before(loaded, rows, subject) if look else None
-        if before:
-            return _told(before, [], as_json, _already(before))
-        prompt = ai_review.prompt(subject)
-        prompt += f"\n\n{instructions}" if instructions else ""
-        job = runs.Job(
-            prompt=f"Review {target}",
+        return asyncio.run(_review(target, how, as_json=as_json))
+    except HutchError as error:
+        if not as_json:
+            raise
+        sys.stderr.write(f"{exits.error_json(error)}\n")
+        return exits.code_of(error)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a change is to be read."""
+
+    instructions: str
+    model: str
+    limits: Bounds
+    again: bool
+
+
+async def _review(target: str, how: How, *, as_json: bool) -> int:
+    loaded = settings.load()
+    app.configure_logs(loaded, quiet=True)
+    async with LocalSessions.opened(loaded) as sessions:
+        local = sessions.local
+        ours = await reviews.change_at(local.log, target) if "://" in target else None
+        repository, subject = await reviews.subject_of(loaded, local.log, ours.id if ours else target)
+        if subject.pull_url and not how.again:
+            before = await reviews.given_before(loaded, local.site.rows, subject)
+            if before is not None:
+                note = f"Already reviewed at {before.commit[:12]}; --again reads it once more."
+                return _told(before, [], as_json, note)
+        session = await ai_review.submit(
+            local.site,
+            local.who,
             repository=repository,
-            revision=subject.commit,
-            persona=ai_review.PERSONA,
-            model=model,
-            terms=runs.Terms(limits=limits, deliver=False),
+            commit=subject.commit,
+            target=subject.change_id or subject.pull_url,
+            instructions=how.instructions,
+            model=model_name(how.model, True),
+            limits=how.limits,
         )
-        async with runs.open_run(
-            loaded, job, on_delta=show.delta, on_event=show.event, on_progress=show.progress
-        ) as opened:
-            bench = opened.bench
-            if is_stand_in(opened.choice.name):  # what it says of a change is nothing, and counts for nothing
-                await bench.append([runs.events.SessionEnded(outcome="failed", reason=NO_MODEL)])
-                raise Unavailable(NO_MODEL)
-            await ai_review.equip(bench, personas.find_persona(loaded, ai_review.PERSONA), subject, limits)
-            show.begin(opened)
-            worked = await opened.work(prompt)
-            if worked.ended.outcome not in ai_review.FINISHED:
-                return exits.OUTCOMES[worked.ended.outcome]
-            entries = await reviews.read_log(bench.log, bench.session_id)
-            found, remarks = ai_review.concluded(subject, entries, bench.session_id, opened.run_id)
+        return await FollowingReview(sessions, await sessions.get(session.id), as_json=as_json).run()
 
-            async def keep() -> reviews.Review:
-                kept = await reviews.keep(loaded, opened.log, subject, found, remarks, once=not again)
-                if kept.run_id == opened.run_id:
-                    await bench.append([reviews.given(kept, remarks)])
-                return kept
 
-            kept = await reviews.seen_through(keep())
-            await opened.finish(replace(worked, last=worked.first))
-            note = "" if kept.run_id == opened.run_id else f"Somebody was faster: {_already(kept)}"
-            return _told(kept, [] if note else remarks, as_json, note)
-    except asyncio.CancelledError:
-        with suppress(BrokenPipeError):
-            sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
+class FollowingReview(Following):
+    """Somebody who watches a review."""
+
+    sessions: LocalSessions
+
+    def __init__(self, sessions: LocalSessions, session: dict[str, Any], *, as_json: bool) -> None:
+        super().__init__(sessions, session, as_json=as_json)
+        self.wanted = WantedReview()
+
+    async def _end(self, view: JsonView | PlainView) -> int:
+        local, run_id = self.sessions.local, str(self._story.ended.get("run_id"))
+        await self.sessions.settle(run_id)
+        if self._story.outcome == "failed":
+            reason = str(self._story.ended.get("reason"))
+            raise Unavailable(NO_MODEL if reason == no_model_there(BY_FIELD) else reason)
+        delivery = self._story.delivery or {}
+        if delivery.get("outcome") == "failed":
+            raise FAMILIES.get(str(delivery.get("code")), Unavailable)(str(delivery.get("reason")))
+        review = await Reviews(local.site.rows).of_run(run_id)
+        await self.sessions.give(self.id, "end", reason="")
+        if review is None:  # it did not come to a verdict
+            return exits.OUTCOMES.get(self._story.outcome, exits.UNAVAILABLE)
+        entries = await read_log(local.log, SessionId(self.id))
+        return _told(review, ai_review.remarks_in(entries, run_id), self._as_json)
+
+    async def _interrupted(self, view: JsonView | PlainView) -> int:
+        if self._story.outcome in ai_review.FINISHED:  # what others can see is seen through
+            await self._wait_for_end()
+            return await self._end(view)
+        await self._stop()
+        sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
         return exits.INTERRUPTED
 
 
-def _already(before: reviews.Review) -> str:
-    return f"Already reviewed at {before.commit[:12]}; --again reads it once more."
+class WantedReview(Wanted):
+    """The end of a review: its verdict, or why there is none."""
+
+    def ended(self, event: Mapping[str, Any]) -> int | None:
+        kind, outcome = event.get("type"), str(event.get("outcome"))
+        if kind in ("review.given", "delivery.ended"):
+            return exits.OK
+        if kind == "run.ended" and outcome not in ai_review.FINISHED:
+            return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
+        return exits.OUTCOMES["cancelled"] if kind == "session.ended" else None
 
 
-def _told(review: reviews.Review, remarks: list[reviews.Remark], as_json: bool, note: str = "") -> int:
+def _told(review: Review, remarks: list[Remark], as_json: bool, note: str = "") -> int:
     if as_json:
         told = {"type": "review", **asdict(review), "comments": [asdict(each) for each in remarks]}
         typer.echo(json.dumps(told | ({"note": note} if note else {})))

@@ -46,6 +46,9 @@ def run_command(
     server: Annotated[
         bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
     ] = False,
+    here: Annotated[
+        bool, typer.Option("--here", help="Work in this process, also when a server runs on this machine.")
+    ] = False,
     plain: PlainDirectory = False,
     as_json: Json = False,
 ) -> int:
@@ -57,7 +60,11 @@ def run_command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise BadRequest("The prompt is empty. Say what is to be done.")
+    from hutch import settings
+    from hutch.cli.author import signature
     from hutch.cli.plain_directory import may_copy
+    from hutch.cli.prompt_screen import can_prompt
+    from hutch.cli.run_session import Where, run_session
 
     repo = expand_home(repo)
     wanted = WantedSession(
@@ -70,16 +77,16 @@ def run_command(
         network=tuple(net or ()),
         deliver=pr,
         limits=Limits(max_turns, max_tokens, max_cost, timeout),
+        author=signature(settings.load().settings.delivery.author) or "",
+        unattended=not server and (as_json or not can_prompt(settings.terminal_type())),
+        uncommitted=uncommitted,
+        record=str(record.absolute()) if record else "",
     )
-    if not server:
-        from hutch.cli.run_here import run_here
-
-        return run_here(wanted, uncommitted=uncommitted, record=record, as_json=as_json)
-    if uncommitted or record:
-        raise BadRequest("--uncommitted and --record are for runs of this machine. Leave --server out.")
-    from hutch.cli.run_served import run_served
-
-    return run_served(wanted, as_json=as_json)
+    only_here = here or uncommitted or record is not None or "@" in repo.partition("://")[2]
+    if server and only_here:
+        raise BadRequest("--here, --uncommitted and --record are for runs in this process, not for --server.")
+    where: Where = "server" if server else "here" if only_here else "anywhere"
+    return run_session(wanted, where=where, as_json=as_json)
 
 
 def resume_command(
@@ -99,7 +106,7 @@ def resume_command(
     What it was started with still holds, unless something else is said here. What it has taken so
     far counts: to go on after a limit, give a higher one.
     """
-    from hutch.cli.run_here import resume_here
+    from hutch.cli.run_session import resume_session
 
-    wanted = WantedSession(model=model or "", limits=Limits(max_turns, max_tokens, max_cost, timeout))
-    return resume_here(run, wanted, deliver=pr, as_json=as_json)
+    limits = Limits(max_turns, max_tokens, max_cost, timeout)
+    return resume_session(run, limits=limits, model=model or "", deliver=pr, as_json=as_json)

@@ -19,6 +19,7 @@ from hutch.cli.conversation import Conversation
 from hutch.cli.screen_dialogs import Confirm, Help, NewSession, PatchScreen
 from hutch.cli.screen_session import SessionScreen
 from hutch.cli.screen_transcript import TranscriptView
+from hutch.cli.session_client import ServedSessions
 from hutch.cli.session_lines import COLOURS, row
 from hutch.cli.transcript import Line
 from hutch.cli.visible import one_line
@@ -184,7 +185,7 @@ class ListScreen(Screen[None]):
         view = self.query_one(TranscriptView)
         view.clear()
         try:
-            await Conversation(self.client, session).watch(view.put)
+            await Conversation(ServedSessions(self.client), session).watch(view.put)
         except HutchError as error:
             view.put([Line(str(error), "bad")])
 

@@ -14,6 +14,7 @@ from hutch.cli.client import Client
 from hutch.cli.conversation import Conversation
 from hutch.cli.screen_dialogs import PatchScreen
 from hutch.cli.screen_transcript import TranscriptView
+from hutch.cli.session_client import ServedSessions
 from hutch.cli.spoken import HELP, Said
 from hutch.cli.transcript import Line, Shown
 from hutch.cli.visible import one_line
@@ -48,7 +49,8 @@ class SessionScreen(Screen[None]):
 
     def __init__(self, client: Client, session: dict[str, Any]) -> None:
         super().__init__()
-        self.talk = Conversation(client, session)
+        self.talk = Conversation(ServedSessions(client), session)
+        self._client = client
 
     def compose(self) -> ComposeResult:
         purpose = one_line(self.talk.session["purpose"], 200)
@@ -117,7 +119,7 @@ class SessionScreen(Screen[None]):
         self.dismiss()
 
     def action_diff(self) -> None:
-        self.app.push_screen(PatchScreen(self.talk.client, self.talk.session))
+        self.app.push_screen(PatchScreen(self._client, self.talk.session))
 
     def action_help(self) -> None:
         self._show([Line(line, "dim") for line in HELP])

@@ -71,6 +71,11 @@ def find_address(paths: Paths | None = None) -> Address:
         return Address(url, token, "environment")
     if stored:
         return stored
+    return local_address(paths, token)
+
+
+def local_address(paths: Paths, token: str = "") -> Address:
+    """The server of this installation, on this machine."""
     running = find_server(paths)
     if running is None:
         raise Unavailable(NONE_HERE)

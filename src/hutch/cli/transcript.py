@@ -77,6 +77,7 @@ class Transcript:
     doing: str = ""  # what goes on right now, in a word or two
     live_after: int = 0  # entries up to this one were there before anybody watched
     waiting: dict[str, Asked] = field(default_factory=dict)
+    hides: frozenset[str] = frozenset()  # kinds of events that somebody else tells of
     _turn: tuple[str, int] | None = None  # whose pieces are being shown
     _shown: str = ""
     _torn: bool = True  # the reply under way may have begun before
@@ -89,6 +90,8 @@ class Transcript:
         kind = str(event.get("type", ""))
         self.state = STATES.get(kind, self.state)
         self._note(kind, event)
+        if kind in self.hides:
+            return []
         if event.get("erased"):
             return [Line(f"({kind}: erased)", "dim")]
         if kind == "model.replied":
@@ -117,6 +120,8 @@ class Transcript:
             case "again":
                 void, self._shown = self._shown, ""
                 return [Line("the model broke off; it is asked again", "dim")] if void else []
+            case "progress":
+                self.state, self.doing = "starting", text
             case "thinking":
                 self.doing = "thinking"
             case "call":
@@ -241,11 +246,16 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
         return one_line(str(event.get(name) or ""), SHOWN_LETTERS)
 
     match kind:
+        case "step.reached":
+            return text("message")
+        case "run.resumed":
+            return f"resumed by {who}"
         case "session.prepared":
             source = f" of {text('source')} at {text('commit')[:12]}" if event.get("source") else ""
             return f"the workspace{source} is ready"
         case "run.started":
-            return f"{text('persona')} takes it up, with {text('model')}"
+            why = f" ({reason})" if (reason := text("model_reason")) else ""
+            return f"{text('persona')} takes it up, with {text('model')}{why}"
         case "context.compacted":
             return "the conversation was made shorter"
         case "session.paused":

@@ -183,7 +183,7 @@ def _tell(ready: dict[str, Any], loaded: settings.Loaded, wish: Wish, *, ended_b
         typer.secho(f"\nWARNING: {ready['warning']}\n", fg="red", bold=True, err=True)
     typer.echo(f"Hutch is at {ready['url']}  ({ended_by} ends it)")
     if ready["link"]:
-        typer.echo(f"This is the first server on {loaded.paths.data}: there were no users yet.")
+        typer.echo(f"This is the first server on {loaded.paths.data}: nobody has logged in yet.")
         typer.echo(f"You are its owner, {ready['owner']}. Log in by this link, once, within 15 minutes:")
         typer.echo(f"    {ready['link']}")
         typer.echo("Later, or in another browser: hutch users link")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hutch.cli.visible import visible
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,10 @@ class Limits:
     tokens: int | None = None
     cost_usd: float | None = None
     timeout_s: float | None = None
+
+    def given(self) -> dict[str, int | float]:
+        """Those that somebody named."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,10 @@ class WantedSession:
     network: tuple[str, ...] = ()
     deliver: bool = False
     limits: Limits = Limits()
+    author: str = ""  # `Name <address>`
+    unattended: bool = False  # nobody is there to answer
+    uncommitted: bool = False  # only where the session lives in this process, as the next
+    record: str = ""  # a file
 
     def body(self, *, is_local: bool) -> dict[str, Any]:
         """For a server on this machine, or on another."""
@@ -52,7 +60,8 @@ class WantedSession:
             "repository": repository_address(self.repository, is_local),
             "model": model_name(self.model, is_local),
             "network": list(self.network),
-            "limits": {name: value for name, value in asdict(self.limits).items() if value is not None},
+            "limits": self.limits.given(),
+            "delivery": {"author": self.author, "unattended": self.unattended},
         }
 
 
@@ -74,7 +83,7 @@ def repository_address(given: str, is_local: bool) -> str:
         return given  # perhaps one of the server's machine
     if not path.is_dir():
         wrong = "is not a directory" if path.exists() else "is not there"
-        raise BadRequest(
+        raise NotFound(
             f"The repository {visible(given)!r} {wrong}. Name a directory, or an address such as "
             "https://example.com/team/project.git."
         )

@@ -44,6 +44,7 @@ from hutch.domain.run_events import (
     ReviewGiven,
     RunEnded,
     RunQueued,
+    RunResumed,
     RunStarted,
     SnapshotTaken,
     StepReached,
@@ -96,6 +97,7 @@ __all__ = [
     "ReviewGiven",
     "RunEnded",
     "RunQueued",
+    "RunResumed",
     "RunStarted",
     "SessionEnded",
     "SessionOpened",
@@ -115,6 +117,7 @@ __all__ = [
     "ToolCalled",
     "ToolReturned",
     "UnknownEvent",
+    "entry_json",
     "from_json",
     "json_schema",
     "to_json",
@@ -144,6 +147,7 @@ KnownEvent = Annotated[
     | EgressAttempted
     | RunQueued
     | RunStarted
+    | RunResumed
     | ModelReplied
     | ToolCalled
     | ToolReturned
@@ -228,6 +232,18 @@ def from_json(payload: bytes, type_: str) -> Event | UnknownEvent:
         return kind.model_validate_json(payload)
     except ValidationError:
         return UnknownEvent(type_, payload)
+
+
+def entry_json(entry: Entry) -> bytes:
+    """An entry as clients get it."""
+    event = entry.event
+    if isinstance(event, ErasedEvent):
+        erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
+        payload = orjson.dumps(erased)
+    else:
+        payload = entry.payload
+    head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, "event": orjson.Fragment(payload)}
+    return orjson.dumps(head)
 
 
 def json_schema() -> dict[str, Any]:

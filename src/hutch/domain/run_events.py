@@ -34,6 +34,7 @@ class RunStarted(Event):
     record: str = ""
     deliver: bool = True
     author: str = ""
+    model_reason: str = ""
 
 
 class CallMade(BaseModel):
@@ -238,6 +239,19 @@ class ReviewGiven(Event):
     url: str = ""
 
 
+class RunResumed(Event):
+    """Somebody wants a run that has ended to go on. Limits that are given replace those of before."""
+
+    type: Literal["run.resumed"] = "run.resumed"
+    run_id: str
+    by: str = ""
+    model: str = ""
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    timeout_s: float | None = None
+
+
 class RunEnded(Event):
     """The agent is done with a prompt, in exactly one way."""
 
@@ -246,6 +260,8 @@ class RunEnded(Event):
     outcome: Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
     reason: str = ""
     code: str = ""
+    limit: Literal["", "turns", "tokens", "cost_usd", "timeout_s"] = ""
+    limit_set_by: Literal["", "persona", "repository"] = ""
     turns: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0

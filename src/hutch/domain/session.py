@@ -38,6 +38,10 @@ class Delivery:
     issue: str = ""  # the address of what asked for it
     once: bool = False  # it is one request: what it leaves on disk is kept for hours, not for days
     plain_directory: bool = False  # the repository may be a directory without git, which is copied whole
+    unattended: bool = False  # nobody answers: what would be asked is denied at once
+    author: str = ""  # `Name <address>`; empty: as the settings say
+    uncommitted: bool = False  # begin with what is changed and not committed, too
+    record: str = ""  # a file in which the model's replies are kept as a cassette
     review: str = ""  # a change's id or a pull request's address, when it is read and nothing is delivered
 
 

@@ -28,13 +28,14 @@ from hutch.domain.patch import Patch, parse_patch
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.session import UNBOUND, Bounds, Delivery, Session
 from hutch.domain.stand_in import is_stand_in
+from hutch.domain.title import first_line
 from hutch.domain.user import Who
 from hutch.domain.words import first_words
 from hutch.flows import sessions
 from hutch.flows.code_change import Bench
 from hutch.flows.comments import made
 from hutch.flows.commit_text import one_line, plain
-from hutch.flows.past import first_line, past
+from hutch.flows.past import past
 from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.store.opening import OpenedSession

@@ -33,7 +33,8 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.redaction import Redactor
-from hutch.flows.past import BEFORE, first_line, past
+from hutch.domain.title import first_line
+from hutch.flows.past import BEFORE, past
 from hutch.flows.structure import describe_structure
 from hutch.flows.terms import Terms
 from hutch.llm.price import Prices
@@ -213,6 +214,7 @@ async def _work(
         resumed=resumed,
         prices=bench.prices,
         counts_waiting=bench.counts_waiting,
+        limit_set_by=lambda name: bench.persona.sets_limit(name, getattr(bench.limits, name)),
     )
     ended = await run.go()
     last = run.last if run.last is not None else await context.workspace.snapshot("after the run")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import Conflict
-from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import Who
@@ -37,14 +37,14 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     """Hand over what a run did, unless that is done; `failing` says that its tests may fail."""
     found = await run(site, who, run_id)
     session = await allowed(site, who, found.session_id, "input")
-    if session.state == "ended":
-        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
-    if not session.deliver:
-        raise Conflict(f"What the session {session.id} does is not to be delivered.")
     found, told = await _settled(site, who, found)
     if told.last is not None and told.last.outcome != "failed":
         return found
-    _check_work(found, told)
+    if not session.deliver:
+        raise Conflict(f"What the session {session.id} does is not to be delivered.")
+    if session.state == "ended":
+        raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
+    _check_work(found, told, known=failing)
     if found.state != "ended":
         if failing and not told.failing and told.ended and told.ended.outcome == "tests_failing":
             raise Conflict(f"The run {run_id} is being delivered. Say it again when that has ended.")
@@ -57,21 +57,21 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     if not told.asked or (failing and not told.failing):
         asked = DeliveryAsked(run_id=run_id, by=who.user.id, failing=failing)
         await site.log.append(session.id, [asked])
-    await Runs(site.rows).again(run_id)
+    await Runs(site.rows).again(run_id, worker=site.reserved_for)
     await site.host.input(session.id)  # somebody looks at the queue
     return await run(site, who, run_id)
 
 
-def _check_work(found: QueuedRun, told: Told) -> None:
+def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:
     """Refuse where there is nothing that could be delivered."""
     if told.ended is None and found.state != "ended":
         raise Conflict(f"The run {found.id} is {found.state}. It is delivered when it is done.")
     if told.ended is None:
         raise Conflict(f"What the run {found.id} did was undone, so there is nothing to deliver.")
-    if told.ended.outcome not in DELIVERED:
+    if told.ended.outcome not in DELIVERED and not known and not told.failing:
         raise Conflict(
-            f"The run {found.id} ended as {told.ended.outcome}, so there is nothing to deliver. Another "
-            "prompt in its session goes on with it."
+            f"The run {found.id} ended as {told.ended.outcome} before it was done. Another prompt in its "
+            f"session goes on with it. To propose what it did so far: hutch changes propose {found.id}"
         )
 
 
@@ -93,6 +93,8 @@ def read(entries: Sequence[Entry], run_id: str) -> Told:
         match entry.event:
             case RunEnded() as ended if ended.run_id == run_id and told.ended is None:
                 told.ended = ended
+            case RunResumed() as resumed if resumed.run_id == run_id:
+                told.ended = None
             case DeliveryAsked() as asked if asked.run_id == run_id:
                 told.asked, told.failing = True, told.failing or asked.failing
             case DeliveryEnded() as ended if ended.run_id == run_id:

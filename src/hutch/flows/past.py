@@ -15,9 +15,9 @@ from hutch.domain.events import (
     SessionEnded,
     SnapshotTaken,
 )
+from hutch.domain.title import first_line
 from hutch.llm.seam import Call
 
-FIRST_LINE_LETTERS = 72
 BEFORE = "before the run"  # the snapshot of where one begins
 # Snapshots of what is tested last, and of what tests leave behind.
 BY_TESTS = ("when the agent was done", "after run_tests", "after the run")
@@ -103,9 +103,3 @@ def start_of(entries: Sequence[Entry]) -> int | None:
 def proposed_in(entries: Sequence[Entry]) -> tuple[str, ...]:
     """The commits that a log has told of as proposed: a change may grow by one with every run."""
     return tuple(each.event.commit for each in entries if isinstance(each.event, ChangeProposed))
-
-
-def first_line(prompt: str) -> str:
-    """A prompt as a title."""
-    line = prompt.strip().splitlines()[0] if prompt.strip() else "A change"
-    return line if len(line) <= FIRST_LINE_LETTERS else f"{line[: FIRST_LINE_LETTERS - 1]}…"

@@ -44,6 +44,7 @@ from hutch.flows.access import Action, check, check_may_open, no_session
 from hutch.flows.answering import check_asked
 from hutch.flows.site import Site
 from hutch.flows.wishes import Wish, check_wish, is_script
+from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
 from hutch.store.batches import Batches
@@ -130,6 +131,9 @@ async def create_with_run(
     """The same, for callers that follow its first run."""
     check_may_open(who)
     _check_lines(new)
+    address = ""  # with credentials: on the command line it may have some, and no row keeps them
+    if site.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
+        address, new = new.repository, replace(new, repository=url.shown)
     if not forked_from:
         wish = Wish(new.repository, new.persona, new.model, new.network, new.plain_directory)
         new = replace(new, repository=await check_wish(site, who, wish))
@@ -164,6 +168,7 @@ async def create_with_run(
         owner=session.owner,
         kind="prompt" if new.prompt else "prepare",
         prompt=clean(new.prompt),
+        worker=site.reserved_for,
         queued_ms=now,
         trace_id=trace_id(),
     )
@@ -171,6 +176,8 @@ async def create_with_run(
         purpose=session.purpose, owner=session.owner, role=session.role, expectations=session.expectations
     )
     queued = [RunQueued(run_id=run.id, prompt=run.prompt, by=who.user.id)] if new.prompt else []
+    if address:
+        site.addresses[session.id] = address
     opened = OpenedSession(session, run)
     await open_session(site.log, opened, [began, *queued], also)
     await site.host.input(session.id)
@@ -188,6 +195,7 @@ def _check_lines(new: NewSession) -> None:
         "A label": delivery.labels,
         "A reviewer's name": delivery.reviewers,
         "An issue's address": [delivery.issue],
+        "An author": [delivery.author],
     }.items():
         for text in texts:
             check_line(what, text)

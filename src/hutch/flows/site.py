@@ -32,4 +32,6 @@ class Site:
     networks: tuple[str, ...] = ()  # private ones that jails may reach all the same
     personas: Path | None = None  # where the installation's own are
     network_cap: NetworkCap = field(default_factory=NetworkCap)  # on the hosts that members may allow
+    reserved_for: str = ""  # the worker of the command that opens sessions here, when it is no server
+    addresses: dict[str, str] = field(default_factory=dict)  # of repositories, with their credentials
     on_removed: list[Removed] = field(default_factory=list)  # told of sessions that are no more

@@ -16,6 +16,7 @@ class Terms:
     record: str = ""  # where the model's replies are kept as a cassette
     deliver: bool = True
     author: str = ""  # Name <address>
+    model_reason: str = ""  # why it is this model
 
     @classmethod
     def of(cls, started: RunStarted) -> "Terms":
@@ -34,4 +35,5 @@ class Terms:
             "record": self.record,
             "deliver": self.deliver,
             "author": self.author,
+            "model_reason": self.model_reason,
         }

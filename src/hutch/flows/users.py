@@ -234,13 +234,15 @@ class Accounts:
 
 
 async def first_owner(rows: Rows, *, name: str, life_s: int = LOGIN_LINK_S) -> OneTimeLink | None:
-    """On the first start: the owner, and a link by which to log in. None when there is a user already."""
+    """On the first start of a server: the owner, and a link by which to log in; None later.
+
+    `hutch run` makes the owner too, and nobody logs in for that.
+    """
     accounts = Accounts(rows)
-    made = await accounts.users.first(name)
-    if made is None:
+    owner = await accounts.ensure_owner(name)
+    if await accounts.audit.has("link.made") or await accounts.audit.has("user.password_set"):
         return None
-    await accounts.note(LOCAL, "user.added", made.id, detail="the first owner")
-    return await accounts.new_link(made, life_s=life_s)
+    return await accounts.new_link(owner, life_s=life_s)
 
 
 def _meters(name: str, address: str, *, known: bool) -> tuple[Meter, list[Meter]]:

@@ -2,10 +2,9 @@
 
 from typing import Annotated, Literal
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from hutch.domain.events import Entry, ErasedEvent, KnownEvent
+from hutch.domain.events import KnownEvent
 from hutch.gateway.answers import Out
 
 
@@ -33,15 +32,3 @@ class EntryOut(Out):
     at_ms: int
     hash: str = Field(description="The link that this event is in the log's chain of hashes.")
     event: Annotated[KnownEvent | Erased | OtherEvent, Field(union_mode="left_to_right")]
-
-
-def entry_json(entry: Entry) -> bytes:
-    """An entry as clients get it."""
-    event = entry.event
-    if isinstance(event, ErasedEvent):
-        erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
-        payload = orjson.dumps(erased)
-    else:
-        payload = entry.payload
-    head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, "event": orjson.Fragment(payload)}
-    return orjson.dumps(head)

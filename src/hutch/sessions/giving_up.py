@@ -6,7 +6,7 @@ with it the word that somebody gave for it.
 
 from collections.abc import Sequence
 
-from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded
+from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
 from hutch.domain.session import QueuedRun
 from hutch.sessions.live import Live
 
@@ -56,9 +56,15 @@ def undelivered(entries: Sequence[Entry], run_id: str, reason: str) -> DeliveryE
 
 
 def first_end(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
-    """How a run ended. The first end counts: nothing is worked on after it."""
-    events = (entry.event for entry in entries)
-    return next((each for each in events if isinstance(each, RunEnded) and each.run_id == run_id), None)
+    """How a run ended. The first end counts, nothing is worked on after it; unless somebody resumed it."""
+    found: RunEnded | None = None
+    for entry in entries:
+        match entry.event:
+            case RunEnded() as ended if ended.run_id == run_id and found is None:
+                found = ended
+            case RunResumed() as resumed if resumed.run_id == run_id:
+                found = None
+    return found
 
 
 def _is_awaited(entries: Sequence[Entry], run_id: str) -> bool:
@@ -68,6 +74,8 @@ def _is_awaited(entries: Sequence[Entry], run_id: str) -> bool:
         match entry.event:
             case RunEnded() as ended if ended.run_id == run_id:
                 awaited = ended.outcome in DELIVERED
+            case RunResumed() as resumed if resumed.run_id == run_id:
+                awaited = False
             case DeliveryAsked() as asked if asked.run_id == run_id:
                 awaited = True
             case DeliveryEnded() as ended if ended.run_id == run_id:

@@ -17,7 +17,8 @@ from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
 from hutch.sessions.desk import Desk
-from hutch.sessions.live import Grounds, Live
+from hutch.sessions.grounds import Grounds
+from hutch.sessions.live import Live
 from hutch.sessions.requests import Request
 from hutch.sessions.seam import Stream, Update, Viewer
 from hutch.sessions.taking import take_all
@@ -63,7 +64,7 @@ class LocalHost:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self.worker = Worker(
-            f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+            grounds.reserved_for or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
             Runs(grounds.rows),
             self._live,
             self._freed,
@@ -74,11 +75,13 @@ class LocalHost:
     async def start(self, *, alone: bool = True) -> None:
         """Take up what a crash or a shutdown left; `alone` when no other host is on this database."""
         rows = self._grounds.rows
-        if alone:
-            left = await Runs(rows).reclaim_all()
-            await self._recover({run.session_id for run in left})
-        for session_id in await Inputs(rows).waiting():
-            self._take_soon(self._live(session_id))
+        await Runs(rows).pause_abandoned()
+        if not self._grounds.reserved_for:
+            if alone:
+                left = await Runs(rows).reclaim_all()
+                await self._recover({run.session_id for run in left})
+            for session_id in await Inputs(rows).waiting():
+                self._take_soon(self._live(session_id))
         self.worker.start()
         self._watching = asyncio.ensure_future(self._watch())
 
@@ -151,6 +154,11 @@ class LocalHost:
         live = await self._usable(session_id, changes=False)
         async with live.used(changes=False) as desk:
             yield desk
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Of the repositories of sessions, with credentials that no row keeps."""
+        return self._grounds.addresses
 
     @property
     def jails(self) -> int:
@@ -235,14 +243,17 @@ class LocalHost:
         """Nothing lives any more of what lived here before."""
         rows, log = self._grounds.rows, self._grounds.log
         sessions = Sessions(rows)
+        others = await Runs(rows).reserved_sessions()
         for session_id in await sessions.in_states(PERHAPS_OPEN):
-            await self._note_lost_output(session_id)
+            if session_id not in others:
+                await self._note_lost_output(session_id)
         await Runs(rows).requeue_unpaused()
         # The last run was over when the server was killed, and the session did not say so yet.
         for session_id in await sessions.settle(["queued"], "parked", without_runs=True):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
-        for session_id in await sessions.settle(("starting", "idle", "running", "waiting"), "parked"):
+        alive: tuple[SessionState, ...] = ("starting", "idle", "running", "waiting")
+        for session_id in await sessions.settle(alive, "parked", but=others):
             if (await log.head(session_id)).ended:
                 await sessions.set(session_id, state="ended")
                 continue

@@ -5,9 +5,8 @@ It opens a jail only when something needs one, and can be dropped at any moment:
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import structlog
@@ -28,10 +27,9 @@ from hutch.domain.events import (
     StepReached,
 )
 from hutch.domain.ids import SessionId
-from hutch.domain.redaction import Redactor
 from hutch.domain.session import Delivered, GivenInput, QueuedRun, Session, SessionState
-from hutch.sessions.channel import Channels
 from hutch.sessions.desk import Desk
+from hutch.sessions.grounds import Grounds
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import FindLostByUndo, Request
 from hutch.sessions.serving import Serving
@@ -39,54 +37,12 @@ from hutch.sessions.terminals import Terminals
 from hutch.sessions.undoing import lost_by_undo
 from hutch.sessions.waits import Waits
 from hutch.store.inputs import Inputs
-from hutch.store.rows import Rows
 from hutch.store.runs import Runs
-from hutch.store.seam import EventLog
 from hutch.store.sessions import Sessions
 from hutch.system.clock import wall_ms
 from hutch.system.thread import complete
 
-HASHED_AT_ONCE = 2  # files, of all sessions
 logger = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A workspace that was made ready."""
-
-    workspace_id: str
-    source: str = ""
-    commit: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of a run."""
-
-    outcome: str
-    reason: str = ""
-    code: str = ""  # of the error that it failed with
-
-
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """How things are done here; the wiring knows."""
-
-    prepare: Callable[[Session], Awaitable[Prepared]]
-    open_desk: Callable[[Session], AbstractAsyncContextManager[Desk]]
-    perform: Callable[["Live", QueuedRun], Awaitable[Done]]
-
-
-@dataclass(frozen=True, slots=True)
-class Grounds:
-    """What every live session stands on."""
-
-    log: EventLog
-    rows: Rows
-    redactor: Redactor
-    channels: Channels
-    ways: Ways
-    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HASHED_AT_ONCE))
 
 
 class Live:

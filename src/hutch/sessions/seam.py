@@ -23,7 +23,8 @@ class Delta:
 
     run_id: str
     turn: int
-    kind: Literal["text", "thinking", "call", "arguments", "again"]  # again: what came so far is void
+    # again: what came so far is void; progress: a long step of preparing goes on
+    kind: Literal["text", "thinking", "call", "arguments", "again", "progress"]
     text: str
     call_id: str = ""
     tool: str = ""

@@ -160,6 +160,7 @@ async def _queue(live: Live, given: GivenInput, prompt: str) -> None:
         owner=session.owner,
         prompt=live.grounds.redactor.clean(prompt),
         input=given.seq,
+        worker=live.grounds.reserved_for,
         queued_ms=wall_ms(),
         trace_id=trace_id(),
     )
@@ -203,7 +204,7 @@ async def _resume(live: Live, given: GivenInput) -> None:
     await live.append([SessionResumed(by=given.by)])
     waiting = await live.runs.unfinished(live.id)
     await live.sessions.set(live.id, state="queued" if waiting else live.state, reason="")
-    await live.runs.requeue(live.id)
+    await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
 
 
 async def _undo(live: Live, given: GivenInput, *, discard: bool) -> str:
@@ -247,7 +248,7 @@ async def _let_go_on(live: Live) -> None:
         return
     if live.run is None:
         await live.set_state("queued" if await live.runs.unfinished(live.id) else live.state)
-    await live.runs.requeue(live.id)
+    await live.runs.requeue(live.id, worker=live.grounds.reserved_for)
 
 
 async def _end(live: Live, given: GivenInput, reason: str) -> None:

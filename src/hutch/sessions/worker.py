@@ -13,13 +13,15 @@ from contextlib import suppress
 import structlog
 
 from hutch.domain.errors import HutchError
-from hutch.domain.events import RunEnded, SessionEnded
+from hutch.domain.events import RunEnded, SessionEnded, SessionPaused
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.domain.trace import traced
 from hutch.sessions.giving_up import CANCELLED, first_end, tell_undelivered
+from hutch.sessions.grounds import Done
 from hutch.sessions.leases import LeaseWatch
-from hutch.sessions.live import Done, Live
+from hutch.sessions.live import Live
+from hutch.store.reservation import is_reserved
 from hutch.store.runs import Room, Runs
 
 LOOK_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too
@@ -78,6 +80,12 @@ class Worker:
         if working:
             await asyncio.wait([live.working for live in working if live.working is not None])
 
+    async def wait_for(self, run_id: str) -> None:
+        """Return when a run that is worked on here is over, and that is written down."""
+        live = self._working.get(run_id)
+        if live is not None and live.working is not None:
+            await asyncio.wait([live.working])
+
     async def _claim(self) -> None:
         while not self.closing:
             self._bell.clear()
@@ -105,7 +113,9 @@ class Worker:
             held = dict(self._working)
             try:
                 kept = await self.runs.renew(self.name, list(held), lease_ms=self._lease_ms)
-                await self.runs.reclaim(self._leases.lost(await self.runs.leases(but=self.name)))
+                await self.runs.pause_abandoned()
+                if not is_reserved(self.name):
+                    await self.runs.reclaim(self._leases.lost(await self.runs.leases(but=self.name)))
             except HutchError as error:
                 logger.warning("worker.cannot_renew", error=str(error))
                 continue
@@ -163,7 +173,11 @@ class Worker:
         session = await live.sessions.get(live.id)
         if done is None:
             live.run = None
-            if session.state == "paused":
+            if is_reserved(self.name) and session.state != "paused":
+                await live.append([SessionPaused(by=session.owner)])
+                await live.set_state("paused")
+                await self.runs.hold(run.id)
+            elif session.state == "paused":
                 await self.runs.hold(run.id)
             else:
                 await self.runs.release(run.id, self.name)

@@ -61,6 +61,11 @@ class Audit:
         )
         await self._rows.change(lambda db: db.execute(row).rowcount)
 
+    async def has(self, action: str) -> bool:
+        """Whether this was ever done."""
+        wanted = select(audit.c.id).where(audit.c.action == action).limit(1)
+        return await self._rows.fetch(lambda connection: connection.scalar(wanted) is not None)
+
     async def list(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         """The newest first; `before` is the id of the last one seen."""
         wanted = select(*_COLUMNS).order_by(audit.c.id.desc()).limit(limit)

@@ -15,12 +15,14 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.printable import echo
 from hutch.domain.session import Delivered, QueuedRun, RunState
+from hutch.store.reservation import PREFIX, is_gone, is_reserved
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions
 from hutch.system.clock import wall_ms
 
 NOT_TO_BE_BEGUN = ("paused", "ended")  # states of a session
 RESTING = ("idle", "parked")
+ABANDONED = "The process that worked on it is gone. Resume it to go on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,10 @@ class Runs:
         self._rows = rows
 
     async def claim(self, worker: str, *, lease_ms: int, room: Room) -> QueuedRun | None:
-        """Take up the oldest run that may begin now, or None."""
+        """Take up the oldest run that may begin now, or None.
+
+        A worker that reserves runs takes those alone, and the others leave them to it.
+        """
         return await self._rows.change(lambda connection: _claim(connection, worker, lease_ms, room))
 
     async def renew(self, worker: str, run_ids: Collection[str], *, lease_ms: int) -> list[str]:
@@ -101,19 +106,20 @@ class Runs:
         wanted = update(runs).where(runs.c.state == "held", runs.c.session_id.not_in(paused))
         await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
 
-    async def requeue(self, session_id: str) -> None:
-        """What a pause has stopped may begin again, in its old place."""
+    async def requeue(self, session_id: str, *, worker: str = "") -> None:
+        """What a pause has stopped may begin again, in its old place; reserved for `worker`, if given."""
         wanted = update(runs).where(runs.c.session_id == session_id, runs.c.state == "held")
-        await self._rows.change(lambda connection: connection.execute(wanted.values(state="queued")))
+        values = {"state": "queued", "worker": worker}
+        await self._rows.change(lambda connection: connection.execute(wanted.values(values)))
 
-    async def again(self, run_id: str) -> None:
-        """One that has ended waits once more, and its session with it: what it did is to be delivered."""
+    async def again(self, run_id: str, *, worker: str = "") -> None:
+        """One that has ended waits once more, and its session with it; reserved for `worker`, if given."""
         wanted = update(runs).where(runs.c.id == run_id, runs.c.state == "ended")
         of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
         resting = update(sessions).where(sessions.c.id == of, sessions.c.state.in_(RESTING))
 
         def again(connection: Connection) -> None:
-            values = {"state": "queued", "worker": "", "lease_until_ms": 0, "ended_ms": 0}
+            values = {"state": "queued", "worker": worker, "lease_until_ms": 0, "ended_ms": 0}
             if connection.execute(wanted.values(values)).rowcount:
                 connection.execute(resting.values(state="queued", updated_ms=wall_ms()))
 
@@ -140,6 +146,30 @@ class Runs:
         found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
         return {row[0]: row[1] for row in found}
 
+    async def pause_abandoned(self) -> list[str]:
+        """Pause the sessions whose runs are reserved for a process that is gone; their ids."""
+        reserved = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
+        wanted = select(runs.c.session_id, runs.c.worker).where(*reserved).distinct()
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).all())
+        gone = {row.worker: row.session_id for row in found if is_gone(row.worker)}
+        here = (runs.c.state != "ended", runs.c.worker.in_(gone))
+
+        def pause(connection: Connection) -> None:
+            connection.execute(update(runs).where(*here).values(state="held", worker=""))
+            left = (sessions.c.id.in_(gone.values()), sessions.c.state != "ended")
+            values = {"state": "paused", "reason": ABANDONED, "updated_ms": wall_ms()}
+            connection.execute(update(sessions).where(*left).values(values))
+
+        if gone:
+            await self._rows.change(pause)
+        return sorted(set(gone.values()))
+
+    async def reserved_sessions(self) -> list[str]:
+        """The sessions that processes of their own work on now."""
+        here = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
+        wanted = select(runs.c.session_id).where(*here).distinct()
+        return await self._rows.fetch(lambda connection: list(connection.scalars(wanted)))
+
     async def reclaim(self, lost: Collection[tuple[str, int]]) -> list[QueuedRun]:
         """Runs wait again whose worker is gone, unless their lease was renewed since it was read."""
 
@@ -153,7 +183,10 @@ class Runs:
         return await self._rows.change(reclaim)
 
     async def reclaim_all(self) -> list[QueuedRun]:
-        """All runs that are worked on wait again: no worker is left from before."""
+        """All runs that are worked on wait again: no worker is left from before.
+
+        Those that another process has reserved are not meant.
+        """
 
         def reclaim(connection: Connection) -> list[QueuedRun]:
             found = _reclaim(connection)
@@ -229,7 +262,7 @@ class Runs:
 
 
 def _reclaim(connection: Connection, *which: ColumnElement[bool]) -> list[QueuedRun]:
-    lost = (runs.c.state == "running", *which)
+    lost = (runs.c.state == "running", runs.c.worker.not_like(f"{PREFIX}%"), *which)
     found = [read_run(row) for row in connection.execute(select(runs).where(*lost)).mappings()]
     connection.execute(update(runs).where(*lost).values(state="queued", worker=""))
     return found
@@ -253,7 +286,11 @@ def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> Qu
     waiting = (
         select(runs)
         .join(sessions, sessions.c.id == runs.c.session_id)
-        .where(runs.c.state == "queued", sessions.c.state.not_in(NOT_TO_BE_BEGUN))
+        .where(
+            runs.c.state == "queued",
+            runs.c.worker == (worker if is_reserved(worker) else ""),
+            sessions.c.state.not_in(NOT_TO_BE_BEGUN),
+        )
         .order_by(runs.c.id)
     )
     for row in connection.execute(waiting).mappings():

@@ -83,15 +83,24 @@ class Sessions:
             lambda connection: connection.execute(wanted.values(**values, updated_ms=wall_ms()))
         )
 
+    async def change(self, session_id: SessionId, *, limits: Bounds, model: str, deliver: bool) -> None:
+        """What its runs may do from now on."""
+        await self.set(session_id, limits=json.dumps(asdict(limits)), model=model, deliver=deliver)
+
     async def in_states(self, states: Collection[SessionState]) -> list[SessionId]:
         wanted = select(sessions.c.id).where(sessions.c.state.in_(states)).order_by(sessions.c.id)
         return [SessionId(id) for id in await self._rows.fetch(lambda rows: list(rows.scalars(wanted)))]
 
     async def settle(
-        self, states: Collection[SessionState], to: SessionState, *, without_runs: bool = False
+        self,
+        states: Collection[SessionState],
+        to: SessionState,
+        *,
+        without_runs: bool = False,
+        but: Collection[str] = (),
     ) -> list[SessionId]:
         """After a crash: sessions that cannot be what they say they are; or only those with no run to do."""
-        here: ColumnElement[bool] = sessions.c.state.in_(states)
+        here: ColumnElement[bool] = sessions.c.state.in_(states) & sessions.c.id.not_in(but)
         if without_runs:
             here &= sessions.c.id.not_in(select(runs.c.session_id).where(runs.c.state != "ended"))
 

@@ -7,10 +7,9 @@ import strawberry
 from strawberry.scalars import JSON
 
 from hutch.domain import change as domain
-from hutch.domain.events import Entry
+from hutch.domain.events import Entry, entry_json
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import User as DomainUser
-from hutch.gateway.entries import entry_json
 from hutch.gateway.rest import files, snapshots
 from hutch.sessions.seam import Delta as SeamDelta
 from hutch.snapshots.storage import Snapshot as StoredSnapshot

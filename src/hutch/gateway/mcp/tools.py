@@ -14,12 +14,12 @@ from pydantic import Field, ValidationError
 from hutch.app.server import Server
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest
+from hutch.domain.events import entry_json
 from hutch.domain.inputs import AnyInput
 from hutch.domain.printable import echo
 from hutch.domain.user import Who
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import LARGEST, In, cursor
-from hutch.gateway.entries import entry_json
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.content import Content
 from hutch.gateway.rest.edits import EditIn, PatchIn, told

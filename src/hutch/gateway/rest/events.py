@@ -7,12 +7,13 @@ import orjson
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from hutch.domain.events import entry_json
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import LARGEST, Out, page
 from hutch.gateway.auth.who import Reader
-from hutch.gateway.entries import EntryOut, entry_json
+from hutch.gateway.entries import EntryOut
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.sse import EventStream
 

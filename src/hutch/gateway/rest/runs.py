@@ -1,17 +1,18 @@
 """Runs: what became of each prompt."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.domain.session import QueuedRun, RunState
-from hutch.flows import handing_over
+from hutch.domain.session import Bounds, QueuedRun, RunState
+from hutch.flows import handing_over, resuming
 from hutch.flows import sessions as flow
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
-from hutch.gateway.idempotency import ByKeyWithRow
+from hutch.gateway.idempotency import ByKey, ByKeyWithRow
+from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("runs")
@@ -51,6 +52,14 @@ class DeliverIn(In):
     failing: bool = Field(
         False, description="It is known that the tests fail: propose what was done all the same."
     )
+
+
+class ResumeIn(In):
+    """What holds from now on; what is left out is as before."""
+
+    limits: Limits = Field(default_factory=Limits)
+    model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
+    deliver: bool | None = Field(None, description="Whether what it does is handed over.")
 
 
 def told(run: QueuedRun) -> dict[str, Any]:
@@ -95,3 +104,16 @@ async def deliver(
     detail = "its tests fail" if failing else ""
     await guard.accounts.note(guard.actor(request.scope, who), "run.deliver_asked", run_id, detail=detail)
     return answer(told(asked), 202)
+
+
+@routes.post("/runs/{run_id}/resume", operation_id="resume_run", status_code=202, response_model=RunOut)
+async def resume(
+    request: Request, who: Writer, once: ByKey, run_id: str, said: ResumeIn | None = None
+) -> Response:
+    """Let a run go on that was stopped, paused, or ended at a limit. What it has taken so far counts: after
+    a limit, give a higher one."""
+    said = said or ResumeIn()
+    bounds = Bounds(**said.limits.model_dump())
+    site = server_of(request).site
+    resumed = await resuming.resume(site, who, run_id, limits=bounds, model=said.model, deliver=said.deliver)
+    return answer(told(resumed), 202)

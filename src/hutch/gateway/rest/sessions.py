@@ -18,6 +18,7 @@ from hutch.flows.site import Site
 from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
+from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.gateway.rest.runs import DeliveredOut, told_delivery
 from hutch.store.seam import Head
@@ -28,15 +29,6 @@ routes = router("sessions")
 MOST_WORDS = 10
 Short = Annotated[str, Field(max_length=2048)]
 Long = Annotated[str, Field(max_length=200_000)]
-
-
-class Limits(In):
-    """How far a run may go; what is left out is as the persona and the settings say."""
-
-    turns: int | None = Field(None, ge=1, le=LARGEST)
-    tokens: int | None = Field(None, ge=1, le=LARGEST)
-    cost_usd: float | None = Field(None, gt=0)
-    timeout_s: float | None = Field(None, gt=0)
 
 
 class DeliveryIn(In):
@@ -53,6 +45,8 @@ class DeliveryIn(In):
     )
     tests: Short = Field("", description="The command that has the last word; empty: found by looking.")
     issue: Short = Field("", description="The address of what asked for it.")
+    author: Short = Field("", description="Of the commits, as `Name <address>`; empty: as the settings say.")
+    unattended: bool = Field(False, description="Nobody answers: what the agent would ask for is denied.")
 
 
 class NewSessionIn(In):
@@ -117,6 +111,8 @@ class DeliveryOut(Out):
     reviewers: list[str]
     tests: str
     issue: str
+    author: str
+    unattended: bool
 
 
 class SessionDeliveredOut(DeliveredOut):

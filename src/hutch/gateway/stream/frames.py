@@ -9,10 +9,9 @@ from typing import Any
 import orjson
 
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
-from hutch.domain.events import Entry
+from hutch.domain.events import Entry, entry_json
 from hutch.domain.printable import echo
 from hutch.gateway.answers import LARGEST
-from hutch.gateway.entries import entry_json
 from hutch.gateway.errors import told
 from hutch.sessions.seam import Delta, Update
 

@@ -1,0 +1,125 @@
+"""Sessions that live in this process, as commands use them."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from hutch.app.local import Local, open_local
+from hutch.cli.following import NO_WORD, Update
+from hutch.cli.wanted import Limits, WantedSession, model_name, repository_address
+from hutch.domain.errors import NotFound
+from hutch.domain.events import Entry, entry_json
+from hutch.domain.ids import SessionId
+from hutch.domain.inputs import parse_input
+from hutch.domain.session import Bounds, Delivery, QueuedRun, Session
+from hutch.flows import handing_over, resuming, sessions
+from hutch.flows.sessions import NewSession
+from hutch.sessions.requests import Diff
+from hutch.settings import Loaded
+from hutch.store.changes import Changes
+from hutch.store.runs import Runs
+
+
+class LocalSessions:
+    """`SessionClient` without a server."""
+
+    def __init__(self, local: Local) -> None:
+        self.local = local
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, loaded: Loaded, *, jobs: int = 1) -> AsyncIterator["LocalSessions"]:
+        async with open_local(loaded, jobs=jobs) as local:
+            yield cls(local)
+
+    async def create(self, wanted: WantedSession) -> dict[str, Any]:
+        new = NewSession(
+            purpose=wanted.purpose,
+            role=wanted.role,
+            expectations=wanted.expectations,
+            repository=repository_address(wanted.repository, True),
+            plain_directory=wanted.plain_directory,
+            revision=wanted.revision,
+            persona=wanted.persona,
+            model=model_name(wanted.model, True),
+            network=wanted.network,
+            limits=Bounds(**asdict(wanted.limits)),
+            deliver=wanted.deliver,
+            delivery=Delivery(
+                author=wanted.author,
+                unattended=wanted.unattended,
+                uncommitted=wanted.uncommitted,
+                record=wanted.record,
+            ),
+            prompt=wanted.prompt,
+        )
+        return self._shown(await sessions.create(self.local.site, self.local.who, new))
+
+    async def get(self, session_id: str) -> dict[str, Any]:
+        shown = await sessions.show(self.local.site, self.local.who, session_id)
+        return {**self._shown(shown.session), "head": {"seq": shown.head.seq}, "place": shown.place}
+
+    async def find_run(self, name: str) -> dict[str, Any]:
+        runs = Runs(self.local.site.rows)
+        if name.startswith("run_"):
+            return _run(await sessions.run(self.local.site, self.local.who, name))
+        found = await runs.page(session_ids=None if name == "last" else [name], limit=1)
+        if not found:
+            raise NotFound(f"There is no run {name!r}. `hutch log` lists the sessions.")
+        return _run(found[0])
+
+    async def resume(
+        self, run_id: str, *, limits: Limits, model: str, deliver: bool | None
+    ) -> dict[str, Any]:
+        bounds = Bounds(**asdict(limits))
+        model = model_name(model, True)
+        return _run(
+            await resuming.resume(
+                self.local.site, self.local.who, run_id, limits=bounds, model=model, deliver=deliver
+            )
+        )
+
+    async def follow(
+        self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+    ) -> AsyncGenerator[Update]:
+        async with aclosing(self.local.host.follow(SessionId(session_id), after=after)) as updates:
+            async for update in updates:
+                if isinstance(update, Entry):
+                    yield Update(entry=orjson.loads(entry_json(update)))
+                else:
+                    yield Update(delta=asdict(update))
+
+    async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
+        asked = parse_input.validate_python({"type": kind, **fields})
+        return asdict(await sessions.give(self.local.site, self.local.who, session_id, asked))
+
+    async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
+        found = await self.local.host.call(SessionId(session_id), Diff(old, new))
+        clean = self.local.site.redactor.clean
+        return {"patch": clean(found.patch.decode(errors="replace")), "cut": found.cut}
+
+    async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
+        user = self.local.who.user
+        return str(user.id), {user.id: user.name}
+
+    async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
+        return _run(await handing_over.deliver(self.local.site, self.local.who, run_id, failing=failing))
+
+    async def get_run(self, run_id: str) -> dict[str, Any]:
+        return _run(await sessions.run(self.local.site, self.local.who, run_id))
+
+    async def get_change(self, change_id: str) -> dict[str, Any]:
+        return asdict(await Changes(self.local.site.rows).find(change_id))
+
+    async def settle(self, run_id: str) -> None:
+        await self.local.host.worker.wait_for(run_id)
+
+    def _shown(self, session: Session) -> dict[str, Any]:
+        return {**asdict(session), "owner_name": self.local.who.user.name, "head": None, "place": None}
+
+
+def _run(run: QueuedRun) -> dict[str, Any]:
+    return asdict(run)

@@ -1,0 +1,135 @@
+"""Sessions as commands use them: those of a server, or of this process.
+
+Both give the same answers, as the API gives them, so whoever shows a session does not
+know where it lives.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Protocol
+
+from hutch import settings
+from hutch.app.running import find_server
+from hutch.cli.asking import find_session, names_of_users
+from hutch.cli.client import Client
+from hutch.cli.following import NO_WORD, Update, follow
+from hutch.cli.servers import local_address
+from hutch.cli.wanted import Limits, WantedSession
+from hutch.domain.errors import NotFound
+
+
+class SessionClient(Protocol):
+    """Where sessions can be opened, followed and spoken to."""
+
+    async def create(self, wanted: WantedSession) -> dict[str, Any]: ...
+
+    async def get(self, session_id: str) -> dict[str, Any]: ...
+
+    async def find_run(self, name: str) -> dict[str, Any]:
+        """A run by its id, its session's, or `last`."""
+        ...
+
+    async def resume(
+        self, run_id: str, *, limits: Limits, model: str, deliver: bool | None
+    ) -> dict[str, Any]: ...
+
+    def follow(
+        self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+    ) -> AsyncGenerator[Update]:
+        """Every entry after a number, and pieces of replies; `line` hears when the server is away."""
+        ...
+
+    async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
+        """An input."""
+        ...
+
+    async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
+        """What has changed; since the beginning, unless snapshots are named."""
+        ...
+
+    async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
+        """The id of who asks, and what users are called."""
+        ...
+
+    async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
+        """Have what a run did handed over once more; the run, which may still be at it."""
+        ...
+
+    async def get_run(self, run_id: str) -> dict[str, Any]: ...
+
+    async def get_change(self, change_id: str) -> dict[str, Any]: ...
+
+    async def settle(self, run_id: str) -> None:
+        """Return when everything about a run that has ended is written down."""
+        ...
+
+
+class ServedSessions:
+    """Sessions of a server."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def create(self, wanted: WantedSession) -> dict[str, Any]:
+        return dict(await self.client.post("/sessions", wanted.body(is_local=self.client.address.is_local)))
+
+    async def get(self, session_id: str) -> dict[str, Any]:
+        answer = await self.client.request("GET", f"/sessions/{session_id}", again=False)
+        return dict(answer.json())
+
+    async def find_run(self, name: str) -> dict[str, Any]:
+        if name.startswith("run_"):
+            return dict(await self.client.get(f"/runs/{name}"))
+        session = await find_session(self.client, name)
+        runs = (await self.client.get(f"/sessions/{session['id']}/runs", limit=1))["items"]
+        if not runs:
+            raise NotFound(f"The session {session['id']} has no run yet.")
+        return dict(runs[0])
+
+    async def resume(
+        self, run_id: str, *, limits: Limits, model: str, deliver: bool | None
+    ) -> dict[str, Any]:
+        body = {"limits": limits.given(), "model": model, "deliver": deliver}
+        return dict(await self.client.post(f"/runs/{run_id}/resume", body))
+
+    def follow(
+        self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
+    ) -> AsyncGenerator[Update]:
+        return follow(self.client, session_id, after=after, line=line)
+
+    async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
+        return await self.client.give(session_id, kind, **fields)
+
+    async def diff(self, session_id: str, old: int | None = None, new: int | None = None) -> dict[str, Any]:
+        asked = {name: value for name, value in (("old", old), ("new", new)) if value}
+        return dict(await self.client.get(f"/sessions/{session_id}/diff", **asked))
+
+    async def names(self, session: dict[str, Any] | None = None) -> tuple[str, dict[str, str]]:
+        return await names_of_users(self.client, session)
+
+    async def deliver(self, run_id: str, *, failing: bool) -> dict[str, Any]:
+        return dict(await self.client.post(f"/runs/{run_id}/deliver", {"failing": failing}))
+
+    async def get_run(self, run_id: str) -> dict[str, Any]:
+        return dict(await self.client.get(f"/runs/{run_id}"))
+
+    async def get_change(self, change_id: str) -> dict[str, Any]:
+        return dict(await self.client.get(f"/changes/{change_id}"))
+
+    async def settle(self, run_id: str) -> None:
+        """Nothing to wait for: the server goes on by itself."""
+
+
+@asynccontextmanager
+async def open_sessions(*, here: bool, jobs: int = 1) -> AsyncIterator[SessionClient]:
+    """The sessions of the server of this installation; of this process, where none runs or `here` says so."""
+    loaded = settings.load()
+    if not here and find_server(loaded.paths) is not None:
+        async with Client(partial(local_address, loaded.paths)) as client:
+            yield ServedSessions(client)
+        return
+    from hutch.cli.local_sessions import LocalSessions  # it brings the jail and the agent along
+
+    async with LocalSessions.opened(loaded, jobs=jobs) as sessions:
+        yield sessions

@@ -1,0 +1,71 @@
+"""A run that was stopped goes on, from its log.
+
+What it was started with still holds, unless something else is said now. What it has taken
+so far counts: after a limit, only a higher one lets it go on.
+"""
+
+from dataclasses import asdict, replace
+
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.events import RunResumed
+from hutch.domain.inputs import Resume
+from hutch.domain.session import UNBOUND, Bounds, QueuedRun, Session
+from hutch.domain.user import Who
+from hutch.flows import handing_over, sessions
+from hutch.flows.site import Site
+from hutch.flows.wishes import Wish, check_wish
+from hutch.store.runs import Runs
+from hutch.store.sessions import Sessions
+
+
+async def resume(
+    site: Site,
+    who: Who,
+    run_id: str,
+    *,
+    limits: Bounds = UNBOUND,
+    model: str = "",
+    deliver: bool | None = None,
+) -> QueuedRun:
+    """Let a run go on that was stopped, paused, or ended at a limit."""
+    run = await sessions.run(site, who, run_id)
+    session = await sessions.allowed(site, who, run.session_id, "input")
+    _check(run, session)
+    if run.state == "ended" and run.outcome == "done":  # what it did was not delivered yet
+        return await handing_over.deliver(site, who, run_id)
+    if model:
+        await check_wish(site, who, Wish(model=model))
+    given = {name: value for name, value in asdict(limits).items() if value is not None}
+    await Sessions(site.rows).change(
+        session.id,
+        limits=replace(session.limits, **given),
+        model=model or session.model,
+        deliver=session.deliver if deliver is None else deliver,
+    )
+    if run.state != "ended":  # it is paused
+        await sessions.give(site, who, session.id, Resume())
+        return await sessions.run(site, who, run_id)
+    resumed = RunResumed(
+        run_id=run.id,
+        by=who.user.id,
+        model=model,
+        max_turns=limits.turns,
+        max_tokens=limits.tokens,
+        max_cost_usd=limits.cost_usd,
+        timeout_s=limits.timeout_s,
+    )
+    await site.log.append(session.id, [resumed])
+    await Runs(site.rows).again(run.id, worker=site.reserved_for)
+    await site.host.input(session.id)
+    return await sessions.run(site, who, run_id)
+
+
+def _check(run: QueuedRun, session: Session) -> None:
+    is_done = run.state == "ended" and run.outcome == "done" and not session.deliver
+    is_proposed = run.delivered is not None and run.delivered.outcome == "proposed"
+    if session.state == "ended" or is_done or is_proposed:
+        raise BadRequest(f"The run {run.id} is done ({run.outcome}). Start another with hutch run.")
+    if run.kind != "prompt":
+        raise BadRequest(f"The session {session.id} was stopped before its run began. Give it a prompt.")
+    if run.state in ("queued", "running") and session.state != "paused":
+        raise Conflict(f"The run {run.id} is {run.state} already. Watch it: hutch attach {session.id}")

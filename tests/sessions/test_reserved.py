@@ -1,0 +1,71 @@
+"""A command with sessions of its own, beside a server on the same database."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from hutch.app.local import open_local
+from hutch.domain.errors import BadRequest
+from hutch.domain.inputs import Cancel
+from hutch.domain.session import Bounds
+from hutch.flows import resuming, sessions
+from hutch.flows.sessions import NewSession
+from hutch.store.runs import Runs
+from hutch.store.sessions import Sessions
+from tests.sessions.hosting import call, cassette, loaded, owner, repository, serving, state, until
+
+pytestmark = pytest.mark.anyio
+
+FIX = call("write_file", path="slug.py", content="def slug(text):\n    return text.lower()\n")
+FINISH = call("finish", title="Slugs are lower case", summary="As they should be.")
+SLOW = call("bash", command="sleep 300", timeout_s=400)
+
+
+async def test_a_server_leaves_the_run_of_a_command_alone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    model = cassette(tmp_path / "slow.json", [SLOW, FINISH])
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serving(home))
+        local = await stack.enter_async_context(open_local(loaded(home)))
+        new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Go.")
+        made = await sessions.create(local.site, local.who, new)
+        await until(server, made.id, "tool.called")
+        (run,) = await Runs(server.rows).unfinished(made.id)
+        assert (run.state, run.worker) == ("running", local.host.worker.name)
+        # A server that starts meanwhile recovers what others left, and not this.
+        await server.host._recover(set())
+        assert (await Sessions(server.rows).get(made.id)).state == "running"
+        await sessions.give(local.site, local.who, made.id, Cancel())
+        await until(server, made.id, "run.ended")
+
+
+async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
+    """Stopped in a command, resumed on a server: with a higher limit, and to the end."""
+    home = tmp_path / "home"
+    model = cassette(tmp_path / "model.json", [FIX, FINISH])
+    async with serving(home):
+        pass  # the database is made
+    async with open_local(loaded(home)) as local:
+        new = NewSession(
+            repository=str(repository(tmp_path / "repo")),
+            model=model,
+            prompt="Make slugs lower case.",
+            limits=Bounds(turns=1),
+            deliver=True,
+        )
+        made = await sessions.create(local.site, local.who, new)
+        (*_, ended) = await until(local, made.id, "run.ended")
+        assert (ended.outcome, ended.limit, ended.limit_set_by) == ("limit_reached", "turns", "")
+        await local.host.worker.wait_for(ended.run_id)
+    async with serving(home) as server:
+        who = await owner(server, local.who.user.name)
+        head = (await sessions.show(server.site, who, made.id)).head.seq
+        run = await resuming.resume(server.site, who, ended.run_id, limits=Bounds(turns=9))
+        assert run.id == ended.run_id
+        resumed = await until(server, made.id, "delivery.ended", after=head)
+        assert [each.type for each in resumed if each.type.startswith("run.")] == ["run.resumed", "run.ended"]
+        assert resumed[-1].outcome == "proposed"
+        await state(server, who, made.id, "idle", "parked")
+        with pytest.raises(BadRequest, match="is done"):
+            await resuming.resume(server.site, who, ended.run_id)
