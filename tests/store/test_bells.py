@@ -9,7 +9,8 @@ import pytest
 from hutch.domain.events import Entry, MessageSent, SessionOpened, UnknownEvent
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.batch import INLINE_BYTES
-from hutch.store.bells import FRESH, Bell, News
+from hutch.store.bells import FRESH, Bell, Bells, News
+from hutch.store.database import open_database
 from hutch.store.log import SqlLog, open_log
 from tests.deadline import DEADLINE_S
 
@@ -94,3 +95,14 @@ async def test_what_is_followed_is_what_is_read_whoever_wrote_it(log: SqlLog, tm
         stored += page
     assert followed == stored
     assert [entry.payload for entry in followed] == [entry.payload for entry in stored]
+
+
+async def test_a_follower_who_leaves_during_the_end_does_not_hold_that_up(tmp_path: Path) -> None:
+    engine = open_database(tmp_path / "hutch.db")
+    bells = Bells(engine)
+    with bells.subscribe(new_session_id()):
+        closing = asyncio.create_task(bells.close())
+        await asyncio.sleep(0)
+    async with asyncio.timeout(DEADLINE_S):
+        await closing
+    engine.dispose()

@@ -98,7 +98,7 @@ class Bells:
             self._bells[session_id].discard(bell)
             if not self._bells[session_id]:
                 del self._bells[session_id]
-            if not self._bells:
+            if not self._bells and not self._closed:  # else the thread would never see that it is over
                 self._followed.clear()
 
     def ring(self, grown: Mapping[SessionId, News]) -> None:
