@@ -142,7 +142,7 @@ async def test_output_in_the_background_comes_once_and_with_the_exit_code(tmp_pa
         await desk.use("write_file", path="go", content="")
         result = await desk.use("bash_output", id=id_, wait_s=60)
         empty = await desk.use("bash_output", id=id_)
-    assert (seen, result.text) == ("one", "two\n[ended with exit code 4]")
+    assert (seen.strip(), result.text) == ("one", "two\n[ended with exit code 4]")
     assert empty.text == "[ended with exit code 4, nothing new]"
 
 

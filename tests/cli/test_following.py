@@ -28,19 +28,32 @@ class Cutting:
 
     def __init__(self, to: int, after_bytes: int) -> None:
         self.to, self.after_bytes, self.cuts = to, after_bytes, 0
+        self._passing: set[asyncio.Task[Any]] = set()
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passing = asyncio.current_task()
+        assert passing is not None
+        self._passing.add(passing)
+        passing.add_done_callback(self._passing.discard)
         there, back = await asyncio.open_connection("127.0.0.1", self.to)
         asking = asyncio.ensure_future(self._copy(reader, back))
         left = self.after_bytes
-        while left > 0 and (data := await there.read(min(left, 4096))):
-            writer.write(data)
-            await writer.drain()
-            left -= len(data)
-        self.cuts += left <= 0
-        asking.cancel()
-        back.close()
-        writer.close()
+        try:
+            while left > 0 and (data := await there.read(min(left, 4096))):
+                writer.write(data)
+                await writer.drain()
+                left -= len(data)
+            self.cuts += left <= 0
+        finally:
+            asking.cancel()
+            back.close()
+            writer.close()
+
+    async def close(self) -> None:
+        """Let no connection outlive the loop: it would be closed when nobody looks."""
+        for passing in self._passing:
+            passing.cancel()
+        await asyncio.gather(*self._passing, return_exceptions=True)
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(4096):
@@ -55,6 +68,7 @@ async def cutting(api: Api, after_bytes: int) -> AsyncIterator[tuple[Cutting, Cl
     port = listening.sockets[0].getsockname()[1]
     async with listening, Client(lambda: Address(f"http://127.0.0.1:{port}", api.token, "login")) as client:
         yield way, client
+    await way.close()
 
 
 async def said(api: Api, session_id: SessionId, count: int) -> None:
