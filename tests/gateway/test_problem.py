@@ -18,7 +18,6 @@ from hutch.domain.errors import (
     HutchError,
     LimitReached,
     NotFound,
-    ToolError,
     TooManyRequests,
     Unauthenticated,
     Unavailable,
@@ -47,7 +46,6 @@ ERRORS = [
     (LimitReached("x", limit="event_bytes"), 413, "limit_reached"),
     (TooManyRequests("x", limit="login", retry_after_s=3), 429, "too_many_requests"),
     (Unavailable("x"), 503, "unavailable"),
-    (ToolError("x"), 500, "internal"),
     (HutchError("x"), 500, "internal"),
 ]
 

@@ -8,22 +8,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from hutch.app import forges, jails, models, records, workspaces
+from hutch.app import forges, jails, models, workspaces
 from hutch.app.forges import Forge
 from hutch.app.repositories import repositories_of
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Event, RanTests
 from hutch.flows import delivery
-from hutch.flows.past import past
 from hutch.flows.repository_git import OpenJail
-from hutch.flows.runs import find_run
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.rows import Rows
-from hutch.store.runs import Runs
-from hutch.store.short_ids import find_work_id
 from hutch.system.file_lock import locked_async
 
 __all__ = [
@@ -182,21 +178,6 @@ async def _to_go_on_with(
             await changes.end(before, pull.state)
             return None
     return before
-
-
-async def run_to_deliver(loaded: Loaded, name: str) -> tuple[str, bool]:
-    """The run that a name means, be it a run's, a session's or a change's, and whether a server has it."""
-    async with records.event_log(loaded.paths) as log:
-        if name != "last":
-            name = await find_work_id(log, name) or name
-        if name.startswith("chg_"):
-            name = (await Changes(log).find(name)).run_id
-        if not name.startswith("run_"):
-            name = past((await find_run(log, name))[1]).started.run_id
-        try:
-            return (await Runs(log).get(name)).id, True
-        except NotFound:
-            return name, False
 
 
 def told_tests(tests: RanTests | None) -> str:

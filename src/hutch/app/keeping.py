@@ -5,24 +5,20 @@ import asyncio
 import structlog
 
 from hutch.app import workspaces
-from hutch.domain.errors import EventsMissing, HutchError, NotFound
-from hutch.domain.events import RunStarted
+from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.ids import SessionId
 from hutch.flows import keeping
-from hutch.flows.keeping import DAY_MS, Gone, Keep
+from hutch.flows.keeping import Gone, Keep
 from hutch.jail.launch.orphans import end_orphans
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.sessions import Sessions
-from hutch.system.clock import STEADY
 
 __all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
 
 EVERY_S = 3600.0
-MOST_LOGS = 5000  # that are looked at for whom a workspace belongs to
 MAX_NAMED = 10
 MOST_REMOVED = 1000  # workspaces in one sweep
-FIRST = 50  # entries, in which a run has begun
 logger = structlog.get_logger()
 
 
@@ -61,10 +57,6 @@ async def tidy(loaded: Loaded, log: SqlLog, *, at_ms: int | None = None, dry_run
 
     gone = await keeping.sweep(log, log, remove, keep, at_ms=at_ms, dry_run=dry_run)
     gone += await _of_no_session(loaded, log, dry_run)
-    if keep.days:
-        gone += await _of_the_command_line(
-            loaded, log, keep, STEADY.now_ms() if at_ms is None else at_ms, dry_run
-        )
     if not dry_run:
         await workspaces.collect_bases(loaded)
     return gone
@@ -109,35 +101,3 @@ async def _remove(loaded: Loaded, gone: Gone) -> None:
         await workspaces.remove(loaded, gone.workspace_id)
     except HutchError as error:  # it is open
         logger.info("workspace.not_removed", workspace=gone.workspace_id, problem=str(error))
-
-
-async def _of_the_command_line(
-    loaded: Loaded, log: SqlLog, keep: Keep, at_ms: int, dry_run: bool
-) -> list[Gone]:
-    """Workspaces of runs that no server had. One that somebody made by hand is theirs to remove."""
-    left = {record.id for record in await workspaces.list_workspaces(loaded)}
-    gone: list[Gone] = []
-    before: SessionId | None = None
-    for _ in range(MOST_LOGS // 100):
-        heads = await log.heads(before=before) if left else []
-        if not heads:
-            break
-        before = heads[-1].session_id
-        served = await Sessions(log).many([head.session_id for head in heads])
-        left -= {session.workspace_id for session in served.values()}
-        for head in heads:
-            if head.session_id in served or not left:
-                continue
-            try:
-                entries = await log.read(head.session_id, limit=FIRST)
-            except EventsMissing as missing:  # the other logs are looked at all the same
-                logger.warning("workspace.not_looked_at", session_id=head.session_id, problem=str(missing))
-                continue
-            used = {each.event.workspace for each in entries if isinstance(each.event, RunStarted)} & left
-            left -= used
-            if used and head.at_ms < at_ms - keep.days * DAY_MS:
-                reason = f"Its workspace was removed after {keep.days} days."
-                gone += [Gone(head.session_id, id, reason) for id in used]
-    for each in [] if dry_run else gone:
-        await _remove(loaded, each)
-    return gone

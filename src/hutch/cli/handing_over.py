@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from hutch.app import changes
+from hutch.app import records
 from hutch.cli import exits
 from hutch.cli.asking import find_session
 from hutch.cli.client import Client
@@ -15,7 +15,9 @@ from hutch.cli.run_session import Where, open_and
 from hutch.cli.session_client import SessionClient
 from hutch.cli.visible import one_line, visible
 from hutch.domain.errors import HutchError, NotFound
+from hutch.flows.runs import find_run_id
 from hutch.settings import Loaded
+from hutch.store.runs import Runs
 
 LOOK_S = 0.2
 
@@ -23,9 +25,14 @@ LOOK_S = 0.2
 def named_run(loaded: Loaded, name: str) -> tuple[str, Where]:
     """The run that a name means, and where it is: in this installation, or on a server elsewhere."""
     try:
-        return asyncio.run(changes.run_to_deliver(loaded, name))[0], "anywhere"
+        return asyncio.run(_here(loaded, name)), "anywhere"
     except NotFound as unknown:
         return asyncio.run(_elsewhere(name, unknown)), "server"
+
+
+async def _here(loaded: Loaded, name: str) -> str:
+    async with records.event_log(loaded.paths) as log:
+        return (await Runs(log).get(await find_run_id(log, name))).id
 
 
 def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int:

@@ -16,11 +16,11 @@ from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
 from hutch.domain.session import Bounds, Delivery, QueuedRun, Session
 from hutch.flows import handing_over, resuming, sessions
+from hutch.flows.runs import find_run_id
 from hutch.flows.sessions import NewSession
 from hutch.sessions.requests import Diff
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
-from hutch.store.runs import Runs
 
 
 class LocalSessions:
@@ -63,13 +63,11 @@ class LocalSessions:
         return {**self._shown(shown.session), "head": {"seq": shown.head.seq}, "place": shown.place}
 
     async def find_run(self, name: str) -> dict[str, Any]:
-        runs = Runs(self.local.site.rows)
-        if name.startswith("run_"):
-            return _run(await sessions.run(self.local.site, self.local.who, name))
-        found = await runs.page(session_ids=None if name == "last" else [name], limit=1)
-        if not found:
-            raise NotFound(f"There is no run {name!r}. `hutch log` lists the sessions.")
-        return _run(found[0])
+        run_id = await find_run_id(self.local.site.rows, name)
+        try:
+            return await self.get_run(run_id)
+        except NotFound:
+            raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.") from None
 
     async def resume(
         self, run_id: str, *, limits: Limits, model: str, deliver: bool | None

@@ -4,24 +4,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from hutch.cli.diff import patch_lines
 from hutch.cli.paper import Paper, coloured, plain
 from hutch.cli.run_story import Story
 from hutch.cli.transcript import Line, Shown, Transcript
-
-
-class RunView(Protocol):
-    """Somebody who is shown a run."""
-
-    def delta(self, delta: Mapping[str, Any]) -> None: ...
-
-    def entry(self, entry: Mapping[str, Any]) -> None: ...
-
-    def warn(self, warning: str) -> None: ...
-
-    def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None: ...
 
 
 class PlainView:

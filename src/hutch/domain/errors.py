@@ -98,12 +98,6 @@ class TooManyRequests(LimitReached):
         self.retry_after_s = retry_after_s
 
 
-class ToolError(HutchError):
-    """An answer for the model, so that it can try otherwise. Never leaves the agent."""
-
-    code = "tool_error"
-
-
 class Unavailable(HutchError):
     """Something Hutch needs is missing or broken; the operator must mend it."""
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hutch.agent.limits import NOTHING_SAID, RunLimits
-from hutch.domain.events import RunStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +16,6 @@ class Terms:
     deliver: bool = True
     author: str = ""  # Name <address>
     model_reason: str = ""  # why it is this model
-
-    @classmethod
-    def of(cls, started: RunStarted) -> "Terms":
-        """As a log has them."""
-        limits = RunLimits(started.max_turns, started.max_tokens, started.max_cost_usd, started.timeout_s)
-        return cls(started.network, limits, started.record, started.deliver, started.author)
 
     def fields(self) -> dict[str, Any]:
         """As fields of the event."""
