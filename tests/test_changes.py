@@ -11,6 +11,7 @@ from hutch.app import changes
 from hutch.app.records import event_log
 from hutch.domain.change import Change
 from hutch.domain.events import ChangeProposed, Event, RanTests
+from hutch.store.changes import Changes
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,7 @@ async def test_what_was_written_down_and_not_told_is_told_once(place: Path) -> N
             await deliver(killed)
         change = await deliver(append)
         assert change and await deliver(append, [change.commit]) == change
-        assert await changes.Changes(rows).list() == [change]
+        assert await Changes(rows).list() == [change]
     assert branches(origin) == ["hutch/say-more", "main"]
     assert [event.change_id for event in log if isinstance(event, ChangeProposed)] == [change.id]
 

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from hutch.app.records import export, prune
+from hutch.app.records import export
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
@@ -22,7 +22,7 @@ from hutch.store import notary
 from hutch.store.blobs import Blobs
 from hutch.store.database import open_database
 from hutch.store.log import SqlLog, open_log
-from hutch.store.retention import Pruned
+from hutch.store.retention import Pruned, prune
 from hutch.store.signing import Signer
 from hutch.store.transaction import Transaction
 from hutch.store.verify import verify_bundle

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hutch.app.changes import Change, Changes
 from hutch.app.records import event_log
+from hutch.domain.change import Change
 from hutch.domain.ids import SessionId
+from hutch.store.changes import Changes
 from tests.deadline import DEADLINE_S
 from tests.forked import Forked
 from tests.gateway.api import eventually

@@ -8,34 +8,11 @@ from contextlib import asynccontextmanager
 from hutch.app.running import find_server
 from hutch.domain.user import LONGEST_NAME
 from hutch.flows.users import (
-    LOCAL,
-    LOGIN_LINK_S,
-    LONGEST_TOKEN_NAME,
-    TOKEN_DAYS,
     Accounts,
-    OneTimeLink,
-    first_owner,
 )
 from hutch.settings import Paths
 from hutch.settings.model import Settings
-from hutch.store.audit import AuditEntry
 from hutch.store.log import open_log
-from hutch.store.tokens import Token
-
-__all__ = [
-    "LOCAL",
-    "LOGIN_LINK_S",
-    "LONGEST_TOKEN_NAME",
-    "TOKEN_DAYS",
-    "Accounts",
-    "AuditEntry",
-    "OneTimeLink",
-    "Token",
-    "accounts",
-    "base_url",
-    "first_owner",
-    "system_user",
-]
 
 
 @asynccontextmanager

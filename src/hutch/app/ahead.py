@@ -14,8 +14,6 @@ import structlog
 from hutch.domain.errors import HutchError
 from hutch.sessions.desk import Desk
 
-__all__ = ["Ahead"]
-
 PATIENCE_S = 60.0  # after which nobody comes for it any more
 logger = structlog.get_logger()
 

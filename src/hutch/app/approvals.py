@@ -1,11 +1,9 @@
 """What a user has allowed always: the user of this machine, or one of the server's."""
 
-from hutch.agent.kept import KeptApprovals, told
+from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Rule, parse_rule
 from hutch.domain.ids import parse_user_id
 from hutch.settings import Paths
-
-__all__ = ["KeptApprovals", "Rule", "kept_approvals", "parse", "told"]
 
 
 def kept_approvals(paths: Paths, user_id: str = "") -> KeptApprovals:

@@ -13,8 +13,7 @@ from hutch.app.desks import open_desk
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.events import RanTests
 from hutch.settings import Loaded
-
-__all__ = ["Compared", "tests_on_the_base"]
+from hutch.workspace.workspace import Workspace
 
 SHOWN = 5
 # How runners that leave no report name what failed: unittest, go, TAP, pytest.
@@ -36,7 +35,7 @@ class Compared:
 
 async def tests_on_the_base(
     loaded: Loaded,
-    workspace: workspaces.Workspace,
+    workspace: Workspace,
     *,
     base: int,
     now: int,
@@ -92,7 +91,7 @@ def _count(report: Report) -> str:
 
 async def _ran(
     loaded: Loaded,
-    workspace: workspaces.Workspace,
+    workspace: Workspace,
     number: int,
     id: str,
     command: str,

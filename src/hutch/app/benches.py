@@ -11,8 +11,7 @@ from hutch.agent.persona import DEFAULT, ReadFile, load_persona
 from hutch.agent.tools.all import NAMES, TOOLS
 from hutch.agent.tools.seam import Context
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.app import models, workspaces
-from hutch.app.desks import Desk
+from hutch.app import models
 from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
@@ -21,11 +20,11 @@ from hutch.flows.past import start_of
 from hutch.flows.terms import Terms
 from hutch.llm import seam as llm
 from hutch.llm.price import parse_prices
+from hutch.sessions.desk import Desk
 from hutch.settings import Loaded
 from hutch.snapshots.layout import Leaf
 from hutch.store.seam import EventLog
-
-__all__ = ["make_bench"]
+from hutch.workspace.workspace import Workspace
 
 MOST_PIECES = 16  # of a file of the repository that Hutch itself reads
 
@@ -82,7 +81,7 @@ def make_bench(
     )
 
 
-def _reader(workspace: workspaces.Workspace, entries: Sequence[Entry]) -> ReadFile:
+def _reader(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:
     start = start_of(entries)
     if start is None:
         return lambda path: _small(workspace, path)
@@ -90,7 +89,7 @@ def _reader(workspace: workspaces.Workspace, entries: Sequence[Entry]) -> ReadFi
     return lambda path: _as_it_was(workspace, start, path)
 
 
-def _as_it_was(workspace: workspaces.Workspace, number: int, path: str) -> bytes | None:
+def _as_it_was(workspace: Workspace, number: int, path: str) -> bytes | None:
     try:
         item = workspace.snapshots.item(number, path)
         if not isinstance(item, Leaf) or not stat.S_ISREG(item.mode):
@@ -100,7 +99,7 @@ def _as_it_was(workspace: workspaces.Workspace, number: int, path: str) -> bytes
         return None
 
 
-def _small(workspace: workspaces.Workspace, path: str) -> bytes | None:
+def _small(workspace: Workspace, path: str) -> bytes | None:
     try:
         return workspace.files.read_bytes(path)[0]
     except (BadRequest, Denied):  # there is none, or none that can be read

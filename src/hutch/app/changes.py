@@ -8,31 +8,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from hutch.app import forges, jails, models, workspaces
-from hutch.app.forges import Forge
+from hutch.app import forges, jails, models
 from hutch.app.repositories import repositories_of
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import ChangeProposed, Event, RanTests
 from hutch.flows import delivery
 from hutch.flows.repository_git import OpenJail
+from hutch.forge.seam import Forge
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
+from hutch.snapshots.storage import Snapshot
 from hutch.store.changes import Changes
 from hutch.store.rows import Rows
 from hutch.system.file_lock import locked_async
-
-__all__ = [
-    "AUTHOR",
-    "Change",
-    "Changes",
-    "count_tests",
-    "deliver",
-    "jail_for",
-    "one_at_a_time",
-    "repository_jail",
-    "settling",
-]
+from hutch.workspace.workspace import Workspace
 
 AUTHOR = "Hutch <hutch@localhost>"
 REASON_LETTERS = 500  # of why tests could not be run
@@ -106,12 +96,12 @@ async def settling(
 async def deliver(
     loaded: Loaded,
     rows: Rows,
-    workspace: workspaces.Workspace,
+    workspace: Workspace,
     proposal: delivery.Proposal,
     *,
     append: Append,
-    start: workspaces.Snapshot,
-    last: workspaces.Snapshot,
+    start: Snapshot,
+    last: Snapshot,
     told: Sequence[str] = (),
     address: str = "",
     user: str = "",

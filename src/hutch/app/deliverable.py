@@ -7,13 +7,12 @@ refused; a forge that is down now may be back when the work is done.
 import asyncio
 
 from hutch.app import forges
-from hutch.app.workspaces import Workspace
+from hutch.app.forge_tokens import is_forge, token_name
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
 from hutch.flows.branches import check_push
 from hutch.forge.repo_url import RepoUrl
 from hutch.settings import Loaded
-
-__all__ = ["must_be_deliverable"]
+from hutch.workspace.workspace import Workspace
 
 LOOK_S = 5.0  # for the other side to answer: the work does not wait for what is only a courtesy
 NO_PULL = "There is no token for {host}: a branch will be pushed, and no pull request opened. {advice}"
@@ -45,7 +44,7 @@ async def must_be_deliverable(
     if remote.path is not None:
         return ""
     forge = forges.forge_of(loaded, remote, user=user)
-    tokenless = forge is None and forges.is_forge(loaded, remote)
+    tokenless = forge is None and is_forge(loaded, remote)
     advice = _advice(remote, user, on_server=guarded, token=tokenless, once=once)
     if tokenless and guarded and not account:
         raise Denied(NO_TOKEN.format(host=remote.authority, advice=advice))
@@ -64,7 +63,7 @@ async def must_be_deliverable(
 
 def _advice(remote: RepoUrl, user: str, *, on_server: bool, token: bool, once: bool) -> str:
     """What to do about it, where it is to be done."""
-    name = forges.token_name(remote)
+    name = token_name(remote)
     own = f" (or {name}_{user}, for you alone)" if user else ""
     who = "Whoever runs the server sets one there" if on_server else "Set one"
     without = "have it done without: --no-pr, or deliver: false" if on_server else "work without: --no-pr"

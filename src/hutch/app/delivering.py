@@ -24,8 +24,6 @@ from hutch.sessions.rewind import still_told
 from hutch.sessions.worker import FAULT
 from hutch.settings import Loaded
 
-__all__ = ["Delivering"]
-
 NO_REPOSITORY = "What was worked on is no repository, so there is nowhere to deliver to."
 STOPPED = "The run ended before it was done ({outcome}). It is proposed as it is."
 UNTESTED = "The tests were not run on this."

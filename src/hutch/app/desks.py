@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hutch.app import jails, workspaces
+from hutch.jail.jail import Jailed
+from hutch.jail.network import Outside
 from hutch.jail.shell.shells import Shells
 from hutch.sessions.desk import Desk
 from hutch.sessions.told import Told
 from hutch.settings import Loaded
-
-__all__ = ["Desk", "open_desk"]
 
 
 @asynccontextmanager
@@ -21,7 +21,7 @@ async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str]
             await workspace.snapshot("as it came")
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
         told = Told()
-        outside = jails.Outside(
+        outside = Outside(
             on_egress=lambda attempt: told.report(jails.as_event(attempt)),
             also_allow_networks=loaded.settings.jail.network_also,
         )
@@ -31,7 +31,7 @@ async def open_desk(loaded: Loaded, workspace_id: str, *, network: Sequence[str]
         yield Desk(workspace, jail, shells, told)
 
 
-async def _close(jail: jails.Jailed, shells: Shells) -> None:
+async def _close(jail: Jailed, shells: Shells) -> None:
     """The jail first: what runs in the background ends with it, and nobody waits for that."""
     await jail.close()
     await shells.close()

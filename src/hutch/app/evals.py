@@ -22,26 +22,13 @@ from hutch.domain.inputs import End, Prompt
 from hutch.domain.session import Bounds, Delivery
 from hutch.flows import sessions
 from hutch.flows.evaluation import Grade, Task, choose_runner, grade
-from hutch.flows.evaluation_file import BUILTIN, BUILTIN_FILE, REPOS, load_tasks
 from hutch.flows.past import past
 from hutch.flows.runs import read_log
 from hutch.flows.sessions import NewSession
 from hutch.sessions.requests import Diff
 from hutch.settings import Loaded
 from hutch.system.thread import complete
-
-__all__ = [
-    "BUILTIN",
-    "BUILTIN_FILE",
-    "REPOS",
-    "Event",
-    "Result",
-    "Task",
-    "Wanted",
-    "evaluate",
-    "load_tasks",
-    "report",
-]
+from hutch.workspace.workspace import Workspace
 
 logger = structlog.get_logger()
 
@@ -236,7 +223,7 @@ def _model(task: Task, folder: Path) -> str | None:
     return f"scripted:{file}"
 
 
-def _check_hidden(task: Task, source: Path, workspace: workspaces.Workspace) -> None:
+def _check_hidden(task: Task, source: Path, workspace: Workspace) -> None:
     """A set of tasks that lies in the repository it is about would show the agent its tests."""
     here, repository = source.resolve(), (task.repo or "").removeprefix("file://")
     if not repository.startswith("/") or not here.is_relative_to(Path(repository).resolve()):

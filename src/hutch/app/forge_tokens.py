@@ -13,7 +13,6 @@ from hutch.settings import Loaded, user_environment
 if TYPE_CHECKING:
     from hutch.forge.github_app import GitHubApp
 
-__all__ = ["is_forge", "token_name", "token_of", "token_source"]
 
 _apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
 

@@ -19,21 +19,6 @@ from hutch.settings import Loaded, user_environment
 from hutch.store.rows import Rows
 from hutch.store.users import Users
 
-__all__ = [
-    "Forge",
-    "RepoUrl",
-    "forge_of",
-    "has_own_token",
-    "is_forge",
-    "may_use_account",
-    "need_forge",
-    "parse_repo_url",
-    "reach_of",
-    "reachable",
-    "token_name",
-    "web_address",
-]
-
 OWN = ("127.0.0.1", "::1", "localhost")
 
 

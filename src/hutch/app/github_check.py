@@ -9,8 +9,6 @@ from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.probe import Check
 from hutch.settings import Loaded, user_environment
 
-__all__ = ["check_github"]
-
 TIMEOUT_S = 2.0
 
 

@@ -19,7 +19,7 @@ from hutch.app.approvals import kept_approvals
 from hutch.app.benches import make_bench
 from hutch.app.deliverable import must_be_deliverable
 from hutch.app.delivering import Delivering
-from hutch.app.desks import Desk, open_desk
+from hutch.app.desks import open_desk
 from hutch.app.session_network import session_network
 from hutch.domain.clean_stream import CleanStream
 from hutch.domain.errors import BadRequest, HutchError
@@ -39,9 +39,11 @@ from hutch.domain.session import QueuedRun, Session
 from hutch.flows import ai_review, handing_over
 from hutch.flows.code_change import begin, go_on
 from hutch.flows.terms import Terms
+from hutch.forge.progress import Progress
 from hutch.llm import seam as llm
 from hutch.llm.price import is_priced, parse_prices, unpriced
 from hutch.sessions.channel import Channels
+from hutch.sessions.desk import Desk
 from hutch.sessions.giving_up import DELIVERED, UNDONE, first_end, tell_undelivered
 from hutch.sessions.grounds import Done, Grounds, Prepared, Ways
 from hutch.sessions.host import Bounds, LocalHost
@@ -51,8 +53,6 @@ from hutch.sessions.seam import Delta
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room
-
-__all__ = ["local_host"]
 
 logger = structlog.get_logger()
 
@@ -142,7 +142,7 @@ async def _rights(grounds: Grounds, session: Session) -> dict[str, Any]:
     return {"user": session.owner if grounds.guarded else "", "guarded": grounds.guarded, "account": account}
 
 
-def _tell_progress(channels: Channels, session_id: SessionId, progress: workspaces.Progress) -> None:
+def _tell_progress(channels: Channels, session_id: SessionId, progress: Progress) -> None:
     total = f"/{progress.total:,}" if progress.total else ""
     channels.tell(session_id, Delta("", 0, "progress", f"{progress.step} {progress.done:,}{total}"))
 

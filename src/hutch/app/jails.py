@@ -13,12 +13,10 @@ from hutch.domain.errors import Unavailable
 from hutch.jail.egress import EgressAttempt, check_reachable
 from hutch.jail.egress.attempt import Report
 from hutch.jail.jail import Jailed, start_jail
-from hutch.jail.limits.hits import size
 from hutch.jail.network import Outside
 from hutch.jail.place import Place, in_place
-from hutch.jail.policy import LONGEST_TIMEOUT_S, PROFILES, Policy, profile
+from hutch.jail.policy import Policy, profile
 from hutch.jail.probe import jail_checks
-from hutch.jail.seam import PIPE, Exit, LimitHit, Process, Reader, Size
 from hutch.jail.shell.result import (
     CommandEnded,
     CommandStarted,
@@ -27,36 +25,11 @@ from hutch.jail.shell.result import (
     JobsLeft,
     ShellEvent,
 )
-from hutch.jail.shell.shells import Shells
-from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 from hutch.settings import Settings, find_paths
 
 if TYPE_CHECKING:
     from hutch.domain import events
 
-__all__ = [
-    "LONGEST_TIMEOUT_S",
-    "PIPE",
-    "PROFILES",
-    "EgressAttempt",
-    "Exit",
-    "Jailed",
-    "LimitHit",
-    "Outside",
-    "Policy",
-    "Process",
-    "Reader",
-    "Shells",
-    "Size",
-    "Terminal",
-    "TerminalReader",
-    "as_event",
-    "jail_policy",
-    "open_jail",
-    "open_terminal",
-    "size",
-    "way_out",
-]
 
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
 

@@ -14,8 +14,6 @@ from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.sessions import Sessions
 
-__all__ = ["Gone", "keep_tidy", "prune_sessions", "tidy"]
-
 EVERY_S = 3600.0
 MAX_NAMED = 10
 MOST_REMOVED = 1000  # workspaces in one sweep

@@ -10,8 +10,6 @@ from hutch.domain.errors import HutchError
 from hutch.settings import Loaded
 from hutch.workspace.prepare.local import open_local
 
-__all__ = ["left_out"]
-
 SHOWN = 3
 
 

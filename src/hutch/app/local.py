@@ -18,8 +18,6 @@ from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.reservation import own_name
 
-__all__ = ["Local", "open_local"]
-
 
 @dataclass(frozen=True, slots=True)
 class Local:

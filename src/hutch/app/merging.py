@@ -13,8 +13,6 @@ from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.rows import Rows
 
-__all__ = ["MergedChange", "Settler", "Strategy", "close", "diff", "merge"]
-
 
 @dataclass(frozen=True, slots=True)
 class MergedChange:

@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hutch.app.models import OFFLINE, Choice, access, parse_model_name
+from hutch.app.models import OFFLINE, access
 from hutch.domain.errors import HutchError
 from hutch.domain.printable import printable
 from hutch.domain.stand_in import is_stand_in
 from hutch.jail.probe import Check
 from hutch.llm.http_get import http_get
-from hutch.llm.names import WITH_KEY, ModelName, key_name, key_variables, setting_of_address
-from hutch.llm.open import LOOK_S, OLLAMA, Access, check_access, default_model, ollama_models
+from hutch.llm.names import WITH_KEY, ModelName, key_name, key_variables, parse_model_name, setting_of_address
+from hutch.llm.open import LOOK_S, OLLAMA, Access, Choice, check_access, default_model, ollama_models
 from hutch.llm.scripted import ScriptedModel
 from hutch.settings import Loaded, user_environment
-
-__all__ = ["check_model"]
 
 TIMEOUT_S = 2.0
 MAX_NAMED = 5  # models of a server that are listed

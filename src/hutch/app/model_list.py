@@ -3,12 +3,10 @@
 import asyncio
 from dataclasses import dataclass
 
-from hutch.app.models import OFFLINE, Choice, access
+from hutch.app.models import OFFLINE, access
 from hutch.llm.names import PROVIDERS, WITH_KEY, how_to_set, setting_of_address
-from hutch.llm.open import Access, default_model
+from hutch.llm.open import Access, Choice, default_model
 from hutch.settings import Loaded
-
-__all__ = ["Choice", "ProviderState", "model_states"]
 
 
 @dataclass(frozen=True, slots=True)

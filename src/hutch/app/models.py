@@ -14,8 +14,6 @@ from hutch.llm.retry import Patience
 from hutch.llm.seam import Model
 from hutch.settings import Loaded, user_environment
 
-__all__ = ["Choice", "Model", "access", "choose_model", "keys", "parse_model_name", "redactor", "secrets_of"]
-
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 OFFLINE = Path(hutch.llm.__file__).with_name("offline.json")
 

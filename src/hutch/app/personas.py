@@ -7,8 +7,6 @@ from hutch.agent.tools.all import NAMES
 from hutch.domain.errors import HutchError
 from hutch.settings import Loaded
 
-__all__ = ["Persona", "every_persona", "find_persona", "folder"]
-
 
 def every_persona(loaded: Loaded) -> list[Persona]:
     """By name; a file of the user's that makes no sense is left out, and said so when it is asked for."""

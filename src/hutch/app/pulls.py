@@ -13,6 +13,7 @@ import structlog
 
 from hutch.app import forges
 from hutch.app.changes import settling
+from hutch.app.forge_tokens import token_name
 from hutch.app.models import redactor
 from hutch.app.settler import Settler
 from hutch.domain.change import Change
@@ -22,14 +23,13 @@ from hutch.domain.review import Comment, Review
 from hutch.flows.commit_text import plain
 from hutch.flows.forge_text import OWN, quiet, unhidden
 from hutch.flows.review import Merged, Strategy, must_be_fit
+from hutch.forge.repo_url import parse_repo_url
 from hutch.forge.seam import SETTLE_S, Forge, LineComment, MergeMethod, Posted, PullRequest, Spoken, Verdict
 from hutch.forge.seam import Review as PostedReview
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 from hutch.store.rows import Rows
 from hutch.system.clock import remaining_s, wall_ms
-
-__all__ = ["NEVER_BEFORE", "Asked", "Pull", "as_it_is_there", "is_open_there", "noted", "pull_of"]
 
 logger = structlog.get_logger()
 
@@ -200,7 +200,7 @@ class Pull:
             raise
 
     def _borrowed(self) -> str:
-        name = f"{forges.token_name(forges.parse_repo_url(self.change.repository))}_{self.user}"
+        name = f"{token_name(parse_repo_url(self.change.repository))}_{self.user}"
         return (
             f"Nothing is forced there with a token that is not yours. An owner can merge {self.change.id}, "
             f"or set one for you: hutch config set-secret {name}"

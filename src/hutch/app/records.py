@@ -15,25 +15,9 @@ from hutch.store.defects import NO_END
 from hutch.store.defects import damaged as damaged_log
 from hutch.store.lock import hold
 from hutch.store.log import open_log
-from hutch.store.retention import Pruned, prune
 from hutch.store.rows import Rows
 from hutch.store.seam import ErasedMeanwhile, EventLog, Evidence, Head
 from hutch.store.sessions import Sessions
-from hutch.store.short_ids import find_session_id
-
-__all__ = [
-    "EventLog",
-    "Head",
-    "OwnLog",
-    "Pruned",
-    "begin_anew",
-    "event_log",
-    "export",
-    "find_session_id",
-    "missing_end",
-    "only_server",
-    "prune",
-]
 
 
 class OwnLog(EventLog, Rows, Protocol):

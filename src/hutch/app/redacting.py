@@ -13,8 +13,6 @@ from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.settings import Paths
 
-__all__ = ["LearningRedactor", "vault_values"]
-
 LOOK_S = 0.05
 
 

@@ -19,8 +19,6 @@ from hutch.settings import Loaded, Paths
 from hutch.workspace.prepare.pinned import Pinned, pinning
 from hutch.workspace.prepare.plain import look_into
 
-__all__ = ["Repositories", "plain_directory", "repositories_of", "with_fixed_roots"]
-
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
 BY_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to people
 

@@ -18,17 +18,16 @@ from hutch.agent.testing.probe import Probed, probe
 from hutch.app import models
 from hutch.app.forge_tokens import is_forge, token_source
 from hutch.app.ground import refusal
-from hutch.app.jails import Policy, jail_policy
+from hutch.app.jails import jail_policy
 from hutch.domain.errors import HutchError
 from hutch.domain.printable import printable
 from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.policy import Policy
 from hutch.jail.probe import Check, Status
 from hutch.jail.scratch import make_directory
 from hutch.settings import Loaded
 from hutch.workspace.prepare.local import Local, open_local
 from hutch.workspace.prepare.source import Layout, find_repository
-
-__all__ = ["check_repository"]
 
 TIMEOUT_S = 20.0  # for all of it; a repository may hold files that are never read to their end
 MAX_NAMES = 5000  # as many as `run_tests` looks at

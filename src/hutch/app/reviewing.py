@@ -23,8 +23,6 @@ from hutch.sessions.worker import FAULT
 from hutch.settings import Loaded
 from hutch.system.clock import remaining_s, wall_ms
 
-__all__ = ["equip", "give"]
-
 logger = structlog.get_logger()
 
 

@@ -15,44 +15,18 @@ from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.events import ReviewGiven
 from hutch.domain.patch import Patch
-from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
+from hutch.domain.review import Comment, Remark, Review, Verdict
 from hutch.flows import ai_review, comments, review
 from hutch.flows.ai_review import Subject, parse_pull_url
 from hutch.flows.commit_text import one_line
 from hutch.flows.forge_text import OWN, quiet
-from hutch.flows.runs import read_log
 from hutch.forge import seam as forge
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
-from hutch.store.comments import Comments, Reviews
+from hutch.store.comments import Reviews
 from hutch.store.rows import Also, Rows
 from hutch.system.clock import remaining_s, wall_ms
-
-__all__ = [
-    "Asked",
-    "Comment",
-    "Comments",
-    "Remark",
-    "Review",
-    "Reviews",
-    "Settler",
-    "Severity",
-    "Subject",
-    "Verdict",
-    "ai_review",
-    "change_at",
-    "comment",
-    "first_of",
-    "given",
-    "given_before",
-    "judge",
-    "keep",
-    "parse_pull_url",
-    "read_log",
-    "seen_through",
-    "subject_of",
-]
 
 TRIES = 3
 T = TypeVar("T")

@@ -25,8 +25,6 @@ from hutch.store.seam import EventLog
 from hutch.store.soundness import check_soundness
 from hutch.system.clock import wall_ms
 
-__all__ = ["Server", "open_server"]
-
 
 @dataclass(slots=True)
 class Server:

@@ -8,8 +8,6 @@ from hutch.flows.users import LOCAL, Actor
 from hutch.store.audit import Audit
 from hutch.store.rows import Rows
 
-__all__ = ["Settler"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settler:

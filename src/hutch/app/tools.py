@@ -21,13 +21,14 @@ from hutch.app.ground import check_ground, has_git
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.ids import new_session_id
 from hutch.flows.tool_calls import Tools
+from hutch.jail.jail import Jailed
+from hutch.jail.shell.shells import Shells
 from hutch.sessions.told import Told
 from hutch.settings import Loaded
 from hutch.snapshots.directory import Directory
 from hutch.store.vault import Vault
 from hutch.workspace.prepare.plain import look_into
-
-__all__ = ["Tools", "kept_token", "open_tools"]
+from hutch.workspace.workspace import Workspace
 
 FOR_AGENTS_ONLY = ("ask_user", "finish")  # who calls from outside has people, and an end, of its own
 PLAIN = (
@@ -74,7 +75,7 @@ async def open_tools(
                 unsafe_workspace=unsafe_workspace,
             )
         )
-        shells = jails.Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
+        shells = Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
         redactor = models.redactor(loaded)
         toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
         tools = Tools(
@@ -116,7 +117,7 @@ def _outer_paths(directory: Path) -> tuple[str, ...]:
     return os.path.abspath(directory), str(directory.resolve())  # noqa: PTH100
 
 
-async def _close(tools: Tools, jail: jails.Jailed, shells: jails.Shells) -> None:
+async def _close(tools: Tools, jail: Jailed, shells: Shells) -> None:
     try:
         await tools.stop()
     finally:
@@ -125,7 +126,7 @@ async def _close(tools: Tools, jail: jails.Jailed, shells: jails.Shells) -> None
         await tools.end()
 
 
-async def _workspace(stack: AsyncExitStack, loaded: Loaded, directory: Path) -> workspaces.Workspace:
+async def _workspace(stack: AsyncExitStack, loaded: Loaded, directory: Path) -> Workspace:
     """The directory as a workspace, as soon as whoever had it before is gone."""
     until = time.monotonic() + PATIENCE_S
     while True:

@@ -8,8 +8,6 @@ from hutch.forge.gh import GITHUB
 from hutch.forge.seam import Forge
 from hutch.settings import Loaded
 
-__all__ = ["hosts_of", "triggers_of", "webhook_secret"]
-
 SECRET = "github_webhook_secret"
 
 

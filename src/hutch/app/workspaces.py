@@ -13,12 +13,9 @@ from hutch.app import models
 from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
 from hutch.forge.git import Git
-from hutch.forge.progress import OnProgress, Progress
+from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
-from hutch.sessions.redacting import clean_bytes, redacted
 from hutch.settings import Loaded, user_environment
-from hutch.snapshots.storage import Snapshot
-from hutch.workspace.files.ranges import Binary
 from hutch.workspace.fork import fork
 from hutch.workspace.prepare.fill import Options
 from hutch.workspace.prepare.in_place import IN_PLACE, open_in_place
@@ -26,31 +23,7 @@ from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import collect, remove_workspace, sweep
-from hutch.workspace.search import Grep
 from hutch.workspace.workspace import Keep, Workspace, use
-
-__all__ = [
-    "Binary",
-    "Grep",
-    "OnProgress",
-    "Progress",
-    "Record",
-    "Snapshot",
-    "Workspace",
-    "clean_bytes",
-    "collect_bases",
-    "find",
-    "fork_workspace",
-    "list_workspaces",
-    "open_directory",
-    "open_workspace",
-    "prepare_empty",
-    "prepare_workspace",
-    "redacted",
-    "remove",
-    "session_name",
-    "session_of",
-]
 
 SESSION_PART = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from hutch import settings
+from hutch.agent.kept import KeptApprovals, told
 from hutch.app.accounts import accounts
-from hutch.app.approvals import KeptApprovals, kept_approvals, parse, told
+from hutch.app.approvals import kept_approvals, parse
 from hutch.domain.errors import BadRequest
 
 app = typer.Typer(

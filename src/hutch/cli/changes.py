@@ -12,9 +12,9 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app import forges, merging, pulls, records
+from hutch.app import merging, pulls, records
 from hutch.app import reviews as said
-from hutch.app.changes import AUTHOR, Changes
+from hutch.app.changes import AUTHOR
 from hutch.cli import change_lines
 from hutch.cli.asking import Json, errors_as_wanted
 from hutch.cli.author import signature
@@ -22,6 +22,11 @@ from hutch.cli.handing_over import hand_over, named_run
 from hutch.cli.visible import visible
 from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest
+from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
+from hutch.flows.review import Strategy
+from hutch.forge.repo_url import parse_repo_url
+from hutch.store.changes import Changes
+from hutch.store.comments import Comments, Reviews
 
 app = typer.Typer(
     help="Review and merge what runs have proposed.", no_args_is_help=True, add_completion=False
@@ -129,11 +134,11 @@ def comments_(
     """List what is said about a change: verdicts, and comments on its lines."""
     loaded = _load()
 
-    async def work() -> tuple[list[said.Review], list[said.Comment]]:
+    async def work() -> tuple[list[Review], list[Comment]]:
         async with records.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
-            about = await said.Comments(rows).of_change(change.id, resolved=None if everything else False)
-            return await said.Reviews(rows).of_change(change.id), about
+            about = await Comments(rows).of_change(change.id, resolved=None if everything else False)
+            return await Reviews(rows).of_change(change.id), about
 
     reviews, found = asyncio.run(work())
     for given in reviews:
@@ -162,7 +167,7 @@ def comment(
     place: Annotated[str, typer.Argument(metavar="PATH:LINE", help="What it is about.")],
     body: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be said; - reads it from input.")],
     severity: Annotated[
-        said.Severity | None, typer.Option("--severity", help="How much it matters.", show_default=False)
+        Severity | None, typer.Option("--severity", help="How much it matters.", show_default=False)
     ] = None,
     old: Annotated[bool, typer.Option("--old", help="About a line that the change takes away.")] = False,
     as_json: Json = False,
@@ -172,7 +177,7 @@ def comment(
     path, _, line = place.rpartition(":")
     if not path or not line.isascii() or not line.isdigit() or not 0 < int(line) < 10**9:
         raise BadRequest(f"'{visible(place)}' is no place. Write it as PATH:LINE.")
-    remark = said.Remark(
+    remark = Remark(
         path=path,
         line=int(line),
         body=sys.stdin.read() if body == "-" else body,
@@ -180,7 +185,7 @@ def comment(
         side="old" if old else "new",
     )
 
-    async def work() -> tuple[said.Comment, str]:
+    async def work() -> tuple[Comment, str]:
         async with records.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
             return await said.comment(loaded, rows, change, remark, author=_me(loaded))
@@ -201,7 +206,7 @@ def resolve(
     async def work() -> None:
         async with records.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
-            await said.Comments(rows).resolve(change.id, comment, _me(loaded))
+            await Comments(rows).resolve(change.id, comment, _me(loaded))
         if change.number:
             typer.echo(f"Noted here. Resolve the conversation there, too: {visible(change.url)}", err=True)
 
@@ -230,10 +235,10 @@ def request_changes(
     _judge(name, "changes_requested", body, as_json)
 
 
-def _judge(name: str, verdict: said.Verdict, body: str, as_json: bool) -> None:
+def _judge(name: str, verdict: Verdict, body: str, as_json: bool) -> None:
     loaded = _load()
 
-    async def work() -> said.Review:
+    async def work() -> Review:
         async with records.event_log(loaded.paths) as rows:
             change = await Changes(rows).find(name)
             return await said.judge(loaded, rows, change, verdict, author=_me(loaded), body=body)
@@ -252,7 +257,7 @@ def _judge(name: str, verdict: said.Verdict, body: str, as_json: bool) -> None:
 def merge(
     name: Name = "last",
     strategy: Annotated[
-        merging.Strategy | None,
+        Strategy | None,
         typer.Option(
             "--strategy",
             help="How; else forward if that can be, and a merge if not. A pull request as its repository "
@@ -273,7 +278,7 @@ def merge(
     loaded = _load()
     if squash and strategy not in (None, "squash"):
         raise BadRequest("--squash and --strategy say different things. Give one of them.")
-    how: merging.Strategy | None = "squash" if squash else strategy
+    how: Strategy | None = "squash" if squash else strategy
 
     async def work() -> merging.MergedChange:
         by = signature(loaded.settings.delivery.author) or AUTHOR
@@ -314,7 +319,7 @@ def close(name: Name = "last") -> None:
 
 def _where(change: Change) -> str:
     """The repository of a change in a word, and which pull request of it that is."""
-    url = forges.parse_repo_url(change.repository)
+    url = parse_repo_url(change.repository)
     name = "/".join(url.slug) if url.slug else url.name
     return f"{name}#{change.number}" if change.number else name
 

@@ -13,17 +13,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from hutch.app import jails
 from hutch.cli import exits, suspension
 from hutch.cli.own_terminal import OwnTerminal
 from hutch.cli.passage import CHUNK_BYTES, Inlet, Outlet
 from hutch.cli.signals import on_signals
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound
+from hutch.jail.jail import Jailed
+from hutch.jail.seam import PIPE, Exit, Process, Reader
+from hutch.jail.terminal import Terminal, TerminalReader, open_terminal
 
 LEFT_BYTES = 1024 * 1024  # still passed on after the command's end; what it left behind may print for ever
 GRACE_S = 1.0  # for output to leave, when we are told to end
 SHELL = ("/bin/bash",)
-GONE = jails.Exit(None, signal.SIGHUP)  # what a vanished terminal means for the program on it
+GONE = Exit(None, signal.SIGHUP)  # what a vanished terminal means for the program on it
 # What a command is that could not be started: a directory, or a script for a program that is not there.
 LOOK = r"""
 found=$(command -v -- "$1") || found=$1
@@ -49,10 +51,10 @@ class Wish:
         return self.argv or SHELL
 
 
-async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: Inlet) -> jails.Exit:
+async def on_terminal(jail: Jailed, wish: Wish, own: OwnTerminal, keys: Inlet) -> Exit:
     """The user's terminal becomes that of the program."""
     outlet, clean = Outlet(1), False
-    async with jails.open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
+    async with open_terminal(jail, wish.words, size=own.size(), env=wish.env) as terminal:
         signals = {signal.SIGWINCH: lambda: terminal.resize(own.size()), signal.SIGCONT: own.make_raw}
         with own.raw(), on_signals(signals):
             reader = terminal.attach()
@@ -79,7 +81,7 @@ async def on_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, keys: In
 
 
 async def _type(
-    keys: Inlet, terminal: jails.Terminal, own: OwnTerminal, wish: Wish, reader: jails.TerminalReader
+    keys: Inlet, terminal: Terminal, own: OwnTerminal, wish: Wish, reader: TerminalReader
 ) -> None:
     with suppress(HutchError):  # the program has ended
         while data := await keys.read():
@@ -92,9 +94,9 @@ async def _type(
         reader.detach()  # input of a raw terminal ends only when the terminal is gone
 
 
-async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
+async def plainly(jail: Jailed, wish: Wish) -> Exit:
     """Output is passed through as it comes; input too, and the signals of the keyboard."""
-    process = await jail.spawn(wish.words, stdin=jails.PIPE, env=wish.env)
+    process = await jail.spawn(wish.words, stdin=PIPE, env=wish.env)
     assert process.stdout and process.stderr
     # Where our own output was closed before we began, writing must fail as it would without us.
     outlets = [(process.stdout, Outlet(1 if sys.__stdout__ else -1)), (process.stderr, Outlet(2))]
@@ -137,7 +139,7 @@ async def plainly(jail: jails.Jailed, wish: Wish) -> jails.Exit:
     return exit_
 
 
-async def _end_of(waiting: Awaitable[jails.Exit], jail: jails.Jailed, wish: Wish) -> jails.Exit:
+async def _end_of(waiting: Awaitable[Exit], jail: Jailed, wish: Wish) -> Exit:
     """How the command ended; or why it did not begin, in more words than the kernel has."""
     try:
         return await waiting
@@ -159,7 +161,7 @@ async def _end_of(waiting: Awaitable[jails.Exit], jail: jails.Jailed, wish: Wish
         raise exits.NotStarted(str(error), code) from error
 
 
-async def _pass_on(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) -> None:
+async def _pass_on(reader: Reader, outlet: Outlet, lost: list[OSError]) -> None:
     while data := await reader.read(CHUNK_BYTES):
         try:
             await outlet.write(data)
@@ -169,7 +171,7 @@ async def _pass_on(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) ->
             return
 
 
-async def _pass_rest(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) -> None:
+async def _pass_rest(reader: Reader, outlet: Outlet, lost: list[OSError]) -> None:
     left = LEFT_BYTES
     try:
         while left > 0 and (data := _read_now(reader)):
@@ -180,7 +182,7 @@ async def _pass_rest(reader: jails.Reader, outlet: Outlet, lost: list[OSError]) 
         lost.append(error)
 
 
-def _read_now(reader: jails.Reader) -> bytes:
+def _read_now(reader: Reader) -> bytes:
     """What is there without waiting."""
     try:
         return os.read(reader.fd, CHUNK_BYTES) if reader.fd >= 0 else b""
@@ -188,7 +190,7 @@ def _read_now(reader: jails.Reader) -> bytes:
         return b""
 
 
-async def _feed(inlet: Inlet, process: jails.Process) -> None:
+async def _feed(inlet: Inlet, process: Process) -> None:
     assert process.stdin
     with suppress(OSError):  # it has read all it wanted
         while data := await inlet.read():

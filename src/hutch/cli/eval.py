@@ -20,6 +20,9 @@ from hutch.cli import exits
 from hutch.cli.run import PlainDirectory
 from hutch.domain import events
 from hutch.domain.errors import BadRequest
+from hutch.domain.events import Event
+from hutch.flows.evaluation import Task
+from hutch.flows.evaluation_file import BUILTIN, BUILTIN_FILE, REPOS, load_tasks
 from hutch.system.atomic_file import replace_file
 
 STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
@@ -45,15 +48,15 @@ def eval_command(
     ] = None,
     repos: Annotated[
         str, typer.Option(metavar="TEMPLATE", help="Where the repositories of a SWE-bench set are.")
-    ] = evals.REPOS,
+    ] = REPOS,
     plain: PlainDirectory = False,
 ) -> int:
     """Run a set of tasks, each in its own jail, and grade them by hidden tests.
 
     Exits with 0 when all passed, with 3 when some did not. Ctrl-C keeps what is done.
     """
-    path = evals.BUILTIN_FILE if file == evals.BUILTIN else Path(file)
-    tasks = evals.load_tasks(path, repos=repos)
+    path = BUILTIN_FILE if file == BUILTIN else Path(file)
+    tasks = load_tasks(path, repos=repos)
     chosen = [task for task in tasks if only is None or fnmatchcase(task.name, f"*{only}*")]
     if not chosen:
         names = ", ".join(task.name for task in tasks[:10])
@@ -73,7 +76,7 @@ def eval_command(
     return asyncio.run(_evaluate(chosen, wanted, board))
 
 
-async def _evaluate(tasks: Sequence[evals.Task], wanted: evals.Wanted, board: "Board") -> int:
+async def _evaluate(tasks: Sequence[Task], wanted: evals.Wanted, board: "Board") -> int:
     loaded = settings.load()
     app.configure_logs(loaded, quiet=True)
     own = asyncio.current_task()
@@ -97,7 +100,7 @@ async def _evaluate(tasks: Sequence[evals.Task], wanted: evals.Wanted, board: "B
 class Board:
     """What is told on the way, on standard error, and in the end."""
 
-    def __init__(self, source: str, tasks: Sequence[evals.Task], report: str | None) -> None:
+    def __init__(self, source: str, tasks: Sequence[Task], report: str | None) -> None:
         self.results: list[evals.Result] = []
         self._source, self._tasks, self._report = source, tasks, report
         self._began = datetime.now(UTC)
@@ -110,7 +113,7 @@ class Board:
             self._say(f"{name}: begun")
         self._status()
 
-    def event(self, name: str, event: evals.Event) -> None:
+    def event(self, name: str, event: Event) -> None:
         since, _ = self._running[name]
         match event:
             case events.ModelReplied():

@@ -3,7 +3,9 @@
 import asyncio
 import os
 
-from hutch.app import jails
+from hutch.jail.jail import Jailed
+from hutch.jail.policy import PROFILES, Policy
+from hutch.jail.seam import Exit, LimitHit
 from hutch.settings import Settings
 
 LOOK_S = 0.5
@@ -12,13 +14,13 @@ LOOK_S = 0.5
 class Hits:
     """Each limit that is hit in a jail, told once."""
 
-    def __init__(self, jail: jails.Jailed, chosen: Settings) -> None:
+    def __init__(self, jail: Jailed, chosen: Settings) -> None:
         self._jail = jail
         self._chosen = chosen
         self._mark = jail.mark()
-        self._told: set[jails.LimitHit] = set()
+        self._told: set[LimitHit] = set()
 
-    def since_last(self, ended: jails.Exit | None = None) -> list[str]:
+    def since_last(self, ended: Exit | None = None) -> list[str]:
         """A sentence for each that was hit and is not told yet; `ended` is how a program ended just now."""
         hits = [hit for hit in self._jail.limits_hit(self._mark, ended) if hit not in self._told]
         self._told.update(hits)
@@ -41,9 +43,9 @@ class Hits:
                 os.write(2, f"\r\nhutch: {sentence}\r\n".encode())
 
 
-def in_words(hit: jails.LimitHit, policy: jails.Policy, chosen: Settings) -> str:
+def in_words(hit: LimitHit, policy: Policy, chosen: Settings) -> str:
     """What was hit, and how to have more of it, if one can."""
-    own = getattr(jails.PROFILES[policy.profile].limits, hit.limit, None)
+    own = getattr(PROFILES[policy.profile].limits, hit.limit, None)
     is_set = hit.limit in type(chosen.jail).model_fields
     if policy.profile != "agent" and own == getattr(policy.limits, hit.limit, None):
         name, way_out = hit.limit, f"It is that of --profile {policy.profile}; use less, or --profile agent."

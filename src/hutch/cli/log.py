@@ -12,13 +12,14 @@ import orjson
 import typer
 
 from hutch import app, settings
-from hutch.app.records import EventLog, missing_end
+from hutch.app.records import missing_end
 from hutch.cli import exits
 from hutch.cli.own_log import NONE_YET, find_session, is_new, open_sessions, warn_of_defects
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import BadRequest, EventsMissing
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
+from hutch.store.seam import EventLog
 
 FIELD_LETTERS = 300  # of one field in a line for people; --json has them all
 

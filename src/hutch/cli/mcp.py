@@ -19,6 +19,7 @@ from hutch.cli import exits
 from hutch.cli.passage import Inlet, Outlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.flows.tool_calls import Tools
 
 app = typer.Typer(
     help="Let editors and other agents use the tools, jailed.", no_args_is_help=True, add_completion=False
@@ -132,7 +133,7 @@ async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> 
     return 128 + ended[0] if ended else exits.OK
 
 
-def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[tools.Tools]:
+def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[Tools]:
     return tools.open_tools(
         loaded,
         wish.directory,

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 import typer
 
 from hutch import settings
-from hutch.app.records import OwnLog, event_log, find_session_id
+from hutch.app.records import OwnLog, event_log
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId, parse_session_id
+from hutch.store.short_ids import find_session_id
 
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
 SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")

@@ -16,6 +16,7 @@ from hutch.cli import exits
 from hutch.cli.own_log import find_session, open_sessions, warn_of_defects
 from hutch.cli.visible import visible
 from hutch.domain.errors import BadRequest, Conflict
+from hutch.store.retention import Pruned, prune
 
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or 'last'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -143,16 +144,16 @@ def prune_command(
 
     left: list[str] = []
 
-    async def run() -> list[records.Pruned]:
+    async def run() -> list[Pruned]:
         async with open_sessions(loaded) as log:
-            found = await records.prune(log, days=limit, dry_run=True)
+            found = await prune(log, days=limit, dry_run=True)
             if dry_run:
                 return found
             if found and not yes:
                 what = f"{_count(len(found), 'session')} that ended over {_count(limit, 'day')} ago"
                 _confirm(f"Erase what {what} said? This cannot be undone.")
             traces = {one.session_id: await traces_of(log, one.session_id) for one in found}
-            pruned = await records.prune(log, days=limit)
+            pruned = await prune(log, days=limit)
             for one in pruned:
                 known = traces.get(one.session_id, Traces())
                 left.extend(await unerased(log, loaded, one.session_id, known))

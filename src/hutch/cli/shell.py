@@ -27,6 +27,11 @@ from hutch.cli.own_terminal import OwnTerminal, known_type
 from hutch.cli.passage import Inlet
 from hutch.cli.signals import ended_by
 from hutch.domain.errors import BadRequest, NotFound
+from hutch.jail.egress import EgressAttempt
+from hutch.jail.jail import Jailed
+from hutch.jail.limits.hits import size
+from hutch.jail.policy import PROFILES, Policy
+from hutch.jail.seam import Exit
 
 DAY_S = 86_400
 SHORT_S = 1.0  # a shell that lived no longer is not tried again
@@ -68,9 +73,7 @@ def shell_command(
         list[str] | None,
         typer.Option("--net", metavar="HOST", help="A host that may be reached; again for more."),
     ] = None,
-    profile: Annotated[
-        str, typer.Option(metavar="|".join(jails.PROFILES), help="Which limits apply.")
-    ] = "agent",
+    profile: Annotated[str, typer.Option(metavar="|".join(PROFILES), help="Which limits apply.")] = "agent",
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -159,14 +162,14 @@ def _here(
 async def _run(
     wish: Wish,
     workspace: Path,
-    policy: jails.Policy,
+    policy: Policy,
     own: OwnTerminal | None,
     unsafe: Unsafe,
     chosen: settings.Settings,
 ) -> int:
     refused: Counter[str] = Counter()
 
-    def note(attempt: jails.EgressAttempt) -> None:
+    def note(attempt: EgressAttempt) -> None:
         if not attempt.allowed and len(refused) < MOST_NOTED:
             refused[f"{attempt.host}:{attempt.port}: {attempt.reason}"] += 1
 
@@ -203,7 +206,7 @@ async def _run(
     return exits.LIMIT_REACHED if code and hits.any and (wish.argv or exit_.signal) else code
 
 
-async def _at_terminal(jail: jails.Jailed, wish: Wish, own: OwnTerminal, hits: Hits) -> jails.Exit:
+async def _at_terminal(jail: Jailed, wish: Wish, own: OwnTerminal, hits: Hits) -> Exit:
     """A program on the user's terminal. When a limit ends a shell with all that ran in the jail, there is a
     new one: nobody shall type on for this machine what was meant for the jail."""
     keys = Inlet(0)
@@ -236,12 +239,12 @@ def _fill_ends() -> None:
     os.close(fd)
 
 
-def _banner(workspace: Path, policy: jails.Policy) -> str:
+def _banner(workspace: Path, policy: Policy) -> str:
     limits = policy.limits
     network = f"only {', '.join(policy.network)}" if policy.network else "none"
     return (
-        f"jailed in {workspace}; network: {network}; limits: {jails.size(limits.memory_bytes)} memory, "
-        f"{limits.processes} processes, {jails.size(limits.workspace_growth_bytes)} growth"
+        f"jailed in {workspace}; network: {network}; limits: {size(limits.memory_bytes)} memory, "
+        f"{limits.processes} processes, {size(limits.workspace_growth_bytes)} growth"
     )
 
 

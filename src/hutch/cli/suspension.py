@@ -10,8 +10,8 @@ import signal
 import termios
 from pathlib import Path
 
-from hutch.app import jails
 from hutch.cli.own_terminal import OwnTerminal
+from hutch.jail.terminal import Terminal
 
 KEY = b"\x1a"
 LOCAL_MODES, CHARACTERS = 3, 6  # in what tcgetattr returns
@@ -34,7 +34,7 @@ def is_ours(terminal: int) -> bool:
     return not answered >> (signal.SIGTSTP - 1) & 1
 
 
-async def suspend(terminal: jails.Terminal, own: OwnTerminal) -> None:
+async def suspend(terminal: Terminal, own: OwnTerminal) -> None:
     """Stop the program and ourselves; returns when both go on."""
     await terminal.signal(signal.SIGSTOP)
     with own.as_it_was():

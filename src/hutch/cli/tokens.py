@@ -15,9 +15,11 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app.accounts import LOCAL, TOKEN_DAYS, Accounts, Token, accounts, system_user
+from hutch.app.accounts import accounts, system_user
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import User, parse_scopes, scopes_of
+from hutch.flows.users import LOCAL, TOKEN_DAYS, Accounts
+from hutch.store.tokens import Token
 
 app = typer.Typer(help="Make and revoke API tokens.", no_args_is_help=True, add_completion=False)
 

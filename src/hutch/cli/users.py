@@ -12,9 +12,10 @@ import typer
 
 from hutch import app as wiring
 from hutch import settings
-from hutch.app.accounts import LOCAL, LOGIN_LINK_S, Accounts, accounts, base_url, system_user
+from hutch.app.accounts import accounts, base_url, system_user
 from hutch.domain.errors import BadRequest
 from hutch.domain.user import ROLES, User, parse_role
+from hutch.flows.users import LOCAL, LOGIN_LINK_S, Accounts
 
 app = typer.Typer(help="Manage who may come in.", no_args_is_help=True, add_completion=False)
 

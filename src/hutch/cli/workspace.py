@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from hutch.app import forges, workspaces
-from hutch.app.workspaces import Snapshot
 from hutch.cli import workspace_files
 from hutch.cli.plain_directory import may_copy
 from hutch.cli.run import PlainDirectory
@@ -31,6 +30,9 @@ from hutch.cli.workspace_app import (
     visible,
 )
 from hutch.domain.printable import printable
+from hutch.forge.progress import Progress
+from hutch.snapshots.storage import Snapshot
+from hutch.workspace.prepare.record import Record
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too
 
@@ -56,7 +58,7 @@ def prepare(
     source = expand_home(source)
     plain = may_copy(source, plain, asks=not as_json)
 
-    async def work() -> workspaces.Record:
+    async def work() -> Record:
         url = await forges.reachable(loaded, source, guarded=False)
         return await workspaces.prepare_workspace(
             loaded,
@@ -247,7 +249,7 @@ class _Progress:
         self._shown = os.isatty(2)
         self._any = False
 
-    def __call__(self, progress: workspaces.Progress) -> None:
+    def __call__(self, progress: Progress) -> None:
         if self._shown:
             of = f"/{progress.total:,}" if progress.total else ""
             sys.stderr.write(f"\r\x1b[K{progress.step} {progress.done:,}{of}")
@@ -260,7 +262,7 @@ class _Progress:
             sys.stderr.flush()
 
 
-def _show_workspaces(records: list[workspaces.Record], as_json: bool) -> None:
+def _show_workspaces(records: list[Record], as_json: bool) -> None:
     if not records and not as_json:
         typer.echo("There are no workspaces. Make one: hutch workspace prepare DIR", err=True)
     for record in records:

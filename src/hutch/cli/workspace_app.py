@@ -12,8 +12,9 @@ import typer
 from hutch import app as wiring
 from hutch import settings
 from hutch.app import models, workspaces
-from hutch.app.workspaces import Workspace
 from hutch.domain.errors import BadRequest
+from hutch.sessions.redacting import clean_bytes, redacted
+from hutch.workspace.workspace import Workspace
 
 app = typer.Typer(
     help="Prepare workspaces, look into them, change them, and go back.\n\nSecrets that Hutch knows are left "
@@ -56,12 +57,12 @@ def cleaned(found: Any, loaded: settings.Loaded) -> Any:
     redactor = models.redactor(loaded)
     match found:
         case bytes():
-            return workspaces.clean_bytes(found, redactor)
+            return clean_bytes(found, redactor)
         case str():
             return redactor.clean(found)
         case [str(), *_]:
             return tuple(map(redactor.clean, found))
-    return workspaces.redacted(found, redactor)
+    return redacted(found, redactor)
 
 
 def check_output() -> None:

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from hutch.app import jails
-from hutch.app.workspaces import Binary, Grep
 from hutch.cli.workspace_app import Id, Json, app, check_output, cleaned, load, opened, print_json, visible
 from hutch.domain.errors import BadRequest
+from hutch.workspace.files.ranges import Binary
+from hutch.workspace.search import Grep
 
 
 @app.command()

@@ -11,10 +11,11 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from hutch.app.accounts import LOCAL, Accounts, system_user
+from hutch.app.accounts import system_user
 from hutch.app.running import local_token
 from hutch.domain.errors import HutchError
 from hutch.domain.user import scopes_of
+from hutch.flows.users import LOCAL, Accounts
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private
 from hutch.system.clock import wall_ms

@@ -23,13 +23,14 @@ from typing import Any
 import structlog
 import uvicorn
 
-from hutch.app.accounts import Accounts, first_owner, system_user
+from hutch.app.accounts import system_user
 from hutch.app.dispositions import ENDS, is_answered
 from hutch.app.queued_output import drain_output
 from hutch.app.records import only_server
 from hutch.app.running import Running, announced, local_token, withdraw
 from hutch.app.server import Server, open_server
 from hutch.domain.errors import BadRequest, DataGone, HutchError
+from hutch.flows.users import Accounts, first_owner
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
 from hutch.gateway.health import check_data

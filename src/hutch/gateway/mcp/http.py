@@ -25,8 +25,8 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from hutch.app.tools import Tools
 from hutch.domain.errors import BadRequest, Denied, Unavailable
+from hutch.flows.tool_calls import Tools
 from hutch.gateway.mcp.server import make_server
 
 App = Callable[[Any, Any, Any], Awaitable[None]]

@@ -23,7 +23,7 @@ from mcp.types import (
 )
 
 import hutch
-from hutch.app.tools import Tools
+from hutch.flows.tool_calls import Tools
 from hutch.gateway.mcp.messages import HEAD_BYTES, MOST_BYTES, TAIL_BYTES, refusal, too_long
 
 # Of a client that has closed its end: calls that were made before may still be answered. Clients wait two

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from hutch.app.approvals import Rule, kept_approvals
+from hutch.agent.policy import Rule
+from hutch.app.approvals import kept_approvals
 from hutch.gateway.answers import Out, Page, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.rest.route import router, server_of

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hutch.app import merging
 from hutch.app.changes import AUTHOR
+from hutch.app.settler import Settler
 from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.flows import changes as flow
 from hutch.flows.review import Strategy
@@ -132,7 +133,7 @@ async def merge(
         force=wanted is not None and wanted.force,
         author=server.loaded.settings.delivery.author or AUTHOR,
         user=who.user.id,
-        by=merging.Settler(server.rows, guard.actor(request.scope, who), who.is_owner),
+        by=Settler(server.rows, guard.actor(request.scope, who), who.is_owner),
     )
     told_of = {"commit": done.commit, "branch_stays": done.branch_stays, "overridden": done.overridden}
     return answer({"id": done.change.id, "base": done.change.base, **told_of})
@@ -145,6 +146,6 @@ async def close(
     """Close a change and delete its branch."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
-    by = merging.Settler(server.rows, guard.actor(request.scope, who), who.is_owner)
+    by = Settler(server.rows, guard.actor(request.scope, who), who.is_owner)
     await merging.close(server.loaded, server.rows, found, user=who.user.id, by=by)
     return Response(status_code=204)

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.app.reviews import Asked, comment
+from hutch.app.pulls import Asked
+from hutch.app.reviews import comment
 from hutch.domain.patch import Side
 from hutch.domain.review import Comment, Remark, Severity
 from hutch.flows import changes

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.app.personas import Persona, every_persona, find_persona
+from hutch.agent.persona import Persona
+from hutch.app.personas import every_persona, find_persona
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of

@@ -6,7 +6,9 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.app import reviews
+from hutch.app.pulls import Asked
 from hutch.app.server import Server
+from hutch.app.settler import Settler
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.review import Review, Verdict
 from hutch.domain.session import Bounds, Session
@@ -212,8 +214,8 @@ async def _judge(
         user=who.user.id,
         name=who.user.name,
         commit=said.commit,
-        by=reviews.Settler(server.rows, actor, who.is_owner),
-        asked=reviews.Asked(once.mark, once.tried_ms),
+        by=Settler(server.rows, actor, who.is_owner),
+        asked=Asked(once.mark, once.tried_ms),
         also=once.keep(lambda given: answer(told(given), 201)),
     )
     return answer(told(given), 201)
