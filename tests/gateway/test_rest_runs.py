@@ -126,8 +126,9 @@ async def test_what_was_undone_or_is_not_done_is_not_delivered(api: Api, tmp_pat
     assert refused.status_code == 409 and "is running" in refused.json()["detail"]
     await api.give(session["id"], type="cancel")
     assert (await over(api, session["id"]))["outcome"] == "cancelled"
-    refused = await api.post(f"{V1}/runs/{busy['id']}/deliver", json=KNOWN)
+    refused = await api.post(f"{V1}/runs/{busy['id']}/deliver")
     assert refused.status_code == 409 and "Another prompt" in refused.json()["detail"]
+    assert (await deliver(api, busy, KNOWN))["delivered"]["outcome"] == "nothing"
     assert branches(tmp_path) == ["main"]
 
 

@@ -2,7 +2,11 @@
 
 import asyncio
 import os
+import sqlite3
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from hutch.domain.errors import DataGone, Unavailable
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import new_session_id
 from hutch.store.log import SqlLog, open_log
+from hutch.store.presence import Presence
 
 from .sql import sql
 
@@ -73,6 +78,27 @@ async def test_what_sqlite_and_other_processes_do_to_the_files_is_no_damage(
     with pytest.raises(asyncio.CancelledError):
         await looking
     await log.append(new_session_id(), [OPENED])
+
+
+def test_a_write_ahead_file_that_is_emptied_during_the_look_is_no_damage(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "hutch.db", isolation_level=None)
+    database.execute("PRAGMA journal_mode = wal")
+    database.execute("CREATE TABLE pages (page)")
+    presence, over = Presence(tmp_path / "hutch.db", wal_kept_bytes=1 << 22), threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            presence.check()
+
+    with ThreadPoolExecutor(2) as lookers, closing(database):
+        looking = [lookers.submit(look) for _ in range(2)]
+        for _ in range(400):
+            database.execute("INSERT INTO pages VALUES (zeroblob(20000))")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        over.set()
+        for each in looking:
+            each.result()
+    presence.close()
 
 
 @pytest.mark.parametrize("left", [0, 32, 4096, 9000])

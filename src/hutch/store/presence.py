@@ -123,7 +123,8 @@ class Presence:
             is_whole = wal.size > WAL_HEADER_BYTES and (wal.size - WAL_HEADER_BYTES) % frame_bytes == 0
             # A frame begins with the number of a page, which is never 0: after a cut, zeros fill the gap.
             if is_cut or (is_whole and os.pread(wal.fd, 4, wal.size - frame_bytes) == bytes(4)):
-                return True
+                # SQLite may have emptied it since the header was read: then that is another one now.
+                return os.pread(wal.fd, WAL_HEADER_BYTES, 0) == header or self._is_wal_damaged()
         wal.size, wal.salts = size, salts
         return False
 
