@@ -31,16 +31,9 @@ class _Changed(Exception):
     """A process ended while it was looked at; its children may be elsewhere by now."""
 
 
-def parent_of(proc: int, pid: int) -> int:
-    """The parent of a process; 0 when it is gone. `proc` is a descriptor of the jail's /proc."""
-    try:
-        return _look(proc, pid).parent
-    except _Changed:
-        return 0
-
-
 def has_jobs(proc: int, reaper: int, leader: int) -> bool:
-    """True when a process that was started by a reaper is not the only one below that.
+    """True when a process that was started by a reaper is not the only one below that. `proc` is a
+    descriptor of the jail's /proc.
 
     A process that ends hands its children to the reaper, whose list may have been read before that. So the
     answer is no only when two looks find the same.

@@ -15,14 +15,15 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.jail.jobs import has_jobs, parent_of
+from hutch.jail.jobs import has_jobs
 from hutch.jail.launch.control import Control
 from hutch.jail.pipes import PipeReader, PipeWriter
 from hutch.jail.pty import set_size
 from hutch.jail.seam import SOCKET, Exit, Pipe, Size
 
 SAID = re.compile(
-    rb"taken|started (?P<pid>\d{1,10})|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
+    rb"taken (?P<reaper>\d{1,10})|started (?P<pid>\d{1,10})"
+    rb"|ended (?P<code>-?\d{1,3}) (?P<cpu_us>\d{1,18}) (?P<peak_kib>\d{1,15})"
     rb"|failed (?P<step>[a-z]{1,8}) (?P<errno>\d{1,5})"
 )
 STATUS_BYTES = 1024  # all that a reaper has to say fits in this
@@ -41,7 +42,7 @@ class Command:
         self.stderr: PipeReader | None = None
         self.terminal: int | None = None
         self.pid: int | None = None  # inside the jail
-        self._reaper = 0  # inside, too
+        self.reaper = 0  # inside, too; known as soon as it has taken the command
         self._control = control
         self._proc = proc  # a descriptor of the jail's /proc
         self._name, self._cwd = argv[0], cwd
@@ -184,7 +185,7 @@ class Command:
     def has_jobs(self) -> bool:
         if self.is_gone or self.pid is None:
             return False
-        return not self._reaper or has_jobs(self._proc(), self._reaper, self.pid)
+        return not self.reaper or has_jobs(self._proc(), self.reaper, self.pid)
 
     async def gone(self) -> None:
         """Until nothing is left of it."""
@@ -246,9 +247,10 @@ class Command:
         if said is None or self._exit is not None or self._error is not None:
             return
         self._let_go()
-        if said["pid"] and int(said["pid"]) > 1:
+        if said["reaper"]:
+            self.reaper = int(said["reaper"])
+        elif said["pid"] and int(said["pid"]) > 1:
             self.pid = int(said["pid"])
-            self._reaper = parent_of(self._proc(), self.pid)
             self._begin()
         elif said["step"]:
             self._error = self._explain(said["step"].decode(), int(said["errno"]))

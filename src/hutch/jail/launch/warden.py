@@ -290,7 +290,7 @@ def reap(work: _socket.socket, tell: int, limits: bytes) -> None:
         status = fds.pop(0)
         os.write(tell, b"%d %s 0\n" % (me, nonce))
         # Once that is said it is not given to another; if nobody listens, it was withdrawn.
-        pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken\n") else 0
+        pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken %d\n" % me) else 0
         os.write(tell, b"%d %s %d\n" % (me, nonce, pid))  # again: a kill in between has found nobody
         for fd in fds:
             os.close(fd)
