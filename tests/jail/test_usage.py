@@ -1,5 +1,6 @@
 """What a jail holds is counted once, and wherever it is."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.limits.usage import usage
-from hutch.jail.members import members
+from hutch.jail.members import members, read
 from hutch.jail.policy import MIB, Limits, Policy
 from hutch.jail.seam import LimitHit
 
@@ -53,6 +54,22 @@ async def test_memory_that_ending_forks_shared_counts_once(workspace: Path) -> N
     async with open_jail(workspace, Policy(limits=SMALL)) as jail:
         ran = await jail.run(python(COMING_AND_GOING), timeout_s=5)
         assert ran.limit_hit == LimitHit("command_timeout_s", "5 s")
+
+
+async def test_a_reaper_is_never_the_biggest(jail: Jailed) -> None:
+    """It holds more than most commands, and its end would be that of a command."""
+    process = await jail.spawn(["sleep", "500"])
+    async with asyncio.timeout(60):
+        while True:  # the next reaper starts a child for a moment
+            found = members(jail.warden_pid)
+            commands = [each.pid for each in found if not each.trusted]
+            if len(commands) == 1 and read(f"/proc/{commands[0]}/comm") == b"sleep\n":
+                break
+            await asyncio.sleep(0.01)
+    held = usage(jail.warden_pid, found, most_bytes=1, most_descriptors=1, most_mappings=10**6)
+    assert held.biggest == commands[0]
+    await process.kill()
+    process.close()
 
 
 async def test_descriptors_are_limited_where_no_cgroup_counts(workspace: Path) -> None:

@@ -31,7 +31,7 @@ class Usage:
 
     processes: int  # and threads, as the kernel counts them
     memory_bytes: int
-    biggest: int  # pid of the one that holds most
+    biggest: int  # pid of the one that holds most, reapers aside
     biggest_bytes: int
     descriptors: int
     mappings: int  # 0 as long as there cannot be too much
@@ -63,7 +63,8 @@ def usage(
         if mappings <= most_mappings and known + sum(held.own_bytes for held in every) > most_bytes:
             _look_closer(every, most_bytes=most_bytes - known)
         total = known + sum(held.own_bytes for held in every)
-    biggest = max(every, key=lambda held: held.own_bytes, default=None)
+    commands = [held for held in every if not held.member.trusted]
+    biggest = max(commands, key=lambda held: held.own_bytes, default=None)
     return Usage(
         processes=sum(max(1, len(member.threads)) for member in jail),
         memory_bytes=total,
