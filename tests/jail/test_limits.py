@@ -14,7 +14,7 @@ from hutch.jail.jail import Jailed, open_jail
 from hutch.jail.limits.meter import Mark
 from hutch.jail.policy import AGENT, MIB, Limits, Policy
 from hutch.jail.process import Command
-from hutch.jail.seam import Exit, Finished, LimitHit
+from hutch.jail.seam import PIPE, Exit, Finished, LimitHit
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +51,22 @@ async def test_memory_is_limited_for_all_processes_together(workspace: Path) -> 
     assert ran.limit_hit == LimitHit("memory_bytes", "200 MiB")
     assert ran.exit_code != 0
     assert after.stdout == b"on\n"
+
+
+async def test_memory_of_one_command_ends_no_other(workspace: Path) -> None:
+    """Though the end of one process is not enough, and the others may outlive their command."""
+    script = f"import os\nfor _ in range(5): os.fork()\n{EAT}"
+    async with open_jail(workspace, replace(AGENT, limits=SMALL)) as jail:
+        beside = await jail.spawn(["cat"], stdin=PIPE)
+        assert beside.stdin is not None and beside.stdout is not None
+        eating = await jail.spawn(["python3", "-c", script])
+        async with asyncio.timeout(300):
+            await eating.gone()
+        eating.close()
+        await beside.stdin.write(b"on\n")
+        assert await beside.stdout.read() == b"on\n"
+        await beside.kill()
+        beside.close()
 
 
 async def test_files_in_tmpfs_are_memory(workspace: Path) -> None:

@@ -14,7 +14,10 @@ SUITES = (
     tuple(
         f"jail/test_{name}.py" for name in ("control", "walls", "warden", "launch", "place", "unlinked_files")
     ),
-    tuple(f"jail/test_{name}.py" for name in ("limits", "limits_hidden", "background", "usage", "watch")),
+    tuple(
+        f"jail/test_{name}.py"
+        for name in ("limits", "limits_hidden", "check", "background", "usage", "watch")
+    ),
 )
 
 

@@ -22,6 +22,7 @@ from hutch.jail.launch.teardown import Burial
 from hutch.jail.limits.hits import hit_by_signal, size
 from hutch.jail.limits.meter import Mark, Meter
 from hutch.jail.limits.oom import prefer_commands
+from hutch.jail.members import number_inside
 from hutch.jail.network import Outside, WayOut, open_way_out
 from hutch.jail.output import COMMANDS, Capture, OutputFiles, run_to_end
 from hutch.jail.policy import WORKSPACE, Limits, Policy, environment
@@ -62,6 +63,7 @@ class Jailed:
         self._way_out: WayOut | None = None
         self.outputs = OutputFiles(self._own_directory, COMMANDS * policy.limits.output_file_bytes)
         self._commands: set[Command] = set()  # of which something is left
+        self._ending: set[Command] = set()  # of these, those that hold too much memory
         self._pts = self._proc = -1
         self._warden = -1
         self._closed = False
@@ -81,7 +83,9 @@ class Jailed:
         self._proc = os.open("/proc" if self.unsafe else f"/proc/{pid}/root/proc", flags)
         if not self.unsafe:
             self._warden = os.pidfd_open(pid)
-            self._meter.start((self._launched.process.pid, pid), clear=self.clear)
+            self._meter.start(
+                (self._launched.process.pid, pid), clear=self.clear, end_commands=self._end_commands
+            )
             await self._prefer_commands(pid)
             if self.policy.network or outside.always:
                 self._way_out = await open_way_out(self, outside)
@@ -114,7 +118,7 @@ class Jailed:
         overtime = LimitHit("command_timeout_s", f"{timeout_s:g} s")
         try:
             async with asyncio.timeout(timeout_s):
-                await self._meter.calm()  # before the mark: what was hit until then is another's
+                await self._calm()  # before the mark: what was hit until then is another's
                 mark = self._meter.mark()
                 process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
         except TimeoutError:  # nobody inside takes commands
@@ -162,7 +166,7 @@ class Jailed:
         if terminal is not None:
             check_size(terminal)
         where = os.path.join(self.workspace, cwd or "")  # noqa: PTH118 (a path inside, not of this machine)
-        await self._meter.calm()
+        await self._calm()
         if self._closed:
             raise Unavailable("The jail is closed.")
         command = Command(self._control, lambda: self._proc, argv, where)
@@ -248,6 +252,31 @@ class Jailed:
                 for command in commands:
                     await command.gone()
 
+    async def _calm(self) -> None:
+        """Until a command may start, and the processes that are being ended have left room for it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GONE_S):
+                for command in list(self._ending):
+                    await command.gone()
+        await self._meter.calm()
+
+    async def _end_commands(self, reapers: frozenset[int]) -> bool:
+        """End the commands of these reapers, numbered as on this machine. False if the jail must be cleared
+        instead: no others run, or one of these is gone or not known. The others may take memory at this
+        moment, so the watcher is not kept waiting until the ended ones are gone."""
+        numbers = {number_inside(pid) for pid in reapers}  # 0 for one that is gone
+        ending = [command for command in self._commands if command.reaper in numbers]
+        if 0 in numbers or len(ending) < len(numbers) or len(ending) == len(self._commands):
+            return False
+        self._ending.update(ending)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                for command in ending:
+                    await command.doom()
+        except TimeoutError:
+            return False
+        return True
+
     async def close(self) -> None:
         """End all that is inside and give everything back. Safe to call again."""
         if self._closed:
@@ -309,6 +338,7 @@ class Jailed:
 
     def _forget(self, command: Command) -> None:
         self._commands.discard(command)
+        self._ending.discard(command)
         self._meter.busy(len(self._commands))
 
     def _environment(self) -> dict[str, str]:

@@ -29,18 +29,19 @@ class Member:
     pid: int
     threads: tuple[int, ...]
     trusted: bool  # a child of the warden: a reaper
+    reaper: int  # the child of the warden that it is, or is below: one for each command
 
 
 def members(warden: int) -> list[Member]:
     """The processes below the warden, who is not one of them: nobody gains by killing it."""
     found: list[Member] = []
-    queue = [warden]
+    queue = [(warden, 0)]
     while queue:
-        parent = queue.pop()
+        parent, reaper = queue.pop()
         for task in _tasks(parent):
             for pid in map(int, read(f"/proc/{parent}/task/{task}/children").split()):
-                queue.append(pid)
-                found.append(Member(pid, tuple(_tasks(pid)), trusted=parent == warden))
+                queue.append((pid, reaper or pid))
+                found.append(Member(pid, tuple(_tasks(pid)), trusted=parent == warden, reaper=reaper or pid))
     return found
 
 
@@ -60,6 +61,12 @@ def is_dying(member: Member) -> bool:
         if not is_leaving and not any(int(mask, 16) & KILLED for mask in pending):
             return False
     return True
+
+
+def number_inside(pid: int) -> int:
+    """The number that a process has in the innermost of its pid namespaces; 0 when it is gone."""
+    numbers = re.search(rb"^NSpid:.*\s(\d+)$", read(f"/proc/{pid}/status"), re.MULTILINE)
+    return int(numbers[1]) if numbers else 0
 
 
 def kill_if_inside(pid: int, *, warden: int) -> bool:

@@ -5,6 +5,7 @@ result can tell. A look blocks, and so is made in a thread.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hutch.jail.limits.activity import Pulse
@@ -41,6 +42,7 @@ class Look:
         self.hits = Hits()
         self.members: list[Member] = []
         self.is_clearing = False  # set by a look before it kills; whoever clears takes it back
+        self.reapers_to_end: frozenset[int] = frozenset()  # whose commands must end; if empty, all commands
         self.pulse = Pulse()
         self._limits = limits
         self._group = group
@@ -61,7 +63,7 @@ class Look:
 
     def look(self) -> tuple[bool, int]:
         """Whether the jail must be cleared, and the memory it uses. Notes which limits were hit. Blocks."""
-        self.members = members(self._warden)
+        self.members, self.reapers_to_end = members(self._warden), frozenset()
         self.pulse.follow(
             [
                 (self._warden, self._warden),
@@ -75,6 +77,8 @@ class Look:
         )
         over = [hit for hit, used, most in self._kept(self.growth.grown()) if self._is_over(hit, used, most)]
         over += self._over_in_terminals() + self._over_in_locks()
+        if over:
+            self.reapers_to_end = frozenset()
         self.is_clearing = is_over or bool(over)
         self.hits.note(over)
         self.hits.note(hit for hit, full in self._full() if self._is_over(hit, full, 0))
@@ -133,11 +137,13 @@ class Look:
         if total > limits.memory_bytes:
             self.hits.note([LimitHit("memory_bytes", size(limits.memory_bytes))])
             # The biggest goes alone if that is enough; it may have gone already, to come back as another.
-            if total - held.biggest_bytes <= limits.memory_bytes:
-                return not kill_if_inside(held.biggest, warden=self._warden), total
+            is_enough = total - held.biggest_bytes <= limits.memory_bytes
+            if is_enough and kill_if_inside(held.biggest, warden=self._warden):
+                return False, total
             self.is_clearing = True
+            ending = self.reapers_to_end = commands_to_end(held.by_command, total - limits.memory_bytes)
             for each in self.members:  # at once: the warden has to find its turn among them first
-                if not each.trusted:
+                if not each.trusted and (each.reaper in ending or not ending):
                     kill_if_inside(each.pid, warden=self._warden)
             return True, total
         if held.processes + 1 >= limits.processes:  # with the warden
@@ -222,3 +228,14 @@ class Look:
         elif used < left.used:
             self._left[hit] = Left(used, left.times)
         return False
+
+
+def commands_to_end(held: Mapping[int, int], excess_bytes: int) -> frozenset[int]:
+    """The commands that hold the most, as many as it takes to free that much; none if all are not enough."""
+    chosen: set[int] = set()
+    for reaper in sorted(held, key=held.__getitem__, reverse=True):
+        chosen.add(reaper)
+        excess_bytes -= held[reaper]
+        if excess_bytes <= 0:
+            return frozenset(chosen)
+    return frozenset()

@@ -70,7 +70,13 @@ class Meter:
             values[resource.RLIMIT_DATA] = (data_bytes, data_bytes)
         return " ".join(f"{kind}:{soft}:{hard}" for kind, (soft, hard) in values.items())
 
-    def start(self, pids: tuple[int, int], *, clear: Callable[[], Awaitable[None]]) -> None:
+    def start(
+        self,
+        pids: tuple[int, int],
+        *,
+        clear: Callable[[], Awaitable[None]],
+        end_commands: Callable[[frozenset[int]], Awaitable[bool]],
+    ) -> None:
         """Take the jail's first processes (outer, warden) in, while they are still trusted."""
         _, warden = pids
         root = Path(f"/proc/{warden}/root")
@@ -86,7 +92,13 @@ class Meter:
             for pid in below(warden):
                 with contextlib.suppress(ProcessLookupError):
                     os.setpriority(os.PRIO_PROCESS, pid, 0)
-        self.watch = Watch(look, memory_bytes=self.limits.memory_bytes, counted=self.counted, clear=clear)
+        self.watch = Watch(
+            look,
+            memory_bytes=self.limits.memory_bytes,
+            counted=self.counted,
+            clear=clear,
+            end_commands=end_commands,
+        )
 
     async def calm(self) -> None:
         """Until a command may start."""

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hutch.jail.limits.mappings import MAPPING_BYTES, shared
@@ -33,6 +33,7 @@ class Usage:
     memory_bytes: int
     biggest: int  # pid of the one that holds most, reapers aside
     biggest_bytes: int
+    by_command: Mapping[int, int]  # reaper: bytes that the processes below it hold
     descriptors: int
     mappings: int  # 0 as long as there cannot be too much
 
@@ -70,6 +71,7 @@ def usage(
         memory_bytes=total,
         biggest=biggest.member.pid if biggest else 0,
         biggest_bytes=biggest.own_bytes if biggest else 0,
+        by_command=_by_command(commands),
         descriptors=descriptors,
         mappings=mappings,
     )
@@ -101,6 +103,14 @@ def _held(member: Member) -> _Held:
             listed = min(_most_mappings(), told[b"VmSize"] // PAGE_KIB) * MAPPING_BYTES
             return _Held(member, own * 1024, 0 if member.trusted else mapped * 1024 + listed)
     return _Held(member, 0, 0)
+
+
+def _by_command(commands: Sequence[_Held]) -> dict[int, int]:
+    """Memory that is shared by fork is shared below one reaper only, so it is free when that command ends."""
+    total: dict[int, int] = {}
+    for held in commands:
+        total[held.member.reaper] = total.get(held.member.reaper, 0) + held.own_bytes
+    return total
 
 
 def _look_closer(every: Sequence[_Held], *, most_bytes: int) -> None:

@@ -1,8 +1,9 @@
 """When to look into a jail, and what to do when it is over a limit.
 
 Often while it is at work or memory grows, rarely while nothing moves in it. The
-jail is cleared when a look says so, and meanwhile no command may start: it would
-be killed, or blamed, for another's deeds.
+jail is cleared when a look says so, or the commands are ended that hold too much
+memory. Meanwhile no command may start: it would be killed, or blamed, for another's
+deeds.
 """
 
 import asyncio
@@ -33,12 +34,19 @@ class Watch:
     """Looks at one jail again and again."""
 
     def __init__(
-        self, look: Look, *, memory_bytes: int, counted: bool, clear: Callable[[], Awaitable[None]]
+        self,
+        look: Look,
+        *,
+        memory_bytes: int,
+        counted: bool,
+        clear: Callable[[], Awaitable[None]],
+        end_commands: Callable[[frozenset[int]], Awaitable[bool]],
     ) -> None:
         self.look = look
         self._most_bytes = memory_bytes
         self._idle_s = 2 * IDLE_LOOK_S if counted else IDLE_LOOK_S
         self._clear = clear
+        self._end_commands = end_commands  # of these reapers; False if everything must be cleared instead
         self._busy = asyncio.Event()
         self._settling = asyncio.Lock()
         self._waking: asyncio.Future[bool] | None = None
@@ -131,8 +139,10 @@ class Watch:
             if is_over:
                 pause_s = CLOSE_LOOK_S
                 try:
-                    await self._clear()
-                    await self._aside(self.look.settle)
+                    ending = self.look.reapers_to_end
+                    if not ending or not await self._end_commands(ending):
+                        await self._clear()
+                        await self._aside(self.look.settle)
                 except HutchError:
                     return  # the jail is gone
                 finally:
