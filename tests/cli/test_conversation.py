@@ -42,6 +42,8 @@ def test_what_would_be_allowed_is_shown() -> None:
 
 def test_what_can_be_allowed_once_only_offers_no_more() -> None:
     assert asked().label == "[y]es [n]o > "
+    for word in ("always", "s"):
+        assert asked().line(word) == Said("deny", {"call_id": "c1", "reason": word})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.store.log import SqlLog
 from hutch.store.reservation import PREFIX, is_gone, is_reserved, own_name
-from hutch.store.runs import Runs
+from hutch.store.runs import Room, Runs
 from hutch.store.sessions import Sessions
 from tests.store.test_runs import ROOM, queue
 
@@ -60,3 +60,18 @@ async def test_what_a_process_left_is_paused_and_not_worked_on(log: SqlLog) -> N
     assert (await sessions.get(run.session_id)).state == "paused"
     assert (await sessions.get(alive.session_id)).state == "queued"
     assert await runs.claim("server", lease_ms=1000, room=ROOM) is None
+
+
+async def test_what_a_dead_server_was_at_takes_no_room_and_can_be_taken_over(log: SqlLog) -> None:
+    runs, ours = Runs(log), own_name()
+    left, mine = await queue(log), await queue(log)
+    await runs.claim("server", lease_ms=1000, room=ROOM)
+    await runs.end(mine.id, "cancelled")
+    await runs.again(mine.id, worker=ours)
+    claimed = await runs.claim(ours, lease_ms=1000, room=Room(total=1, per_user=1))
+    assert claimed is not None and claimed.id == mine.id
+    for run in (left, mine):
+        await runs.take_over(run.id)
+    assert (await runs.get(left.id)).state == "held"
+    assert (await Sessions(log).get(left.session_id)).state == "paused"
+    assert (await runs.get(mine.id)).state == "running"  # its process is there

@@ -124,6 +124,8 @@ class Conversation:
         if asked.kind == "question":
             return Said("answer", {"call_id": asked.call_id, "text": spoken(text).fields["text"]})
         consent = answer_to(text)
+        if consent in ("session", "always") and not asked.covers:  # which was not offered
+            consent = None
         if consent is None or consent == "no":
             reason = "" if consent else spoken(text).fields["text"][:MAX_REASON_CHARS]
             return Said("deny", {"call_id": asked.call_id, "reason": reason})

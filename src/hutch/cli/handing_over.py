@@ -54,7 +54,8 @@ def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int
         elif told.get("outcome") == "proposed":
             _show(await sessions.get_change(told["change_id"]), told)
         elif told.get("outcome") == "nothing":
-            typer.echo(NOTHING, err=True)
+            why = str(told.get("reason") or "")
+            typer.echo(NOTHING if why in ("", "Nothing was changed.") else visible(why), err=True)
         else:
             for name, text in delivery_lines(run_id, told):
                 typer.echo(f"{name}: {visible(text, lines=True)}", err=True)

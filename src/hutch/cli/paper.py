@@ -22,6 +22,7 @@ COLOURS = {
     "added": "\x1b[32m",
     "removed": "\x1b[31m",
 }
+UNBOUNDED = 10**9  # columns: no line is wrapped
 BOLD, OFF = "\x1b[1m", "\x1b[0m"
 
 
@@ -78,6 +79,8 @@ class Paper:
 
     def _rows(self, text: str) -> list[str]:
         """Text where the terminal ends, after a space if there is one."""
+        if self.columns == UNBOUNDED:
+            return [text]
         rows = []
         room = self.columns - 3
         while cell_len(text) > room:

@@ -11,8 +11,13 @@ from hutch.domain.errors import BadRequest
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
-MaxTurns = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after so many replies.")]
-MaxTokens = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after so many tokens.")]
+LARGEST = 2**53 - 1  # that JSON and a database keep
+MaxTurns = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=LARGEST, help="Stop after so many replies.")
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=LARGEST, help="Stop after so many tokens.")
+]
 PlainDirectory = Annotated[
     bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
 ]

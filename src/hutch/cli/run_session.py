@@ -128,7 +128,12 @@ class Following:
                 if not came:
                     raise
                 has_left = True
-            return await (self._interrupted(view) if has_left else self._end(view))
+            try:
+                return await (self._interrupted(view) if has_left else self._end(view))
+            except asyncio.CancelledError:  # by a second signal: at once
+                if not came:
+                    raise
+                return exits.INTERRUPTED
 
     async def _view(self) -> JsonView | PlainView:
         if self._as_json:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hutch.cli.diff import patch_lines
-from hutch.cli.paper import Paper, coloured, plain
+from hutch.cli.paper import UNBOUNDED, Paper, coloured, plain
 from hutch.cli.run_story import Story
 from hutch.cli.transcript import Line, Shown, Transcript
 
@@ -17,7 +17,7 @@ class PlainView:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self._paper = Paper(10**9)  # no line is wrapped: who reads it may have any width
+        self._paper = Paper(UNBOUNDED)  # no line is wrapped: who reads it may have any width
         self._line = coloured if os.isatty(1) else plain
         self._progress = False
 
@@ -44,7 +44,9 @@ class PlainView:
 
     def show(self, shown: Sequence[Shown]) -> None:
         lines = self._paper.put(shown)
-        if lines and self._progress:
+        if not lines:
+            return
+        if self._progress:
             sys.stderr.write("\r\x1b[K")
             self._progress = False
         sys.stdout.write("".join(f"{self._line(line)}\n" for line in lines))

@@ -13,7 +13,7 @@ from hutch.cli import exits
 from hutch.cli.asking import names_of_users, short
 from hutch.cli.client import Client
 from hutch.cli.following import follow
-from hutch.cli.paper import Paper, coloured, plain
+from hutch.cli.paper import UNBOUNDED, Paper, coloured, plain
 from hutch.cli.signals import stop_when_unread
 from hutch.cli.stand_in import NO_MODEL_THERE, is_stand_in
 from hutch.cli.transcript import Transcript
@@ -44,7 +44,7 @@ class PlainEntries:
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._paper = Paper(10**9)  # no line is wrapped: who reads it may have any width
+        self._paper = Paper(UNBOUNDED)  # no line is wrapped: who reads it may have any width
         self._line = coloured if os.isatty(1) else plain
 
     def entry(self, entry: Mapping[str, Any]) -> None:

@@ -28,6 +28,10 @@ async def resume(
     deliver: bool | None = None,
 ) -> QueuedRun:
     """Let a run go on that was stopped, paused, or ended at a limit."""
+    runs = Runs(site.rows)
+    await runs.pause_abandoned()
+    if site.reserved_for:  # no server runs here, or it would have been asked: what one was at is left
+        await runs.take_over(run_id)
     run = await sessions.run(site, who, run_id)
     session = await sessions.allowed(site, who, run.session_id, "input")
     _check(run, session)
@@ -55,7 +59,7 @@ async def resume(
         timeout_s=limits.timeout_s,
     )
     await site.log.append(session.id, [resumed])
-    await Runs(site.rows).again(run.id, worker=site.reserved_for)
+    await runs.again(run.id, worker=site.reserved_for)
     await site.host.input(session.id)
     return await sessions.run(site, who, run_id)
 

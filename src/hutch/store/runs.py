@@ -164,6 +164,18 @@ class Runs:
             await self._rows.change(pause)
         return sorted(set(gone.values()))
 
+    async def take_over(self, run_id: str) -> None:
+        """Pause a run whose server is gone, so that it can be resumed elsewhere."""
+        mine = (runs.c.id == run_id, runs.c.state == "running", runs.c.worker.not_like(f"{PREFIX}%"))
+        of = select(runs.c.session_id).where(runs.c.id == run_id).scalar_subquery()
+
+        def pause(connection: Connection) -> None:
+            if connection.execute(update(runs).where(*mine).values(state="held", worker="")).rowcount:
+                values = {"state": "paused", "reason": ABANDONED, "updated_ms": wall_ms()}
+                connection.execute(update(sessions).where(sessions.c.id == of).values(values))
+
+        await self._rows.change(pause)
+
     async def reserved_sessions(self) -> list[str]:
         """The sessions that processes of their own work on now."""
         here = (runs.c.state != "ended", runs.c.worker.startswith(PREFIX, autoescape=True))
@@ -277,8 +289,10 @@ def _text(delivered: Delivered | None) -> str:
 
 
 def _claim(connection: Connection, worker: str, lease_ms: int, room: Room) -> QueuedRun | None:
-    running = connection.execute(select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running"))
-    busy = [(row.session_id, row.owner) for row in running]
+    at_work = select(runs.c.session_id, runs.c.owner).where(runs.c.state == "running")
+    if is_reserved(worker):  # what others are at, or left, is no matter: their room is not this one's
+        at_work = at_work.where(runs.c.worker == worker)
+    busy = [(row.session_id, row.owner) for row in connection.execute(at_work)]
     if len(busy) >= room.total:
         return None
     of_user = Counter(owner for _, owner in busy)
