@@ -395,11 +395,15 @@ def test_a_recording_plays_the_same_again(desk: Desk) -> None:
 
 
 def interrupted(
-    desk: Desk, number: signal.Signals, *words: str, replies: Sequence[dict[str, object]] = SLOW
+    desk: Desk,
+    number: signal.Signals,
+    *words: str,
+    replies: Sequence[dict[str, object]] = SLOW,
+    command: Sequence[str] = ("run", "Mend add"),
 ) -> tuple[int, str, str]:
     """A run that gets a signal in the middle of a command."""
     process = Forked(
-        [HUTCH, "run", "Mend add", "--model", desk.cassette(*replies), *words],
+        [HUTCH, *command, "--model", desk.cassette(*replies), *words],
         cwd=desk.work,
         env=desk.environment(),
         stdin=subprocess.DEVNULL,
@@ -432,6 +436,18 @@ def test_who_interrupts_is_told_how_to_go_on_and_that_works(desk: Desk, number: 
     again = desk.hutch("resume", found[1])
     assert again.returncode == 2
     assert "is done (done)" in again.stderr
+
+
+def test_a_resumed_run_is_interrupted_and_resumed_again(desk: Desk) -> None:
+    twice = (SLOW[0], *SLOW)
+    interrupted(desk, signal.SIGINT, replies=twice)
+    code, _, said = interrupted(desk, signal.SIGINT, replies=twice, command=("resume", "last"))
+    assert code == 130 and "Go on with: hutch resume run_" in said
+    log = map(json.loads, desk.hutch("log", "last", "--json").stdout.splitlines())
+    ends = [each["event"]["outcome"] for each in log if each["event"]["type"] == "run.ended"]
+    assert ends == ["cancelled", "cancelled"]
+    went_on = desk.hutch("resume", "last")
+    assert (went_on.returncode, branches(desk)) == (0, ["hutch/add-instead-of-subtracting", "main"])
 
 
 def test_a_run_that_somebody_works_on_is_not_resumed(desk: Desk) -> None:

@@ -16,7 +16,7 @@ from hutch.jail.members import Member
 # The kernel's list shifts when others lock and unlock while it is read: some are listed twice, or not at all.
 NEARLY_50 = range(40, 61)
 OF_THE_FILE = 37  # F_OFD_SETLK: no process is told
-ME = Member(os.getpid(), (os.getpid(),), trusted=False)
+ME = Member(os.getpid(), (os.getpid(),), trusted=False, reaper=0)
 
 
 def lock(file: int, count: int, *, command: int = fcntl.F_SETLK, first: int = 0) -> None:

@@ -8,7 +8,7 @@ from hutch.jail.limits.mappings import aside, parts, shared
 from hutch.jail.limits.usage import shared_memory_device
 from hutch.jail.members import Member
 
-ME = Member(os.getpid(), (os.getpid(),), trusted=False)
+ME = Member(os.getpid(), (os.getpid(),), trusted=False, reaper=0)
 DEVICE = shared_memory_device()
 MIB = 1 << 20
 
@@ -22,7 +22,7 @@ def test_shared_memory_counts_by_what_is_mapped_of_it() -> None:
 
 
 def test_who_cannot_be_read_counts_in_full() -> None:
-    nobody = Member(2**22 + 1, (2**22 + 1,), trusted=False)
+    nobody = Member(2**22 + 1, (2**22 + 1,), trusted=False, reaper=0)
     assert shared([(nobody, 7)], device=DEVICE, most_mappings=10**6).bytes == 7
 
 

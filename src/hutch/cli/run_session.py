@@ -110,7 +110,8 @@ class Following:
                 if update.entry is not None:
                     self._take(update.entry)
                     if self._after >= head:
-                        return
+                        break
+        self._code = None  # an end before this is none of what is wanted now
 
     async def run(self) -> int:
         """Show the run; the exit code."""
