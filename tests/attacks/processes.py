@@ -504,7 +504,7 @@ async def stopped_reapers(bench) -> None:
 REAPER_STEPS = (
     "status = fds.pop(0)",
     'os.write(tell, b"%d %s 0\\n" % (me, nonce))',
-    'pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken\\n") else 0',
+    'pid = begin(rest, own_limits, status, fds) if attempt(os.write, status, b"taken %d\\n" % me) else 0',
     'os.write(tell, b"%d %s %d\\n" % (me, nonce, pid))',
     "os.close(status)",
     'os.write(tell, b"%d  0\\n" % me)',
