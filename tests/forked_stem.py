@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 LATE = (
-    *("alembic.config", "hutch.cli.run_session", "hutch.cli.local_sessions", "hutch.cli.screen"),
+    *("alembic.config", "hutch.app.left_out", "hutch.cli.changes", "hutch.cli.eval", "hutch.cli.review"),
+    *("hutch.cli.local_sessions", "hutch.cli.run_session", "hutch.cli.screen"),
     *("hutch.gateway.mcp.server", "hutch.gateway.serve", "hutch.store.vault", "tests.gateway.api"),
 )
 ON_A_TERMINAL = ["setsid", "-c"]  # makes standard input the controlling terminal, then is what follows
