@@ -31,9 +31,7 @@ async def test_every_command_goes_before_the_warden(jail: Jailed) -> None:
     before = score(os.getpid())
     together = await asyncio.gather(*(jail.run(SCORE) for _ in range(3)))  # each with a reaper of its own
     after = await jail.run(SCORE)
-    # Thousandths of 2 GiB; twice as much once the watcher has seen a command, which may be before it prints.
-    allowed = {max(before, 0) + 16, max(before, 0) + 32}
-    assert {int(ran.stdout) for ran in (*together, after)} <= allowed
+    assert {int(ran.stdout) for ran in (*together, after)} == {max(before, 0) + 16}  # thousandths of 2 GiB
     assert score(jail.warden_pid) == before
 
 
