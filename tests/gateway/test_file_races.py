@@ -20,7 +20,7 @@ from tests.gateway.api import V1, Api
 
 pytestmark = pytest.mark.anyio
 SECRET = "kept-outside-of-every-jail"
-ROUNDS = 6
+ROUNDS = 12
 
 # Swaps `d` with a link to the directory, `e/f` with a link to the file, and `e/p` with a fifo, until told.
 SWAP = """
