@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -18,17 +19,18 @@ from typing import Any, cast
 from bench.agents import a_place, bash, provider
 from bench.row import Row
 
-from hutch.agent.limits import RunLimits
+from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.seam import Context, Tool, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.flows.code_change import Bench, begin, go_on
+from hutch.domain.run_limits import USUAL_LIMITS
+from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import CallArguments, CallEnded, CallStarted, Delta, Finish, Model, Request, Text
-from tests.agent.benches import Wishes, entries, open_bench
+from tests.agent.run_setups import Wishes, entries, open_setup
 from tests.llm.dialects import ANTHROPIC, CHAT, RESPONSES, Dialect
 
 FILES = {f"d{number % 20}/f{number}.py": b"x = 1\n" * 50 for number in range(200)}
-LIMITS = RunLimits(turns=None)
+LIMITS = replace(USUAL_LIMITS, turns=None)
 ROUNDS = 5
 TURNS = 60
 LONG_TURNS = 200
@@ -84,14 +86,14 @@ class Timed:
 
 
 @asynccontextmanager
-async def a_bench(model: Model) -> AsyncIterator[Bench]:
+async def a_setup(model: Model) -> AsyncIterator[RunSetup]:
     with a_place() as place:
-        async with open_bench(place, Wishes(FILES, "", model=model, limits=LIMITS)) as bench:
-            yield bench
+        async with open_setup(place, Wishes(FILES, "", model=model, limits=LIMITS)) as setup:
+            yield setup
 
 
-async def done(bench: Bench) -> None:
-    worked = await begin(bench, "run_1", "Look around.")
+async def done(setup: RunSetup) -> None:
+    worked = await begin(setup, "run_1", "Look around.")
     assert worked.ended.outcome == "done", worked.ended
 
 
@@ -102,8 +104,8 @@ def between(answered_at: list[float], asked_at: list[float]) -> list[float]:
 
 async def ours() -> float:
     model = Clocked(TURNS)
-    async with a_bench(model) as bench:
-        await done(bench)
+    async with a_setup(model) as setup:
+        await done(setup)
     return quiet(between(model.answered_at, model.asked_at)[1:])  # a shell starts with the first
 
 
@@ -129,9 +131,9 @@ async def theirs() -> float:
 async def own_times() -> list[float]:
     """Milliseconds of each turn of a long run, without the tool and the model."""
     model, tools = Clocked(LONG_TURNS, OUTPUT), list[float]()
-    async with a_bench(model) as bench:
-        bench.toolbox = Toolbox(cast(Tool, Timed(each, tools)) for each in TOOLS).only(bench.persona.tools)
-        await done(bench)
+    async with a_setup(model) as setup:
+        timed = Toolbox(cast(Tool, Timed(each, tools)) for each in TOOLS).only(setup.persona.tools)
+        await done(replace(setup, toolbox=timed))
     whole = between(model.answered_at, model.asked_at)
     return [all_ms - tool_s * 1e3 for all_ms, tool_s in zip(whole, tools, strict=True)]
 
@@ -141,10 +143,10 @@ async def client_times() -> list[float]:
     replies = [bash(ANTHROPIC, number, OUTPUT) for number in range(LONG_TURNS)]
     async with (
         provider([*replies, ANTHROPIC.reply("That is all.", ())]) as plays,
-        a_bench(ANTHROPIC.open(url=plays.url)) as bench,
+        a_setup(ANTHROPIC.open(url=plays.url)) as setup,
     ):
-        await done(bench)
-        await bench.model.close()
+        await done(setup)
+        await setup.model.close()
     return between(plays.answered_at, plays.asked_at)
 
 
@@ -154,10 +156,10 @@ async def stable(dialect: Dialect, turns: int) -> tuple[float, float]:
     replies = [bash(dialect, number, "echo") for number in range(turns)]
     async with (
         provider([*replies, dialect.reply("That is all.", ())]) as plays,
-        a_bench(dialect.open(url=plays.url)) as bench,
+        a_setup(dialect.open(url=plays.url)) as setup,
     ):
-        await done(bench)
-        await bench.model.close()
+        await done(setup)
+        await setup.model.close()
     name = b'"input":[' if dialect is RESPONSES else b'"messages":['
     parts = [_parts(MARK.sub(b"", body), name) for body in plays.bodies]
     same = [after[0].startswith(before[0]) and before[1] == after[1] for before, after in pairwise(parts)]
@@ -175,17 +177,17 @@ def _parts(body: bytes, name: bytes) -> tuple[bytes, bytes]:
 
 async def resumed(place: Path, turns: int) -> tuple[float, int]:
     """Milliseconds from a log of a run that broke off to the next request, and how many events it has."""
-    wishes = Wishes(FILES, "", model=Clocked(turns), limits=RunLimits(turns=turns))
-    async with open_bench(place, wishes) as bench:
-        await begin(bench, "run_1", "Look around.")
-        events = len(await entries(bench.log, bench.session_id))
+    wishes = Wishes(FILES, "", model=Clocked(turns), limits=replace(USUAL_LIMITS, turns=turns))
+    async with open_setup(place, wishes) as setup:
+        await begin(setup, "run_1", "Look around.")
+        events = len(await entries(setup.recorder))
     took = []
     for _ in range(ROUNDS):
         model = Clocked(0)
         began = time.perf_counter()
         wishes = Wishes(FILES, "", model=model, limits=LIMITS)
-        async with open_bench(place, wishes, bench.session_id) as again:
-            log = await entries(again.log, bench.session_id)
+        async with open_setup(place, wishes, setup.recorder.session_id) as again:
+            log = await entries(again.recorder)
             await go_on(again, "run_1", log[:events])  # as if the rounds before had not been
         took.append((model.asked_at[0] - began) * 1e3)
     return min(took), events

@@ -47,7 +47,7 @@ def theirs(home: Path, batch: int, events: int) -> float:
     open_database(home / "hutch.db").dispose()
     connection = sqlite3.connect(home / "hutch.db", isolation_level=None)
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("INSERT INTO logs VALUES (1, 'ses', 0, '', 0, 0, 0, 0)")
+    connection.execute("INSERT INTO logs VALUES (1, 'ses', 0, '', 0, 0, 0, 0, 0, '')")
     payload = b'{"author":"agent","text":"' + EVENT.text.encode() + b'","type":"message.sent","v":1}'
     rows = [(seq, "0" * 64, "1" * 64, b"s" * 16, payload) for seq in range(events)]
     started = time.perf_counter()

@@ -12,7 +12,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from hutch.cli import exits, usage
-from hutch.cli.commands import COMMANDS
+from hutch.cli.command_table import COMMANDS
 from hutch.cli.dispatch import load
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"

@@ -34,6 +34,7 @@ LISTED_S = 1.0  # a module that starts nothing and takes no longer belongs into 
 SLOWEST = 15
 GRACE_S = 20.0  # for pytest to clean up after an interrupt
 DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT,TERM")  # also under nohup and in the background
+MAX_UNCOMPILED = 50  # test modules; to compile so few takes a moment
 NO_TESTS = 5  # pytest's exit code
 MEANINGS = {2: "interrupted", 3: "an internal error", 4: "wrong usage", NO_TESTS: "no tests were collected"}
 
@@ -83,6 +84,7 @@ class Stage:
         words = ["-p", "tests.progress", "--progress-to", str(shown), "--results", str(results)]
         words += ["--no-header", "-m", self.marks]
         if self.workers:
+            compile_tests(self.paths)
             # Neighbours go to the same worker, so that what a module shares is made once.
             words += ["-n", str(self.workers), "--dist", "worksteal"]
         process = subprocess.Popen(
@@ -172,6 +174,18 @@ def stages(tier: str, paths: list[str], workers: int, command: str) -> list[Stag
         if not second.problem and len(second.tests) != len(first.serial):
             second.problem = f"{len(second.tests)} tests were run, {len(first.serial)} were to be"
     return done
+
+
+def compile_tests(paths: list[str]) -> None:
+    """Let one process compile the tests of a new clone: else every worker compiles all of them.
+
+    What it finds wrong is reported by the workers.
+    """
+    modules = list((ROOT / "tests").rglob("test_*.py"))
+    compiled = {path.name.partition(".")[0] for path in (ROOT / "tests").rglob("__pycache__/*-pytest-*.pyc")}
+    if sum(module.stem not in compiled for module in modules) > MAX_UNCOMPILED:
+        command = [*DEFAULT_SIGNALS, sys.executable, "-m", "pytest", "--collect-only", "-qq", *paths]
+        subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
 
 
 def pure() -> list[str]:

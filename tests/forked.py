@@ -35,6 +35,7 @@ HUTCH = str(Path(sys.executable).with_name("hutch"))
 # Environment variables that have no effect on loading.
 KNOWN = ("PATH", "HOME", "TERM", "TMPDIR", "HUTCH_", "GIT_", "GH_", "XDG_")
 _asking = threading.Lock()
+_known: set[str] = set()  # kinds of commands that this process has asked for
 
 
 class Forked:
@@ -302,23 +303,30 @@ def _may_be_forked(words: list[str], env: dict[str, str] | None) -> bool:
 
 
 def _is_first(what: str) -> bool:
-    """Whether no worker of this test run has asked for it before."""
+    """Whether no worker of this test run has asked for it before, as far as this one can know."""
+    if what in _known:
+        return False
+    _known.add(what)
     try:
         (_asked_for() / hashlib.sha256(what.encode()).hexdigest()).touch(exist_ok=False)
     except FileExistsError:
         return False
-    except FileNotFoundError:  # a worker has ended, and removed the directory
+    except FileNotFoundError:  # whoever made the directory has ended, and removed it
         return True
     return True
 
 
 @cache
 def _asked_for() -> Path:
-    """A directory that all workers of a test run share, with a file for each kind of command."""
+    """A directory that all workers of a test run share, with a file for each kind of command.
+
+    Only the process that made it removes it: others, such as those that tests start, end long before.
+    """
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
     place = Path(tempfile.gettempdir(), f"hutch-test-kinds-{run}")
-    place.mkdir(exist_ok=True)
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    with suppress(FileExistsError):
+        place.mkdir()
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
     return place
 
 

@@ -22,8 +22,14 @@ from pathlib import Path
 from typing import Any
 
 LATE = (
-    *("alembic.config", "hutch.app.left_out", "hutch.cli.changes", "hutch.cli.eval", "hutch.cli.review"),
-    *("hutch.cli.local_sessions", "hutch.cli.run_session", "hutch.cli.screen"),
+    *(
+        "alembic.config",
+        "hutch.flows.uncommitted",
+        "hutch.cli.commands.changes",
+        "hutch.cli.commands.eval",
+        "hutch.cli.commands.review",
+    ),
+    *("hutch.cli.local_sessions", "hutch.cli.run_session", "hutch.cli.screens.app"),
     *("hutch.gateway.mcp.server", "hutch.gateway.serve", "hutch.store.vault", "tests.gateway.api"),
 )
 ON_A_TERMINAL = ["setsid", "-c"]  # makes standard input the controlling terminal, then is what follows
@@ -32,7 +38,7 @@ _exit_code: int | None = None
 
 
 def _load() -> None:
-    commands = importlib.import_module("hutch.cli.commands").COMMANDS
+    commands = importlib.import_module("hutch.cli.command_table").COMMANDS
     for module in (
         "hutch.cli.main",
         "hutch.cli.dispatch",

@@ -157,6 +157,16 @@ def test_a_terminal_becomes_its_own() -> None:
     os.close(slave)
 
 
+def test_a_process_of_a_test_does_not_remove_what_all_workers_share(tmp_path: Path) -> None:
+    """Without it, all of them would start every command anew, which takes a second each."""
+    script = "from tests.forked import run; from tests.test_forked import ABOUT; run([*ABOUT, 'x'], env={})"
+    shared = tmp_path / "hutch-test-kinds-some-run"
+    shared.mkdir()
+    env = os.environ | {"PYTEST_XDIST_TESTRUNUID": "some-run", "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL)
+    assert len(list(shared.iterdir())) == 1
+
+
 def test_a_command_says_the_same_either_way(tmp_path: Path) -> None:
     for words in (["config", "show"], ["sessions", "list"], ["changes", "nonsense"], ["nonsense"], ["help"]):
         command, env = [HUTCH, *words], {"PATH": os.environ["PATH"], "HUTCH_HOME": str(tmp_path)}

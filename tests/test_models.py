@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.models import OFFLINE, access, choose_model, keys, redactor
+from hutch.app.models import access, choose_model, keys, redactor
 from hutch.domain.errors import BadRequest, Denied
 from hutch.llm.cassette import load_cassette
 from hutch.llm.retry import Patience
+from hutch.llm.scripted import OFFLINE
 from hutch.settings import Loaded, load
 from hutch.store.vault import Vault
 from tests.llm.dialects import ANTHROPIC, KEY, reply

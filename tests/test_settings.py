@@ -117,6 +117,16 @@ def test_settings_cannot_be_changed(place: Place) -> None:
         settings.jail.processes = 1  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("value", ['["/x"]', "[ '/x', '/y' ]"])
+def test_a_list_in_brackets_in_the_environment_is_refused_with_how_to_write_it(
+    place: Place, value: str
+) -> None:
+    with pytest.raises(
+        BadRequest, match="should be a list with commas, without brackets and quotes: one,two"
+    ):
+        place.load(HUTCH_SERVER__REPOSITORY_ROOTS=value)
+
+
 def test_settings_made_by_hand_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUTCH_PERSONA", "from-environment")
     assert Settings().persona == "engineer"

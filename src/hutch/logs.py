@@ -28,6 +28,7 @@ from structlog.stdlib import ProcessorFormatter
 
 from hutch.domain.redaction import SHORTEST_VALUE, Redactor
 from hutch.domain.trace import trace_id
+from hutch.system.terminal_text import printable
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "human"]
@@ -175,9 +176,9 @@ def _human(*, colours: bool) -> Callable[[Any, str, Line], str]:
         time, level, event = (line.pop(key) for key in ("time", "level", "event"))
         details = [str(line.pop(key)) for key in ("exception", "stack") if key in line]
         pairs = [f"{_token(key)}={_token(value)}" for key, value in line.items()]
-        text = f"{time} {level:<8} {' '.join([_visible(event), *pairs])}"
+        text = f"{time} {level:<8} {' '.join([printable(event), *pairs])}"
         for row in (row for detail in details for row in detail.split("\n")):
-            text += f"\n    | {_visible(row)}"
+            text += f"\n    | {printable(row)}"
         colour = _COLOURS.get(level, "") if colours else ""
         return f"{colour}{text}\x1b[0m" if colour else text
 
@@ -188,14 +189,7 @@ def _token(value: object) -> str:
     """A key or value that cannot be taken for two: quoted unless it is one plain word."""
     if isinstance(value, str) and _PLAIN.fullmatch(value):
         return value
-    return _visible(json.dumps(value, ensure_ascii=False))
-
-
-def _visible(text: str) -> str:
-    """Newlines, escape sequences and invisible characters as `\\n`, `\\x1b`, `\\u202e`."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return printable(json.dumps(value, ensure_ascii=False))
 
 
 class _Apologetic(logging.StreamHandler[Any]):

@@ -10,11 +10,13 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from hutch.agent.run_setup import RunSetup
 from hutch.domain.events import CommandStarted, Event
-from hutch.flows.code_change import Bench, begin
-from tests.agent.benches import Wishes, call, open_bench, replies
+from hutch.flows.code_change.work import begin
+from tests.agent.run_setups import Wishes, call, open_setup, replies
 
 TURNS = 5
 SESSION = "session_id"
@@ -53,32 +55,36 @@ class Countdown:
         if self.left < 0:
             die()
 
+    async def hear(self, events: Sequence[Event]) -> None:
+        for _ in events:
+            self()
+
 
 async def run(home: Path, moment: str, number: int) -> None:
-    async with open_bench(home, WISHES) as bench:
-        (home / SESSION).write_text(bench.session_id)
+    async with open_setup(home, WISHES) as setup:
+        (home / SESSION).write_text(setup.recorder.session_id)
         count = Countdown(number)
         match moment:
             case "stream":
-                bench.on_delta = count
+                setup = replace(setup, on_delta=count)
             case "written":
-                bench.on_event = count
+                setup.recorder.listeners.append(count.hear)
             case "tool":
-                bench.context.shells.listeners.append(
+                setup.context.shells.listeners.append(
                     lambda event: count() if type(event).__name__ == CommandStarted.__name__ else None
                 )
             case "append":
-                bench.log = Deadly(bench, count)  # type: ignore[assignment]
+                setup.recorder.log = Deadly(setup, count)  # type: ignore[assignment]
             case "any":
                 threading.Timer(number / 1000, die).start()
-        await begin(bench, "run_1", "Go.")
+        await begin(setup, "run_1", "Go.")
 
 
 class Deadly:
     """A log in front of the real one, where writing may be the last thing that is done."""
 
-    def __init__(self, bench: Bench, count: Countdown) -> None:
-        self._log, self._count = bench.log, count
+    def __init__(self, setup: RunSetup, count: Countdown) -> None:
+        self._log, self._count = setup.recorder.log, count
 
     async def append(self, session_id: str, events: Sequence[Event]) -> object:
         self._count()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,16 @@ import pytest
 from hutch.agent.approval import Answer, Approvals, decide, summary
 from hutch.agent.kept import KeptApprovals
 from hutch.agent.policy import Policy, Rule, parse_rule
+from hutch.agent.run_setup import RunSetup
 from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.seam import Arguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain import events
 from hutch.domain.errors import Unavailable
-from hutch.domain.events import ApprovalAsked, ApprovalGiven
-from hutch.flows.code_change import Bench, begin, go_on
+from hutch.domain.events import ApprovalAsked, ApprovalGiven, StepReached
+from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import Call
-from tests.agent.benches import Wishes, call, entries, open_bench, replies
+from tests.agent.run_setups import Wishes, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio
 FINISH = {"calls": [call("finish", title="Done")]}
@@ -46,17 +48,17 @@ class Person:
         return self.answers.pop(0)
 
 
-async def worked(bench: Bench) -> tuple[Sequence[events.AnyEvent], list[events.ToolReturned]]:
-    await begin(bench, "run_1", "Go.")
-    log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+async def worked(setup: RunSetup) -> tuple[Sequence[events.AnyEvent], list[events.ToolReturned]]:
+    await begin(setup, "run_1", "Go.")
+    log = [entry.event for entry in await entries(setup.recorder)]
     return log, [event for event in log if isinstance(event, events.ToolReturned)]
 
 
 async def test_nobody_there_is_a_no_that_says_so(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder)
-    async with open_bench(tmp_path, wishes) as bench:
-        log, returned = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        log, returned = await worked(setup)
     assert not returned[0].ok
     assert returned[0].text.startswith(
         "This needs somebody's approval (ask bash git push), and nobody is there to give it."
@@ -68,8 +70,8 @@ async def test_once_is_once(tmp_path: Path) -> None:
     person = Person(Answer(True, "once", "ada"), Answer(False, "once", "ada", "not on a Friday."))
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies({**PUSH, "times": 2}, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        log, returned = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        log, returned = await worked(setup)
     grant = (Rule("allow", "bash", "git push"),)
     assert person.asked == [("git push origin main", "ask bash git push", grant)] * 2
     given = [event for event in log if isinstance(event, ApprovalGiven)]
@@ -87,17 +89,17 @@ async def test_for_the_session_holds_until_its_end_and_over_a_crash(tmp_path: Pa
     person = Person(Answer(True, "session", "ada"))
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies({**PUSH, "times": 2}, PUSH, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id = bench.session_id
-        _, returned = await worked(bench)
-        log = await entries(bench.log, session_id)
-        kept = bench.approvals.policy.grants
-    assert len(person.asked) == 1 and kept == (Rule("allow", "bash", "git push"),)
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        _, returned = await worked(setup)
+        log = await entries(setup.recorder)
+    [asked] = [entry.event for entry in log if isinstance(entry.event, ApprovalAsked)]
+    assert len(person.asked) == 1 and asked.covers == ("bash git push",)
     assert [event.ok for event in returned] == [True] * 4
     # As if it had been killed after the second of three.
     second = [entry.seq for entry in log if entry.event.type == "tool.returned"][1]
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        await go_on(bench, "run_1", [entry for entry in log if entry.seq <= second])
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        await go_on(setup, "run_1", [entry for entry in log if entry.seq <= second])
     assert len(person.asked) == 1
 
 
@@ -106,11 +108,29 @@ async def test_always_is_kept(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask write_file *.lock")
     write = {"calls": [call("write_file", path="./uv.lock", content="x")]}
     wishes = Wishes({"a": b""}, replies({**write, "times": 2}, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        bench.approvals.keep = kept.extend
-        _, returned = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        _, returned = await worked(replace(setup, keep_rules=kept.extend))
     assert kept == [Rule("allow", "write_file", "uv.lock")] and len(person.asked) == 1
     assert [event.ok for event in returned] == [True, True, True]
+
+
+async def test_an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so(tmp_path: Path) -> None:
+    person = Person(Answer(True, "always", "ada"))
+    (tmp_path / "approvals.json").write_text("[")
+    wishes = Wishes(
+        {"a": b""},
+        replies({**PUSH, "times": 2}, FINISH),
+        folder=own_persona(tmp_path, "ask bash git push"),
+        approve=person,
+    )
+    async with open_setup(tmp_path, wishes) as setup:
+        kept = KeptApprovals(tmp_path / "approvals.json")
+        log, returned = await worked(replace(setup, keep_rules=kept.keep))
+    said = [event.message for event in log if isinstance(event, StepReached)]
+    [warning] = [message for message in said if message.startswith("warning: ")]
+    assert warning.startswith("warning: This is allowed for the session only, and will be asked again: ")
+    assert f"{tmp_path}/approvals.json cannot be used" in warning
+    assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 3
 
 
 async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_against_a_deny(
@@ -124,10 +144,9 @@ async def test_always_holds_in_the_next_run_until_it_is_withdrawn_and_never_agai
         home.mkdir()
         folder = own_persona(home, *rules)
         wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
-        async with open_bench(home, wishes) as bench:
-            bench.approvals.policy = bench.approvals.policy.granted(kept.rules())
-            bench.approvals.keep = kept.keep
-            log, returned = await worked(bench)
+        async with open_setup(home, wishes) as setup:
+            policy = setup.policy.granted(kept.rules())
+            log, returned = await worked(replace(setup, policy=policy, keep_rules=kept.keep))
         scopes = [event.scope for event in log if isinstance(event, ApprovalGiven)]
         return returned[0].text.startswith("A rule denies"), " ".join(scopes), str(len(person.asked))
 
@@ -142,8 +161,8 @@ async def test_where_nobody_keeps_it_always_is_the_session(tmp_path: Path) -> No
     person = Person(Answer(True, "always"))
     folder = own_persona(tmp_path, "ask bash git push")
     wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        log, _ = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        log, _ = await worked(setup)
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["session"]
 
 
@@ -154,8 +173,8 @@ async def test_questions_come_one_by_one_and_an_answer_holds_for_the_next(tmp_pa
     wishes = Wishes(
         {"a": b"x"}, replies({"calls": [read, read, read]}, FINISH), folder=folder, approve=person
     )
-    async with open_bench(tmp_path, wishes) as bench:
-        _, returned = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        _, returned = await worked(setup)
     assert len(person.asked) == 1 and [event.ok for event in returned] == [True] * 4
 
 
@@ -164,8 +183,8 @@ async def test_what_cannot_be_covered_is_allowed_once(tmp_path: Path) -> None:
     folder = own_persona(tmp_path, "ask bash git push")
     unclear = {"calls": [call("bash", command="X=true; $X git push")], "times": 2}
     wishes = Wishes({"a": b""}, replies(unclear, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        log, _ = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        log, _ = await worked(setup)
     assert [event.scope for event in log if isinstance(event, ApprovalGiven)] == ["once", "once"]
 
 
@@ -173,8 +192,8 @@ async def test_a_deny_cannot_be_asked_away(tmp_path: Path) -> None:
     person = Person()
     folder = own_persona(tmp_path, "deny bash git push", "ask bash")
     wishes = Wishes({"a": b""}, replies(PUSH, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        _, returned = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        _, returned = await worked(setup)
     assert person.asked == []
     assert returned[0].text.startswith("A rule denies this: deny bash git push. Find another way")
 
@@ -186,8 +205,8 @@ async def test_who_asks_may_fail_and_the_run_says_so(tmp_path: Path) -> None:
     read = call("read_file", path="a")
     wishes = Wishes({"a": b""}, replies({"calls": [read, read]}), approve=broken)
     wishes.folder = own_persona(tmp_path, "ask read_file")
-    async with open_bench(tmp_path, wishes) as bench:
-        ended = (await begin(bench, "run_1", "Go.")).ended
+    async with open_setup(tmp_path, wishes) as setup:
+        ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason) == ("failed", "The terminal is gone.")
 
 
@@ -275,19 +294,19 @@ async def test_nothing_that_is_read_lifts_a_rule(tmp_path: Path) -> None:
         "test_x.py": test,
     }
     wishes = Wishes(files, OBEDIENT, folder=own_persona(tmp_path, "deny bash git push"))
-    async with open_bench(tmp_path, wishes) as bench:
-        log, returned = await worked(bench)
-        session_id, before = bench.session_id, bench.approvals.policy
+    async with open_setup(tmp_path, wishes) as setup:
+        log, returned = await worked(setup)
+        session_id, before = setup.recorder.session_id, setup.policy
     commands = [event.command for event in log if isinstance(event, events.CommandStarted)]
     assert commands == ["cat notes.txt"]
     denied = [event.text for event in returned if "A rule denies this: deny bash git push" in event.text]
     assert len(denied) == 2
     assert "`approved` is not known" in returned[-3].text and "no tool 'approve'" in returned[-2].text
     # Nor does what the agent has written count when the run is taken up again.
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        assert bench.approvals.policy == before
-        assert bench.approvals.policy.decide("bash", command="git push").action == "deny"
-        assert bench.persona.prompt == "Work."
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        assert setup.policy == before
+        assert setup.policy.decide("bash", command="git push").action == "deny"
+        assert setup.persona.prompt == "Work."
 
 
 @pytest.mark.parametrize(
@@ -320,11 +339,11 @@ async def test_a_rule_about_paths_holds_for_links_and_for_searches(
     folder = own_persona(tmp_path, "deny * secrets/**")
     files = {"a": b"a\n", "deep/b": b"", "secrets/key.txt": b"hidden\n"}
     wishes = Wishes(files, replies({"calls": [wish]}, FINISH), folder=folder)
-    async with open_bench(tmp_path, wishes) as bench:
-        tree = bench.context.workspace.place.directory
+    async with open_setup(tmp_path, wishes) as setup:
+        tree = setup.context.workspace.place.directory
         for name, target in (("link", "secrets"), ("name", "link/key.txt"), ("away", "/workspace/secrets")):
             (tree / name).symlink_to(target)
-        _, returned = await worked(bench)
+        _, returned = await worked(setup)
         assert (tree / "secrets" / "key.txt").read_text() == "hidden\n"
         assert [path.name for path in (tree / "secrets").iterdir()] == ["key.txt"]
     assert "hidden" not in returned[0].text and "key.txt" not in returned[0].text
@@ -337,8 +356,8 @@ async def test_who_may_look_below_a_path_is_not_told_of_what_must_be_asked_for(t
     looks = [call("grep", pattern="hidden", output="files"), call("grep", pattern="hidden", path="secrets")]
     person = Person(Answer(True, "once", "ada"))
     wishes = Wishes(files, replies({"calls": looks}, FINISH), folder=folder, approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        _, returned = await worked(bench)
+    async with open_setup(tmp_path, wishes) as setup:
+        _, returned = await worked(setup)
     assert returned[0].text == "a"
     assert returned[1].text.startswith("secrets/key.txt")
 

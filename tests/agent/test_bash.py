@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.bash import SHOWN_LETTERS
-from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
-from tests.agent.benches import open_desk
+from tests.agent.run_setups import open_desk
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +75,7 @@ async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, s
         f"printf {key}; head -c {half - 10} /dev/zero | tr '\\0' .){stream}"
     )
     async with open_desk(tmp_path, {"a": b""}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        desk.redact(Redactor())
         result = await desk.use("bash", command=command)
         waiting = f"until test -e go; do sleep 0.05; done; {command}"  # so that all of it is printed later
         begun = await desk.use("bash", command=waiting, yield_s=0)
@@ -94,7 +92,7 @@ async def test_no_half_of_a_secret_is_left_where_the_jail_cuts(tmp_path: Path) -
     small = replace(AGENT, limits=replace(AGENT.limits, output_bytes=400))
     command = f"printf 'head %0180d {key}' 1; seq -s ' ' 3000; printf '{key} %0180d tail' 2"
     async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        desk.redact(Redactor())
         result = await desk.use("bash", command=command)
     assert result.data["truncated"] and "bytes left out" in result.text
     shown = f"{result.text} {result.data}"
@@ -105,14 +103,15 @@ async def test_the_rest_of_a_secret_is_not_shown_at_the_next_look(tmp_path: Path
     key = "sk-ant-" + "K3y" * 20
     command = f"printf 'one {key[:7]}'; until test -e go; do sleep 0.05; done; printf '{key[7:]} two\\n'"
     async with open_desk(tmp_path, {"a": b""}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        desk.redact(Redactor())
         began = (await desk.use("bash", command=command, yield_s=0)).data
         id_, seen = began["id"], began["stdout"]  # on a busy machine, some of it is there by then
         while "one" not in seen:
             seen += (await desk.use("bash_output", id=id_, wait_s=0.1)).data["output"]
         await desk.use("write_file", path="go", content="")
         result = await desk.use("bash_output", id=id_, wait_s=60)
-    assert result.data["output"] == "one [redacted:anthropic_key] two"
+    assert "sk-ant" not in seen
+    assert result.data["output"] == "[redacted:anthropic_key] two"
 
 
 async def test_a_long_command_goes_on_and_is_looked_at_and_ended(tmp_path: Path) -> None:
@@ -224,7 +223,7 @@ async def test_half_a_secret_is_held_back_while_its_command_runs(
     redactor = Redactor(["Zq7-KvRwtE93kxl"])
     command = f"printf 'one Zq7-KvRwt'; until test -e go; do sleep 0.05; done; printf '{rest}'"
     async with open_desk(tmp_path, {"a": b""}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled)
+        desk.redact(redactor)
         begun = await desk.use("bash", command=command, yield_s=0.5)
         seen = [begun.data["stdout"], (await desk.use("bash_output", id=begun.data["id"])).data["output"]]
         await desk.use("write_file", path="go", content="")
@@ -238,7 +237,7 @@ async def test_no_part_of_a_flood_of_a_secret_is_shown_where_it_is_cut(tmp_path:
     small = replace(AGENT, limits=replace(AGENT.limits, output_bytes=9000))
     redactor = Redactor([value])
     async with open_desk(tmp_path, {"a": b""}, policy=small) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled)
+        desk.redact(redactor)
         for before in range(0, len(value), 5):
             command = f"printf '%0{before + 1}d' 0; for i in $(seq 3000); do printf %s {value}; done"
             result = await desk.use("bash", command=command)

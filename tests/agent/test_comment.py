@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from hutch.agent.tools.all import NAMES
+from hutch.agent.tools.all import built_in_tools
 from hutch.agent.tools.comment import MOST_COMMENTS, Comment, CommentArguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.patch import parse_patch
-from tests.agent.benches import open_desk
+from tests.agent.run_setups import open_desk
 
 pytestmark = pytest.mark.anyio
 FILES = {"a.py": b"one\ntwo\nthree\n", "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(100), "empty": b""}
@@ -25,7 +25,7 @@ def said(**given: Any) -> CommentArguments:
 
 
 def test_only_a_review_has_it() -> None:
-    assert "comment" not in NAMES
+    assert "comment" not in built_in_tools().names
 
 
 async def test_a_line_of_the_patch_or_of_the_file(tmp_path: Path) -> None:

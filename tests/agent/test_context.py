@@ -7,13 +7,15 @@ import pytest
 from hutch import settings
 from hutch.agent.context import MOST_LETTERS, UNTRUSTED, repository_notes, system_prompt
 from hutch.agent.persona import load_persona
-from hutch.agent.tools.all import NAMES
-from hutch.app import forges, workspaces
-from tests.agent.benches import open_desk
+from hutch.agent.tools.all import built_in_tools
+from hutch.app.forges import forges_of
+from hutch.app.workspaces import workspaces_of
+from hutch.forge.forges import COMMAND
+from tests.agent.run_setups import open_desk
 from tests.forge.repositories import make_repository
 
 pytestmark = pytest.mark.anyio
-ENGINEER = load_persona("engineer", known_tools=NAMES)
+ENGINEER = load_persona("engineer", known_tools=built_in_tools().names)
 
 
 async def told(home: Path, files: dict[str, bytes], command: str = "true") -> str:
@@ -83,10 +85,10 @@ async def test_a_branch_whose_name_is_a_sentence_is_not_said(
 ) -> None:
     make_repository(tmp_path / "repository", {"a": "b"}, branch=branch)
     loaded = settings.load({}, environ={"HUTCH_HOME": str(tmp_path / "home")})
-    source = await forges.reachable(loaded, str(tmp_path / "repository"), guarded=False)
-    record = await workspaces.prepare_workspace(loaded, source)
+    source = await forges_of(loaded).reachable(str(tmp_path / "repository"), COMMAND)
+    record = await workspaces_of(loaded).prepare(source)
     assert record.branch == branch
-    async with workspaces.open_workspace(loaded, record.id) as workspace:
+    async with workspaces_of(loaded).open(record.id) as workspace:
         prompt = system_prompt(ENGINEER, workspace, jail_path="/workspace", network=(), notes="")
     assert (f"branch {branch}" in prompt) == shown
     assert "New" not in prompt.partition("The workspace is")[2]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from hutch.agent.asking import as_read_back
 from hutch.agent.conversation import Conversation
-from hutch.agent.loop import Heard
+from hutch.agent.run_setup import Heard
 from hutch.domain import events
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import Event, from_json, to_json
-from hutch.flows.code_change import begin, go_on
+from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import FromModel, FromTool, FromUser, Request, Usage
-from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 from tests.deadline import DEADLINE_S
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -140,10 +140,10 @@ async def test_each_request_begins_with_the_one_before_over_fifty_turns(tmp_path
         return Said(calls=(call("edit_file", path="f", edits=[{"insert_line": 0, "new": "é\n"}]),))
 
     model = Wise(think)
-    async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
-        bench.inbox.append(Heard("Mind the gap."))
-        worked = await begin(bench, "run_1", "Go.")
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
+        setup.inbox.append(Heard("Mind the gap."))
+        worked = await begin(setup, "run_1", "Go.")
+        log = await entries(setup.recorder)
     assert (worked.ended.outcome, len(model.seen)) == ("done", 51)
     stable = [
         later.messages[: len(earlier.messages)] == earlier.messages and heads(later) == heads(earlier)
@@ -176,10 +176,10 @@ async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files
     answer = Said("Plan B was chosen, the key is hunter2-hunter2.", usage=Usage(input=100, output=7))
     model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
     wishes = Wishes({"f": b"0\n"}, "[]", model=model, secrets=["hunter2-hunter2"])
-    async with open_bench(tmp_path, wishes) as bench:
-        bench.inbox.append(Heard("Use tabs."))
-        worked = await begin(bench, "run_1", "The task itself.")
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        setup.inbox.append(Heard("Use tabs."))
+        worked = await begin(setup, "run_1", "The task itself.")
+        log = await entries(setup.recorder)
     assert worked.ended.outcome == "done"
     (made_short,) = [each.event for each in log if isinstance(each.event, events.ContextCompacted)]
     assert made_short.summary.startswith(
@@ -210,8 +210,8 @@ async def test_what_was_made_short_keeps_the_task_what_people_said_and_the_files
 )
 async def test_without_a_summary_the_last_words_stand_for_it(tmp_path: Path, answer: Said) -> None:
     model = Wise(lambda request: compacting(request, answer=answer), context_tokens=12_000)
-    async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
-        worked = await begin(bench, "run_1", "The task itself.")
+    async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
+        worked = await begin(setup, "run_1", "The task itself.")
     assert worked.ended.outcome == "done"
     summary = model.seen[-1].messages[0]
     assert isinstance(summary, FromUser) and "I decide for plan B.\nthought 1" in summary.text
@@ -226,17 +226,17 @@ async def test_a_script_goes_on_after_its_conversation_was_made_short(
     ]
     done = {"when": {"tool": "bash", "contains": "2000"}, "text": "Done."}
     wishes = Wishes({"f": b"0\n"}, json.dumps({"context_tokens": 9000, "replies": [*said, done]}))
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id = bench.session_id
-        worked = await begin(bench, "run_1", "The task itself.")
-        log = await entries(bench.log, session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        worked = await begin(setup, "run_1", "The task itself.")
+        log = await entries(setup.recorder)
     short = [each.seq for each in log if isinstance(each.event, events.ContextCompacted)]
     assert short
     replies = [each.event.text for each in log if isinstance(each.event, events.ModelReplied)]
     assert replies == ["Turn 0.", "Turn 1.", "Turn 2.", "Turn 3.", "Done."]
     assert worked.summary == "Done."
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        again = await go_on(bench, "run_1", [each for each in log if each.seq <= short[0]])
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        again = await go_on(setup, "run_1", [each for each in log if each.seq <= short[0]])
     assert (again.summary, again.ended.turns) == ("Done.", 5)
 
 
@@ -249,9 +249,9 @@ async def test_a_provider_that_counts_otherwise_is_believed(tmp_path: Path) -> N
         return compacting(request, answer=Said("In short."))
 
     model = Wise(think)
-    async with open_bench(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as bench:
-        worked = await begin(bench, "run_1", "The task itself.")
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, Wishes({"f": b"0\n"}, "[]", model=model)) as setup:
+        worked = await begin(setup, "run_1", "The task itself.")
+        log = await entries(setup.recorder)
     assert worked.ended.outcome == "done"
     assert sum(isinstance(each.event, events.ContextCompacted) for each in log) == 1
 
@@ -262,12 +262,25 @@ async def test_what_was_concluded_is_not_asked_again(tmp_path: Path, last: Said)
     """Killed between the last word and the end of the run."""
     model = Wise(lambda request: last)
     wishes = Wishes({"f": b"0\n"}, "[]", model=model)
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id = bench.session_id
-        first = await begin(bench, "run_1", "Go.")
-        log = await entries(bench.log, session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        first = await begin(setup, "run_1", "Go.")
+        log = await entries(setup.recorder)
     end = next(place for place, entry in enumerate(log) if isinstance(entry.event, events.RunEnded))
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        again = await asyncio.wait_for(go_on(bench, "run_1", log[:end]), DEADLINE_S)
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        again = await asyncio.wait_for(go_on(setup, "run_1", log[:end]), DEADLINE_S)
     assert len(model.seen) == 1
     assert (again.title, again.summary, again.ended.outcome) == (first.title, first.summary, "done")
+
+
+def test_a_model_is_not_shown_what_is_for_some_people_only() -> None:
+    said = [
+        events.RunStarted(run_id="r", prompt="Work.", persona="coder", model="m"),
+        events.MessageSent(author="user", text="hidden tests: 3 failed", audience="owner"),
+        events.MessageSent(author="user", text="for everyone"),
+    ]
+    made = Conversation()
+    for number, event in enumerate(said, 1):
+        made.apply(event, number)
+    assert made.messages == [FromUser("Work."), FromUser("for everyone")]
+    assert (made.said, made.seq) == (["for everyone"], 3)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.guard import FAILING_STOPPED, FAILING_TOLD, LoopGuard
-from hutch.agent.limits import RunLimits, Spent, spent_before
+from hutch.agent.limits import Spent, spent_before
 from hutch.domain.events import (
     ContextCompacted,
     Entry,
@@ -17,9 +17,10 @@ from hutch.domain.events import (
     ToolReturned,
 )
 from hutch.domain.ids import new_session_id
-from hutch.flows.code_change import begin, go_on
+from hutch.domain.run_limits import USUAL_LIMITS, RunLimits
+from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import FromModel, Request, Usage
-from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 
 def test_each_limit_is_told_by_its_name() -> None:
@@ -50,12 +51,12 @@ def test_the_tighter_of_two_limits_holds() -> None:
 
 def test_the_limit_that_is_used_up_is_known_by_its_name() -> None:
     spent = Spent(turns=5, usage=Usage(input=70, output=30), cost_usd=0.2, before_s=9)
-    assert RunLimits(turns=6, tokens=101).reached(spent) is None
-    assert RunLimits(turns=5).reached(spent) == "turns"
-    assert RunLimits(tokens=100).reached(spent) == "tokens"
-    assert RunLimits(cost_usd=0.2).reached(spent) == "cost_usd"
-    assert RunLimits(cost_usd=0.1).reached(replace(spent, unpriced=True)) is None  # it is not known
-    assert RunLimits(timeout_s=8).reached(spent) == "timeout_s"
+    assert spent.reached(RunLimits(turns=6, tokens=101)) is None
+    assert spent.reached(RunLimits(turns=5)) == "turns"
+    assert spent.reached(RunLimits(tokens=100)) == "tokens"
+    assert spent.reached(RunLimits(cost_usd=0.2)) == "cost_usd"
+    assert replace(spent, unpriced=True).reached(RunLimits(cost_usd=0.1)) is None  # it is not known
+    assert spent.reached(RunLimits(timeout_s=8)) == "timeout_s"
 
 
 def repeat(guard: LoopGuard, times: int, *, ok: bool = False, text: str = "no") -> list[tuple[bool, bool]]:
@@ -133,14 +134,14 @@ async def test_a_limit_ends_a_run_and_more_lets_it_go_on(
     # One whose price is known, at 3 and 15 dollars for a million: each turn is 0.0045.
     model = Wise(think, name="anthropic:claude-sonnet-4-5")
     wishes = Wishes({"a": b""}, "[]", model=model, limits=limits)
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id = bench.session_id
-        ended = (await begin(bench, "run_1", "Go.")).ended
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason, ended.turns) == ("limit_reached", words, turns)
     assert ended.cost_usd == pytest.approx(0.0045 * turns)
-    wishes.limits = RunLimits()
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        worked = await go_on(bench, "run_1", await entries(bench.log, session_id))
-        ran = await bench.context.workspace.read_small("ran")
+    wishes.limits = USUAL_LIMITS
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        worked = await go_on(setup, "run_1", await entries(setup.recorder))
+        ran = await setup.context.workspace.read_small("ran")
     assert (worked.ended.outcome, worked.ended.turns, ran) == ("done", 6, b"0\n1\n2\n3\n4\n")
     assert worked.ended.cost_usd == pytest.approx(0.0045 * 6)

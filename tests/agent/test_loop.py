@@ -4,16 +4,18 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hutch.agent.limits import RunLimits
-from hutch.agent.loop import Heard
+from hutch.agent.run_setup import Heard
 from hutch.domain import events
-from hutch.flows.code_change import begin, go_on
+from hutch.domain.run_limits import USUAL_LIMITS, RunLimits
+from hutch.flows.code_change.work import begin, go_on
 from hutch.llm.seam import Request
-from tests.agent.benches import BROKEN, FIX, Said, Wise, Wishes, call, entries, open_bench, replies
+from tests.agent.run_setups import BROKEN, FIX, Said, Wise, Wishes, call, entries, open_setup, replies
 
 pytestmark = pytest.mark.anyio
 
@@ -27,13 +29,13 @@ MENDING = replies(
 
 
 async def test_a_failing_test_is_mended(tmp_path: Path) -> None:
-    async with open_bench(tmp_path, Wishes(BROKEN, MENDING)) as bench:
-        worked = await begin(bench, "run_1", "Make the test pass.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, MENDING)) as setup:
+        worked = await begin(setup, "run_1", "Make the test pass.")
+        log = [entry.event for entry in await entries(setup.recorder)]
         assert (worked.ended.outcome, worked.ended.turns) == ("done", 4)
         assert (worked.title, worked.summary) == ("Add, not subtract", "The sign was wrong.")
         assert worked.changed
-        patch, _ = await bench.context.workspace.patch(worked.first.id, worked.last.id)
+        patch, _ = await setup.context.workspace.patch(worked.first.id, worked.last.id)
     assert b"-    return a - b\n+    return a + b\n" in patch
     assert [(e.passed, e.failed) for e in log if isinstance(e, events.RanTests)] == [(0, 1), (1, 0)]
     assert [e.path for e in log if isinstance(e, events.FileChanged)] == ["adding.py"]
@@ -50,8 +52,8 @@ async def test_a_failing_test_is_mended(tmp_path: Path) -> None:
 async def test_the_tests_have_the_last_word(tmp_path: Path) -> None:
     wrong = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a * b"}]}
     cassette = replies({"calls": [call("edit_file", **wrong)]}, FINISH)
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Make the test pass.")
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Make the test pass.")
     assert worked.ended.outcome == "tests_failing"
     assert worked.tests is not None and "1 failed" in worked.tests.text()
 
@@ -79,9 +81,9 @@ async def test_what_tests_leave_behind_is_tested_or_not_called_so(
 ) -> None:
     files = {"mod.py": b"def f(): return 1\n", "test_mod.py": WRITES + then}
     cassette = replies({"calls": [call("write_file", path="x", content="x"), call("run_tests")]}, FINISH)
-    async with open_bench(tmp_path, Wishes(files, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Work.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(files, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Work.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert (worked.ended.outcome, len([e for e in log if isinstance(e, events.RanTests)])) == (outcome, runs)
     assert ("never tested" in worked.ended.reason) == (outcome != "done")
 
@@ -96,25 +98,29 @@ async def test_what_still_runs_after_the_tests_is_not_delivered_untested(tmp_pat
         FINISH,
     )
 
-    async with open_bench(tmp_path, Wishes(files, cassette)) as bench:
+    async with open_setup(tmp_path, Wishes(files, cassette)) as setup:
+        ran = False
+
+        async def note(written: Sequence[events.Event]) -> None:
+            nonlocal ran
+            ran = ran or any(isinstance(each, events.RanTests) for each in written)
 
         def meanwhile(delta: object) -> None:
-            ran = bench.tests is not None
-            tree = bench.context.workspace.place.directory
+            tree = setup.context.workspace.place.directory
             if ran and not (tree / "gone").exists():
                 (tree / "go").touch()
                 while not (tree / "gone").exists():
                     time.sleep(0.02)
 
-        bench.on_delta = meanwhile
-        worked = await begin(bench, "run_1", "Work.")
+        setup.recorder.listeners.append(note)
+        worked = await begin(replace(setup, on_delta=meanwhile), "run_1", "Work.")
     assert worked.ended.outcome == "tests_failing"
     assert worked.tests is not None and not worked.tests.ok
 
 
 async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
-    async with open_bench(tmp_path, Wishes(BROKEN, replies({"text": "It subtracts."}))) as bench:
-        worked = await begin(bench, "run_1", "What does it do?")
+    async with open_setup(tmp_path, Wishes(BROKEN, replies({"text": "It subtracts."}))) as setup:
+        worked = await begin(setup, "run_1", "What does it do?")
     assert (worked.ended.outcome, worked.changed, worked.tests) == ("done", False, None)
     assert (worked.title, worked.summary) == ("What does it do?", "It subtracts.")
 
@@ -122,9 +128,9 @@ async def test_a_run_without_a_change_is_not_tested(tmp_path: Path) -> None:
 async def test_arguments_that_are_nested_without_end_are_an_answer(tmp_path: Path) -> None:
     wanted = [{"tool": "read_file", "args": "[" * 100_000}, {"tool": "bash", "args": '{"a":' * 100_000}]
     deep = {"calls": wanted}
-    async with open_bench(tmp_path, Wishes(BROKEN, replies(deep, FINISH))) as bench:
-        worked = await begin(bench, "run_1", "Try.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, replies(deep, FINISH))) as setup:
+        worked = await begin(setup, "run_1", "Try.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
     assert ["nested too deep" in text for text in told] == [True, True]
     assert worked.ended.outcome == "done"
@@ -136,9 +142,9 @@ async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
         {"calls": [call("read_file", path="../../etc/passwd"), call("read_file", path="nothing.py")]},
         FINISH,
     )
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        await begin(bench, "run_1", "Try.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        await begin(setup, "run_1", "Try.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     told = [event.text for event in log if isinstance(event, events.ToolReturned) and not event.ok]
     assert "There is no tool 'telepathy'" in told[0]
     assert "the arguments are not JSON" in told[1]
@@ -150,46 +156,46 @@ async def test_wrong_calls_are_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (RunLimits(turns=3), "3 turns"),
-        (RunLimits(tokens=1), "tokens"),
-        (RunLimits(timeout_s=1.5), "seconds, which is the limit"),
+        (replace(USUAL_LIMITS, turns=3), "3 turns"),
+        (replace(USUAL_LIMITS, tokens=1), "tokens"),
+        (replace(USUAL_LIMITS, timeout_s=1.5), "seconds, which is the limit"),
     ],
 )
 async def test_a_limit_ends_a_run_and_says_so(tmp_path: Path, limits: RunLimits, words: str) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 0.3; date +%N")], "times": 1000})
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette, limits=limits)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette, limits=limits)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
     assert worked.ended.outcome == "limit_reached"
     assert words in worked.ended.reason
 
 
 async def test_going_in_circles_is_stopped(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("read_file", path="nothing.py")], "times": 1000})
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
     assert (worked.ended.outcome, worked.ended.turns) == ("limit_reached", 6)
     assert "went in circles" in worked.ended.reason
 
 
 async def test_a_model_that_cannot_be_had_fails_the_run(tmp_path: Path) -> None:
     cassette = replies({"fault": {"status": 529}, "times": 9})
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
     assert worked.ended.outcome == "failed"
     assert "Tried 3 times" in worked.ended.reason
 
 
 async def test_cancelling_leaves_no_process_and_a_log_that_says_so(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="sleep 4242", timeout_s=600)]})
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        task = asyncio.create_task(begin(bench, "run_1", "Go."))
-        while (await bench.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code:
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        task = asyncio.create_task(begin(setup, "run_1", "Go."))
+        while (await setup.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code:
             await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (await bench.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code == 1
-        last = (await entries(bench.log, bench.session_id))[-1].event
+        assert (await setup.context.jail.run(["pgrep", "-f", "-x", "sleep 4242"])).exit_code == 1
+        last = (await entries(setup.recorder))[-1].event
     assert isinstance(last, events.RunEnded) and last.outcome == "cancelled"
 
 
@@ -202,9 +208,9 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
         FINISH,
     )
     wishes = Wishes(BROKEN, cassette, secrets=["hunter2-hunter2"])
-    async with open_bench(tmp_path, wishes) as bench:
-        await begin(bench, "run_1", "Print hunter2-hunter2.")
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        await begin(setup, "run_1", "Print hunter2-hunter2.")
+        log = await entries(setup.recorder)
         kept = [entry for entry in log if "hunter2" in repr(entry.event)]
     assert kept == []
 
@@ -212,9 +218,9 @@ async def test_secrets_reach_neither_log_nor_model(tmp_path: Path) -> None:
 async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: Path) -> None:
     wanted = [{**call("hunter2-hunter2"), "id": "hunter2-hunter2"}, {**call("x" * 190 + "hunter2-hunter2")}]
     wishes = Wishes(BROKEN, replies({"calls": wanted}, FINISH), secrets=["hunter2-hunter2"])
-    async with open_bench(tmp_path, wishes) as bench:
-        await begin(bench, "run_1", "Go.")
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        await begin(setup, "run_1", "Go.")
+        log = await entries(setup.recorder)
     assert [entry for entry in log if "hunter2" in repr(entry.event)] == []
     returned = [entry.event for entry in log if isinstance(entry.event, events.ToolReturned)]
     assert [event.ok for event in returned] == [False, False, True]
@@ -222,42 +228,42 @@ async def test_secrets_in_the_name_and_the_id_of_a_call_reach_no_log(tmp_path: P
 
 async def test_what_people_say_meanwhile_is_heard(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("bash", command="true")]}, FINISH)
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        bench.inbox.append(Heard("Mind the tests."))
-        await begin(bench, "run_1", "Go.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        setup.inbox.append(Heard("Mind the tests."))
+        await begin(setup, "run_1", "Go.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert events.MessageSent(author="user", text="Mind the tests.") in log
 
 
 async def test_a_run_goes_on_from_its_log(tmp_path: Path) -> None:
     """As after a kill: the log ends in the middle of a call, and another process takes it up."""
     wishes = Wishes(BROKEN, MENDING)
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id, log = bench.session_id, bench.log
-        task = asyncio.create_task(begin(bench, "run_1", "Make the test pass."))
-        while not any(isinstance(e.event, events.FileChanged) for e in await entries(log, session_id)):
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        task = asyncio.create_task(begin(setup, "run_1", "Make the test pass."))
+        while not any(isinstance(e.event, events.FileChanged) for e in await entries(setup.recorder)):
             await asyncio.sleep(0.005)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        worked = await go_on(bench, "run_1", await entries(bench.log, session_id))
-        changed = [e for e in await entries(bench.log, session_id) if isinstance(e.event, events.FileChanged)]
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        worked = await go_on(setup, "run_1", await entries(setup.recorder))
+        changed = [e for e in await entries(setup.recorder) if isinstance(e.event, events.FileChanged)]
         assert worked.ended.outcome == "done"
         assert len(changed) == 1  # the edit was not made again
 
 
 async def test_killed_while_it_finished_it_finishes(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("edit_file", **FIX)]}, FINISH)
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        session_id = bench.session_id
-        await begin(bench, "run_1", "Make the test pass.")
-        log = await entries(bench.log, session_id)
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        session_id = setup.recorder.session_id
+        await begin(setup, "run_1", "Make the test pass.")
+        log = await entries(setup.recorder)
     begun = [entry.seq for entry in log if isinstance(entry.event, events.ToolCalled)][-1]
     nothing_more = Wishes(BROKEN, replies({"text": "I was not to be asked."}))
-    async with open_bench(tmp_path, nothing_more, session_id) as bench:
-        worked = await go_on(bench, "run_1", [entry for entry in log if entry.seq <= begun])
-        more = [entry.event for entry in (await entries(bench.log, session_id))[len(log) :]]
+    async with open_setup(tmp_path, nothing_more, session_id) as setup:
+        worked = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= begun])
+        more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
     assert (worked.ended.outcome, worked.title) == ("done", "Add, not subtract")
     assert [event.type for event in more if event.type in ("tool.called", "model.replied")] == []
     assert [event.text for event in more if isinstance(event, events.ToolReturned)] == ["Done."]
@@ -265,18 +271,18 @@ async def test_killed_while_it_finished_it_finishes(tmp_path: Path) -> None:
 
 async def test_a_patch_that_makes_no_sense_is_an_answer(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("apply_patch", patch="*** Begin Patch\n*** what")]}, FINISH)
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
     assert [event.ok for event in log if isinstance(event, events.ToolReturned)] == [False, True]
 
 
 async def test_a_reply_that_was_cut_off_is_asked_to_go_on(tmp_path: Path) -> None:
     cassette = replies({"text": "I was just", "finish": "length"}, {"text": "saying."})
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert (worked.summary, worked.ended.turns) == ("saying.", 2)
     (said,) = [event for event in log if isinstance(event, events.MessageSent)]
     assert (said.author, said.text.startswith("Your reply was cut off.")) == ("hutch", True)
@@ -284,8 +290,8 @@ async def test_a_reply_that_was_cut_off_is_asked_to_go_on(tmp_path: Path) -> Non
 
 async def test_a_model_that_refuses_fails_the_run_in_its_own_words(tmp_path: Path) -> None:
     cassette = replies({"text": "I cannot help with that.", "finish": "refused"})
-    async with open_bench(tmp_path, Wishes(BROKEN, cassette)) as bench:
-        ended = (await begin(bench, "run_1", "Go.")).ended
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette)) as setup:
+        ended = (await begin(setup, "run_1", "Go.")).ended
     assert (ended.outcome, ended.reason) == (
         "failed",
         "scripted:test refuses to go on. I cannot help with that.",
@@ -296,10 +302,10 @@ async def test_a_fault_of_hutch_is_in_the_log_and_rises(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         raise ZeroDivisionError
 
-    async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:
+    async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as setup:
         with pytest.raises(ZeroDivisionError):
-            await begin(bench, "run_1", "Go.")
-        last = (await entries(bench.log, bench.session_id))[-1].event
+            await begin(setup, "run_1", "Go.")
+        last = (await entries(setup.recorder))[-1].event
     assert isinstance(last, events.RunEnded)
     assert (last.outcome, last.reason) == (
         "failed",
@@ -312,9 +318,9 @@ async def test_halves_of_letters_are_mended_before_they_are_kept(tmp_path: Path)
         [Said("\ud83d\ude00 \ud800", (call("bash", command="cd \"$(mkdir -p $'\\377'; echo $'\\377')\""),))]
     )
     model = Wise(lambda request: next(said, Said("Done.")))
-    async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=model)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=model)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
     assert next(event.text for event in log if isinstance(event, events.ModelReplied)) == "\U0001f600 \ufffd"
 
@@ -323,11 +329,11 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
     def think(request: Request) -> Said:
         if "One more thing." in str(request.messages):
             return Said("That too.")
-        bench.inbox.append(Heard("One more thing."))
+        setup.inbox.append(Heard("One more thing."))
         return Said(calls=(call("finish", title="Done"),))
 
-    async with open_bench(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as bench:
-        worked = await begin(bench, "run_1", "Go.")
+    async with open_setup(tmp_path, Wishes(BROKEN, "[]", model=Wise(think))) as setup:
+        worked = await begin(setup, "run_1", "Go.")
     assert (worked.summary, worked.ended.turns) == ("That too.", 2)
 
 
@@ -346,11 +352,14 @@ async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
         {"calls": [call("finish", title="Done")]},
     )
     for limit_s in (2.0, 8.0, 32.0):
-        async with open_bench(tmp_path / str(limit_s), Wishes(BROKEN, said)) as bench:
-            bench.context.ask = slow
-            bench.limits = RunLimits(timeout_s=limit_s)
+        async with open_setup(tmp_path / str(limit_s), Wishes(BROKEN, said)) as setup:
+            asking = replace(
+                setup,
+                context=replace(setup.context, ask=slow),
+                limits=replace(USUAL_LIMITS, timeout_s=limit_s),
+            )
             began = time.monotonic()
-            worked = await begin(bench, "run_1", "Ask first.")
+            worked = await begin(asking, "run_1", "Ask first.")
         if time.monotonic() - began - waited_s < limit_s:
             break  # else this machine took longer for the work alone
     assert worked.ended.outcome == "done"

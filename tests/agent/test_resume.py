@@ -12,9 +12,9 @@ import pytest
 
 from hutch.agent.conversation import INTERRUPTED
 from hutch.domain.events import Entry, ModelReplied, RunEnded, ToolCalled, ToolReturned
-from hutch.flows.code_change import go_on
-from tests.agent.benches import entries, open_bench
+from hutch.flows.code_change.work import go_on
 from tests.agent.killed import SESSION, TURNS, WISHES
+from tests.agent.run_setups import entries, open_setup
 from tests.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.anyio
@@ -35,16 +35,16 @@ async def kill_and_go_on(home: Path, moment: str, number: int) -> bool:
     if not (home / SESSION).exists():
         return False  # it was too early for there to be anything
     session_id = (home / SESSION).read_text()
-    async with open_bench(home, WISHES, session_id) as bench:
-        log = await entries(bench.log, session_id)
+    async with open_setup(home, WISHES, session_id) as setup:
+        log = await entries(setup.recorder)
         if not any(entry.event.type == "run.started" for entry in log):
             return False
         before = {entry.event.call_id for entry in log if isinstance(entry.event, ToolReturned)}
         if not any(isinstance(entry.event, RunEnded) for entry in log):
-            worked = await go_on(bench, "run_1", log)
+            worked = await go_on(setup, "run_1", log)
             assert worked.ended.outcome == "done"
-        log = await entries(bench.log, session_id)
-        ran = ((await bench.context.workspace.read_small("ran.txt")) or b"").decode().split()
+        log = await entries(setup.recorder)
+        ran = ((await setup.context.workspace.read_small("ran.txt")) or b"").decode().split()
     check(log, ran, before)
     return ended.returncode != 0
 
@@ -75,12 +75,12 @@ def check(log: list[Entry], ran: list[str], before: set[str]) -> None:
     ("moment", "number"),
     [
         ("stream", 3),  # in the first reply
-        ("stream", 47),
+        pytest.param("stream", 47, marks=pytest.mark.soak),
         ("append", 2),  # before the first reply is written
-        ("append", 5),
-        ("written", 2),
+        pytest.param("append", 5, marks=pytest.mark.soak),
+        pytest.param("written", 2, marks=pytest.mark.soak),
         ("written", 3),  # after a call was written down, before it is made
-        ("written", 9),
+        pytest.param("written", 9, marks=pytest.mark.soak),
         ("tool", 1),
         ("any", 900),
     ],

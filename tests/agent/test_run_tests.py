@@ -9,12 +9,10 @@ import pytest
 from hutch.agent.testing.detect import Runner, detect, with_words
 from hutch.agent.testing.report import SHOWN_LETTERS, is_missing
 from hutch.agent.testing.run import OUTPUT, run_tests
-from hutch.agent.tools.all import TOOLS
-from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
-from tests.agent.benches import BROKEN, open_desk
+from tests.agent.run_setups import BROKEN, open_desk
 from tests.node import node_home, node_path
 from tests.ordinary import packages
 
@@ -48,7 +46,7 @@ async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path
     said = "." * (int(SHOWN_LETTERS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
     test = f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail({said!r})\n"
     async with open_desk(tmp_path, {"test_x.py": test.encode()}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        desk.redact(Redactor())
         result = await desk.use("run_tests")
     assert "letters left out" in result.text and "[redact" in result.text
     assert "K3y" not in result.text and "sk-ant" not in result.text
@@ -307,9 +305,9 @@ async def test_no_part_of_a_secret_is_shown_where_a_long_failure_is_cut(tmp_path
     flood = f"print('{value}' * 300000)\nraise SystemExit(1)\n"
     redactor = Redactor([value])
     async with open_desk(tmp_path, {"test_x.py": test.encode(), "flood.py": flood.encode()}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean)
+        desk.redact(redactor)
         failed = await desk.use("run_tests")
-        desk.context.test_command = "python3 flood.py"
+        desk.context = replace(desk.context, test_command="python3 flood.py")
         flooded = await desk.use("run_tests")
     for told in (failed, flooded):
         assert "letters left out" in told.text and "[redacted:secret]" in told.text

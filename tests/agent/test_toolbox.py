@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,14 +10,14 @@ import pytest
 
 from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.persona import built_in, load_persona
-from hutch.agent.tools.all import NAMES, TOOLS
+from hutch.agent.tools.all import TOOLS, built_in_tools
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import MOST_LETTERS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
-from hutch.flows.code_change import begin
-from tests.agent.benches import Wishes, call, entries, open_bench, open_desk, replies
+from hutch.flows.code_change.work import begin
+from tests.agent.run_setups import Wishes, call, entries, open_desk, open_setup, replies
 from tests.deadline import DEADLINE_S
 
 MOST_TOKENS = 3000
@@ -36,7 +36,7 @@ def told(toolbox: Toolbox) -> str:
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", sorted(built_in()))
 async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> None:
-    persona = load_persona(name, known_tools=NAMES)
+    persona = load_persona(name, known_tools=built_in_tools().names)
     async with open_desk(tmp_path, {"a.py": b""}) as desk:
         notes = await repository_notes(desk.context.workspace)
         system = system_prompt(
@@ -48,7 +48,7 @@ async def test_prompt_and_tools_take_few_tokens(name: str, tmp_path: Path) -> No
 
 def test_the_schemas_are_exact_and_small() -> None:
     schemas = {spec.name: spec.parameters for spec in Toolbox(TOOLS).specs}
-    assert tuple(schemas) == NAMES
+    assert tuple(schemas) == built_in_tools().names
     assert schemas["bash"] == {
         "type": "object",
         "additionalProperties": False,
@@ -170,11 +170,11 @@ class Long:
 @pytest.mark.anyio
 async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:
     cassette = replies({"calls": [call("meet"), call("meet"), call("meet"), call("long")]}, {"text": "Done."})
-    async with open_bench(tmp_path, Wishes({"a": b"x"}, cassette)) as bench:
-        bench.toolbox = Toolbox([Meeting(asyncio.Barrier(3)), Long()])
+    async with open_setup(tmp_path, Wishes({"a": b"x"}, cassette)) as setup:
+        setup = replace(setup, toolbox=Toolbox([Meeting(asyncio.Barrier(3)), Long()]))
         async with asyncio.timeout(DEADLINE_S):
-            worked = await begin(bench, "run_1", "Meet.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+            worked = await begin(setup, "run_1", "Meet.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
     assert [each.type for each in log if each.type.startswith("tool.")] == [
         *["tool.called"] * 3,
@@ -216,16 +216,16 @@ class Leaky:
 async def test_a_run_that_changes_a_file_whose_name_is_no_text_is_logged(tmp_path: Path) -> None:
     patch = '--- /dev/null\n+++ "b/caf\\351"\n@@ -0,0 +1 @@\n+x\n'
     cassette = replies({"calls": [call("apply_patch", patch=patch)]}, {"text": "Done."})
-    async with open_bench(tmp_path, Wishes({"a": b"x"}, cassette)) as bench:
-        worked = await begin(bench, "run_1", "Go.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
+    async with open_setup(tmp_path, Wishes({"a": b"x"}, cassette)) as setup:
+        worked = await begin(setup, "run_1", "Go.")
+        log = [entry.event for entry in await entries(setup.recorder)]
     assert worked.ended.outcome == "done"
     assert [each.path for each in log if isinstance(each, FileChanged)] == ["caf\\xe9"]
 
 
 @pytest.mark.anyio
 async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None:
-    toolbox = Toolbox([Leaky()], clean=Redactor([SECRET]).clean)
+    toolbox = Toolbox([Leaky()], Redactor([SECRET]))
     async with open_desk(tmp_path, {"a": b""}) as desk:
         given = toolbox.parse("leak", "{}")
         assert isinstance(given, Arguments)
@@ -250,7 +250,7 @@ async def test_data_and_changes_are_as_clean_as_the_text(tmp_path: Path) -> None
 
 def test_no_half_of_a_secret_is_left_where_a_wrong_argument_is_cut() -> None:
     key = "sk-ant-" + "K3y" * 12
-    toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+    toolbox = Toolbox(TOOLS, Redactor())
     for letters in range(40, 200, 5):
         for given in (
             {"command": ["x" * letters + " " + key + " " + "y" * 300]},

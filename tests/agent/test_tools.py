@@ -1,17 +1,16 @@
 """The tools on files: what they say, and where they stop."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hutch.agent.policy import Policy, parse_rule
-from hutch.agent.tools.all import TOOLS
 from hutch.agent.tools.grep import LINE_LETTERS as GREP_LETTERS
 from hutch.agent.tools.read_file import LINE_LETTERS, MOST_LETTERS
-from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.redaction import Redactor
-from tests.agent.benches import open_desk
+from tests.agent.run_setups import open_desk
 
 pytestmark = pytest.mark.anyio
 FILES = {
@@ -273,13 +272,13 @@ async def test_no_half_of_a_secret_is_left_where_a_line_is_cut(tmp_path: Path) -
         ),
     }
     async with open_desk(tmp_path, files) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=Redactor().clean)
+        desk.redact(Redactor())
         wide = await desk.use("read_file", path="wide.json")
         found = await desk.use("grep", pattern="^[.]", path="min.js")
         pem = await desk.use("read_file", path="key.pem")
-    for result in (wide, found):
+    for result, instead in ((wide, "[redact"), (found, "[... omit")):
         shown = f"{result.text} {result.data}"
-        assert "K3y" not in shown and "sk-ant" not in shown and "[redact" in shown
+        assert "K3y" not in shown and "sk-ant" not in shown and instead in shown
     assert pem.text == "     1\t[redacted:private_key]\n     4\tafter"
     assert "MII" not in str(pem.data)
 
@@ -296,7 +295,7 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
     }
     redactor, answers = Redactor([value]), []
     async with open_desk(tmp_path, files) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        desk.redact(redactor)
         for name in files:
             total = len(files[name].splitlines())
             for first, last in [(1, 2), (2, 2), (3, 3), (3, 4), (2, 40), (20, 25), (20, 40), (1, 400)]:
@@ -331,7 +330,7 @@ async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:
 
     async with open_desk(tmp_path, FILES) as desk:
         alone = await desk.use("ask_user", question="Tabs or spaces?")
-        desk.context.ask = answer
+        desk.context = replace(desk.context, ask=answer)
         heard = await desk.use("ask_user", question="Tabs or spaces?")
     assert (alone.ok, heard.ok) == (False, True)
     assert alone.text.startswith("Nobody is there to answer. Decide for yourself")
@@ -351,7 +350,7 @@ async def test_no_part_of_a_secret_is_read_from_whatever_line_on(tmp_path: Path)
     text = "\n".join([value[:7], value[7:], *key, f"two {value}", "MIIE", ""])
     large = "\n".join(["x" * 60] * 160_000 + [text])  # not read at once
     async with open_desk(tmp_path, {"a": text.encode(), "large": large.encode()}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        desk.redact(redactor)
         for path, before in (("a", 0), ("large", 160_000)):
             for line in (1, 2, 3, 4, 150, 303, 304):
                 read = await desk.use(
@@ -372,7 +371,7 @@ async def test_grep_hides_a_secret_that_goes_on_in_the_next_line_also_for_progra
     redactor = Redactor([value])
     text = f"one\n{value[:7]}\n{value[7:]}\ntwo {value}\n"
     async with open_desk(tmp_path, {"a": text.encode()}) as desk:
-        desk.toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        desk.redact(redactor)
         found = await desk.use("grep", pattern=".")
     assert [line["text"] for line in found.data["lines"]] == [
         "one",

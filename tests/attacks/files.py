@@ -569,7 +569,7 @@ call("umount2", b"/tmp", 2)
         name="open-tree",
         guard="seccomp",
         text="clone a mount with open_tree",
-        program='call("open_tree", -100, b"/tmp", 1)',
+        program='call("open_tree", -100, b"/tmp", 0x8001)',
         held="EPERM",
         off=CAPABLE,
     ),

@@ -322,6 +322,15 @@ def survivors(mark: str) -> list[int]:
     return found
 
 
+def end(mark: str) -> list[int]:
+    """Kill those that carry the mark, and return them."""
+    found = survivors(mark)
+    for pid in found:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    return found
+
+
 async def gone(mark: str) -> list[int]:
     """Who is still there after a while that is long enough for everybody who was killed."""
     with contextlib.suppress(TimeoutError):
@@ -346,10 +355,10 @@ async def left_on_host(bench, script: str, mark: str) -> None:
     await until(lambda: set(survivors(mark)) - {process.pid})
     process.kill()
     await process.wait()
-    left = survivors(mark)
-    for pid in left:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    left: list[int] = []
+    with contextlib.suppress(TimeoutError):  # a process that starts another has no arguments for a moment
+        await until(lambda: left.extend(survivors(mark)) or left)
+    await until(lambda: not end(mark))
     assert left, "even plainly nothing was left, so this shows nothing"
 
 

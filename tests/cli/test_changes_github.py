@@ -238,7 +238,10 @@ def test_the_address_that_is_printed_names_it(told: Story) -> None:
     assert f"{HOST}:{told.hub.port}: give its address with that port" in elsewhere.stderr
 
 
-@pytest.mark.parametrize("spelled", ["as it is printed", "by where it was pushed", "otherwise"])
+@pytest.mark.parametrize(
+    "spelled",
+    ["as it is printed", pytest.param("by where it was pushed", marks=pytest.mark.soak), "otherwise"],
+)
 def test_a_blocker_that_is_found_by_the_address_holds_the_merge_back(told: Story, spelled: str) -> None:
     change = shown(told)
     there = told.hub.url("acme/project").removesuffix(".git") + "/pull/1"

@@ -14,7 +14,7 @@ import pytest
 from hutch.cli import exits
 from hutch.cli.client import Client
 from hutch.cli.exits import error_json
-from hutch.cli.servers import NONE_HERE, Address, find_address, parse_url, store_login, stored_login
+from hutch.cli.server_address import NONE_HERE, Address, find_address, parse_url, store_login, stored_login
 from hutch.domain.errors import (
     BadRequest,
     Conflict,

@@ -14,7 +14,7 @@ from typer.core import TyperArgument
 
 from hutch.cli import exits
 from hutch.cli.candidates import FILES, candidates
-from hutch.cli.commands import BY_NAME, COMMANDS, Command
+from hutch.cli.command_table import BY_NAME, COMMANDS, Command
 from hutch.cli.dispatch import load
 from hutch.cli.main import run
 from tests.deadline import DEADLINE_S

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hutch.cli import exits
-from hutch.cli.config import app
+from hutch.cli.commands.config import app
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
 from hutch.settings import Settings, find_paths, load
 from hutch.settings.model import FIELDS

@@ -6,13 +6,13 @@ import pytest
 
 from hutch.cli import exits
 from hutch.cli.client import Client
-from hutch.cli.conversation import EARLIER_LINES, Conversation
-from hutch.cli.following import Update
-from hutch.cli.servers import Address
+from hutch.cli.event_stream import Update
+from hutch.cli.render.transcript import Line
+from hutch.cli.run_wait import Wanted
+from hutch.cli.screens.conversation import EARLIER_LINES, Conversation
+from hutch.cli.screens.typed_line import Said
+from hutch.cli.server_address import Address
 from hutch.cli.session_client import ServedSessions
-from hutch.cli.spoken import Said
-from hutch.cli.transcript import Line
-from hutch.cli.waiting import Wanted
 
 SESSION: dict[str, Any] = {"id": "ses_01jd2m4c9k7w6t0q8n5x3vbaeh", "state": "running", "head": None}
 

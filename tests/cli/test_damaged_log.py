@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.screen import SessionsApp
+from hutch.cli.screens.app import SessionsApp
 from tests.cli.test_screen import choose, driven, see
 from tests.cli.visiting import House, new_house
 from tests.store.sql import sql

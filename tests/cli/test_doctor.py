@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk
+from hutch.cli.commands.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk
 from hutch.domain.errors import NotFound
 from hutch.jail.probe import Check
 from hutch.store.glance import newest_event_ms

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.agent.benches import BROKEN, FIX, call, replies
+from tests.agent.run_setups import BROKEN, FIX, call, replies
 from tests.deadline import DEADLINE_S
 from tests.forked import HUTCH, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.files import format_time
+from hutch.cli.commands.files import format_time
 from tests.cli.running import call
 from tests.cli.visiting import House, open_house
 

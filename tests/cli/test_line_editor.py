@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.cli.line_editor import Leave, LineEditor, Submit, Suspend
+from hutch.cli.screens.line_editor import Leave, LineEditor, Submit, Suspend
 
 LEFT, RIGHT, UP, DOWN, HOME = b"\x1b[D", b"\x1b[C", b"\x1b[A", b"\x1b[B", b"\x1b[H"
 

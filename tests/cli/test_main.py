@@ -10,7 +10,7 @@ import pytest
 
 import hutch
 from hutch.cli import exits, usage
-from hutch.cli.commands import COMMANDS, Command
+from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.main import run
 from hutch.domain.errors import (
     BadRequest,

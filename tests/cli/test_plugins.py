@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.commands import COMMANDS
+from hutch.cli.command_table import COMMANDS
 from hutch.cli.plugins import find_plugin, find_plugins
 from tests.cli.upping import HUTCH
 from tests.deadline import DEADLINE_S

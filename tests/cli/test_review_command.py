@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hutch.app.models import OFFLINE
+from hutch.llm.scripted import OFFLINE
 from tests.cli.running import FIXES, Desk, call, lines
 from tests.forge.github_server import HOST, github
 from tests.forge.github_state import Repository

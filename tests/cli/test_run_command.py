@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.delivery_lines import NOTHING
+from hutch.cli.render.delivery import NOTHING
+from hutch.workspace.prepare.fill import SMALL_FILES
 from tests.cli.running import BREAKS, FIXES, Desk, call, lines
 from tests.deadline import DEADLINE_S
-from tests.forge.repositories import commit, git
+from tests.forge.repositories import commit, git, serving
 from tests.forked import HUTCH, Forked
 
 BASH = ({"calls": [call("bash", command="printf really-%d 42")]}, {"text": "That is all."})
@@ -66,6 +67,19 @@ def test_a_prompt_becomes_a_tested_change(desk: Desk) -> None:
     assert git(desk.work, "status", "--porcelain") == ""
 
 
+def test_a_repository_of_many_files_is_worked_on_in_layers(desk: Desk) -> None:
+    many = desk.work / "many"
+    many.mkdir()
+    for number in range(SMALL_FILES):
+        (many / f"{number}.txt").write_text(f"{number}\n")
+    commit(desk.work, {"one_more.txt": "more\n"})
+    ran = desk.run()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "tests: 1 passed" in ran.stdout
+    assert " overlay " in desk.hutch("workspace", "ls").stdout
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+
+
 def test_lines_of_json_for_programs(desk: Desk) -> None:
     ran = desk.run("--json")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -84,6 +98,38 @@ def test_without_a_pull_request_the_work_is_in_the_workspace(desk: Desk) -> None
     found = re.search(r"No branch was made. What was done is in the workspace (\S+):\n", ran.stdout)
     assert found
     assert "return a + b" in desk.hutch("workspace", "cat", found[1], "adding.py").stdout
+    way = re.search(r"^deliver it: hutch (changes deliver run_\w+)$", ran.stdout, re.MULTILINE)
+    assert way
+    delivered = desk.hutch(*way[1].split())
+    assert (delivered.returncode, delivered.stderr) == (0, "")
+    assert branches(desk) == ["hutch/add-instead-of-subtracting", "main"]
+
+
+def test_a_password_in_the_address_is_hidden_wherever_it_is_said(desk: Desk) -> None:
+    password = "grue-lantern-9981"
+    says = {"text": f"It is {password}.", "calls": [call("bash", command=f"echo {password} > a; cat a")]}
+    tape = desk.place / "tape.json"
+    with serving(desk.place, password=f"ada:{password}") as there:
+        address = there.url("work", user=f"ada:{password}")
+        words = ("--no-pr", "--repo", address, "--record", str(tape))
+        ran = desk.run(*words, replies=(says, {"text": "That is all."}), prompt=f"Say {password}.")
+    assert ran.stdout.count("[redacted:") == 5  # prompt, reply, command, output and diff
+    files = [path for path in (desk.place / "home").rglob("*") if path.is_file()]
+    kept = [path for path in files if "workspaces" not in path.parts]
+    shown = [ran.stdout, ran.stderr, tape.read_text(), *(path.read_text("latin-1") for path in kept)]
+    assert [text for text in shown if password in text] == []
+
+
+def test_a_run_that_no_model_or_persona_could_do_leaves_no_session(desk: Desk) -> None:
+    no_key = "There is no key for openai. Set it with `hutch config set-secret openai_api_key`"
+    for words, env, code, says in (
+        (("--model", "openai:some"), {}, exits.DENIED, no_key),
+        ((), {"HUTCH_MODEL": "openai:some"}, exits.DENIED, no_key),
+        (("--persona", "../x"), {}, exits.BAD_REQUEST, "There is no persona '../x'. There are: "),
+    ):
+        refused = desk.hutch("run", "Mend add", *words, **env)
+        assert (refused.returncode, says in refused.stderr) == (code, True), refused.stderr
+    assert "ses_" not in desk.hutch("log").stdout
 
 
 def test_nothing_done_is_no_pull_request(desk: Desk) -> None:
@@ -99,9 +145,9 @@ def test_what_is_not_there_is_not_delivered_and_told_as_that(desk: Desk) -> None
     assert (nothing.returncode, nothing.stderr) == (0, f"{NOTHING}\n")
     told = json.loads(desk.hutch("changes", "propose", "--json").stdout)
     assert told["delivered"]["outcome"] == "nothing"
-    desk.run("--no-pr")
-    unwanted = desk.hutch("changes", "deliver")
-    assert unwanted.returncode == 2 and "is not to be delivered" in unwanted.stderr
+    desk.run("--no-pr", replies=({"text": "It is fine."},))
+    ended = desk.hutch("changes", "deliver")
+    assert ended.returncode == 2 and "has ended" in ended.stderr
 
 
 def test_a_directory_that_is_no_repository_is_worked_on_and_not_delivered(desk: Desk) -> None:
@@ -307,17 +353,17 @@ def test_money_is_no_limit_where_the_price_is_not_known(desk: Desk) -> None:
     words = (
         "The price of openai-compatible:unknown is not known, so money cannot be a limit. Give its price in"
     )
-    ran = desk.run("--max-cost", "2", *unknown)
+    nobody = {
+        "HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": "http://127.0.0.1:9/v1",
+        "HUTCH_MODELS__ATTEMPTS": "1",
+    }
+    ran = desk.run("--max-cost", "2", *unknown, **nobody)
     assert ran.returncode == 2 and "takes it up" not in ran.stdout
     assert words in ran.stderr and "limit tokens" in ran.stderr
     # Where only the persona says so, it is a warning.
     own = desk.place / "home/personas/poor.md"
     own.parent.mkdir(parents=True)
     own.write_text("---\nlimits: {cost_usd: 1}\n---\nBe brief.")
-    nobody = {
-        "HUTCH_MODELS__OPENAI_COMPATIBLE_BASE_URL": "http://127.0.0.1:9/v1",
-        "HUTCH_MODELS__ATTEMPTS": "1",
-    }
     ran = desk.run("--persona", "poor", *unknown, **nobody)
     assert (ran.returncode, f"warning: {words}" in ran.stdout) == (6, True)
 

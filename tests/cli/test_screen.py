@@ -12,10 +12,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input, RichLog, Static
 
 from hutch.cli import exits
-from hutch.cli.screen import SessionsApp, StartServer
-from hutch.cli.screen_dialogs import Confirm, Help, NewSession, PatchScreen
-from hutch.cli.screen_list import ListScreen, SessionTable
-from hutch.cli.screen_session import SessionScreen
+from hutch.cli.screens.app import SessionsApp, StartServer
+from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
+from hutch.cli.screens.session_list import ListScreen, SessionTable
+from hutch.cli.screens.session_screen import SessionScreen
 from tests.cli.running import call
 from tests.cli.visiting import House, new_house, open_house
 from tests.deadline import DEADLINE_S

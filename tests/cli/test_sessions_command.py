@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.cli import exits
-from hutch.cli.session_lines import age, table
+from hutch.cli.render.session_rows import age, table
 from tests.cli.running import call
 from tests.cli.visiting import House, new_house, open_house
 from tests.forge.repositories import make_repository

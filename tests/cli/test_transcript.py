@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hutch.cli.delivery_lines import NOTHING
-from hutch.cli.transcript import Asked, Line, Piece, Transcript, arguments
+from hutch.cli.render.delivery import NOTHING
+from hutch.cli.render.transcript import Asked, Line, Piece, Transcript, arguments
 
 RUN = {"run_id": "run_1"}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.events import (
     Entry,
@@ -48,7 +49,7 @@ async def take(log: EventLog, session_id: SessionId, count: int, after: int = 0)
 
 
 async def records(log: EventLog, session_id: SessionId) -> list[Record]:
-    async with log.evidence(session_id) as evidence:
+    async with log.evidence(session_id, WHOLE) as evidence:
         return [record async for record in evidence.records]
 
 
@@ -264,7 +265,7 @@ async def test_checkpoints_are_signed_at_least_every_64_events(log: EventLog) ->
         await log.append(session_id, [said(str(number))])
     await log.append(session_id, [SessionEnded(outcome="done")])
     hashes = {entry.seq: entry.hash for entry in await log.read(session_id)}
-    async with log.evidence(session_id) as evidence:
+    async with log.evidence(session_id, WHOLE) as evidence:
         statements = evidence.statements
         assert all(is_signed_by(said_, evidence.public_keys[said_.key]) for said_ in statements)
     assert all(said_.hash == hashes[said_.seq] for said_ in statements)
@@ -275,7 +276,7 @@ async def test_checkpoints_are_signed_at_least_every_64_events(log: EventLog) ->
 
 async def test_evidence_is_signed_up_to_the_head_of_a_live_session(log: EventLog) -> None:
     session_id = await opened(log, said("still at work"))
-    async with log.evidence(session_id) as evidence:
+    async with log.evidence(session_id, WHOLE) as evidence:
         assert (evidence.statements[-1].seq, evidence.statements[-1].hash) == (2, evidence.head.hash)
 
 
@@ -283,7 +284,7 @@ async def test_what_happens_in_the_block_stays_what_it_was(log: EventLog) -> Non
     session_id = await opened(log)
     for error in (TimeoutError("slow"), ConnectionResetError("gone"), ValueError("corrupt")):
         with pytest.raises(type(error)) as raised:
-            async with log.evidence(session_id):
+            async with log.evidence(session_id, WHOLE):
                 raise error
         assert raised.value is error
 
@@ -292,7 +293,7 @@ async def test_many_exports_at_once_disturb_nobody(log: EventLog) -> None:
     session_id = await opened(log, said("one"))
 
     async def hold() -> int:
-        async with log.evidence(session_id) as evidence:
+        async with log.evidence(session_id, WHOLE) as evidence:
             await asyncio.sleep(0.05)
             return len([record async for record in evidence.records])
 
@@ -307,7 +308,7 @@ async def test_an_export_that_is_given_up_leaves_no_old_view_behind(log: EventLo
     session_id = await opened(log, *(said("x" * 100) for _ in range(2000)))
 
     async def export() -> None:
-        async with log.evidence(session_id) as evidence:
+        async with log.evidence(session_id, WHOLE) as evidence:
             async for _ in evidence.records:
                 pass
 
@@ -317,13 +318,13 @@ async def test_an_export_that_is_given_up_leaves_no_old_view_behind(log: EventLo
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         head = await log.append(session_id, [said("later")])
-        async with log.evidence(session_id) as evidence:
+        async with log.evidence(session_id, WHOLE) as evidence:
             assert evidence.head.seq == head.seq
 
 
 async def test_evidence_is_one_snapshot_whatever_happens_meanwhile(log: EventLog) -> None:
     session_id = await opened(log, said("secret"))
-    async with log.evidence(session_id) as evidence:
+    async with log.evidence(session_id, WHOLE) as evidence:
         await log.append(session_id, [said("later")])
         await log.erase(session_id, [2], reason="meanwhile")
         seen = [record async for record in evidence.records]
@@ -337,7 +338,7 @@ async def test_a_receipt_vouches_for_the_head(log: EventLog) -> None:
     receipt = await log.receipt(session_id)
     head = await log.head(session_id)
     assert (receipt.kind, receipt.seq, receipt.hash) == ("receipt", head.seq, head.hash)
-    async with log.evidence(session_id) as evidence:
+    async with log.evidence(session_id, WHOLE) as evidence:
         assert is_signed_by(receipt, evidence.public_keys[receipt.key])
 
 
@@ -354,7 +355,7 @@ async def test_erasing_takes_the_payload_and_leaves_the_chain(log: EventLog) -> 
     after = await records(log, session_id)
     assert [record.hash for record in after] == before
     assert [(record.salt, record.payload) for record in after[1:3]] == [(None, None)] * 2
-    async with log.evidence(session_id) as evidence:
+    async with log.evidence(session_id, WHOLE) as evidence:
         erasures = [said_ for said_ in evidence.statements if said_.kind == "erasure"]
     assert [(said_.seq, said_.hash) for said_ in erasures] == [
         (record.seq, record.payload_hash) for record in after[1:3]

@@ -1,4 +1,4 @@
-"""What delivery promises wherever a repository is: on this machine, on a plain git server, or on GitHub.
+"""The promises of a `Forge`: on this machine, on a plain git server, and on GitHub.
 
 The three are different forges to people; a change arrives at each in the same way, once.
 """
@@ -9,18 +9,23 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from hutch.app.repository_jail import open_git
 from hutch.domain.change import Change
-from hutch.domain.errors import Conflict, HutchError
-from hutch.flows import delivery
-from hutch.flows.delivery import Proposal
+from hutch.domain.errors import BadRequest, Conflict, HutchError
+from hutch.domain.review import Comment, Review
+from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import USER, GitHub
+from hutch.forge.github_forge import GitHubForge
+from hutch.forge.local import LocalRepository
+from hutch.forge.plain_git import PlainGit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.forge.seam import Forge
+from hutch.forge.seam import Commits, Forge, Merge, Objections, Statement
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches, push, tip
@@ -40,7 +45,7 @@ class Somewhere:
     place: Path
     origin: Path
     remote: RepoUrl
-    forge: Forge | None = None
+    forge: Forge
     hub: Hub | None = None
 
     async def propose(
@@ -59,12 +64,10 @@ class Somewhere:
                 before = await self.in_workspace(workspace, first, proposal)
             await workspace.write("src/main.py", text.encode())
             last = await workspace.snapshot("done")
-            made = await delivery.propose(
+            made = await propose(
                 workspace,
                 last,
                 replace(proposal, run_id="run_2") if before else proposal,
-                open_jail=self.hutch.jail,
-                address=self.remote,
                 forge=self.forge,
                 before=before,
                 on_step=told,
@@ -72,12 +75,10 @@ class Somewhere:
         return made, steps
 
     async def in_workspace(self, workspace: Workspace, snapshot: Snapshot, proposal: Proposal) -> Change:
-        made = await delivery.propose(
+        made = await propose(
             workspace,
             snapshot,
             proposal,
-            open_jail=self.hutch.jail,
-            address=self.remote,
             forge=self.forge,
         )
         assert made is not None
@@ -103,13 +104,15 @@ def there(request: pytest.FixtureRequest, place: Path) -> Iterator[Somewhere]:
     with ExitStack() as stack:
         if request.param == "local":
             origin = bare(place)
-            yield Somewhere(hutch, place, origin, parse_repo_url(str(origin)))
+            forge: Forge = LocalRepository(origin, partial(open_git, hutch.loaded))
+            yield Somewhere(hutch, place, origin, parse_repo_url(str(origin)), forge)
         elif request.param == "git":
             (place / "served").mkdir()
             origin = bare(place, name="served/origin.git")
             git(origin, "config", "http.receivepack", "true")
             server = stack.enter_context(serving(place / "served"))
-            yield Somewhere(hutch, place, origin, parse_repo_url(server.url("origin.git")))
+            remote = parse_repo_url(server.url("origin.git"))
+            yield Somewhere(hutch, place, origin, remote, PlainGit(remote))
         else:
             bare(place)
             hub = stack.enter_context(github(place))
@@ -121,7 +124,7 @@ def there(request: pytest.FixtureRequest, place: Path) -> Iterator[Somewhere]:
 
             remote = replace(parse_repo_url(hub.url("acme/project")), credentials=(USER, TOKEN))
             gh = Gh(HOST, token, {"PATH": os.defpath}, str(hub.socket), Patience(first_pause_s=0.01))
-            yield Somewhere(hutch, place, made.path, remote, GitHub(gh, remote), hub)
+            yield Somewhere(hutch, place, made.path, remote, GitHubForge(GitHub(gh, remote)), hub)
 
 
 async def test_a_change_is_one_commit_on_a_new_branch_and_told_step_by_step(there: Somewhere) -> None:
@@ -171,12 +174,10 @@ async def test_a_branch_that_somebody_else_moved_is_not_run_over(there: Somewher
         theirs = push(there.place, there.origin, {"other": "1"}, one.branch)
         await workspace.write("src/main.py", b"print('most')\n")
         with pytest.raises(Conflict, match="Somebody has pushed"):
-            await delivery.propose(
+            await propose(
                 workspace,
                 await workspace.snapshot("two"),
                 replace(PROPOSAL, run_id="run_2"),
-                open_jail=there.hutch.jail,
-                address=there.remote,
                 forge=there.forge,
                 before=one,
             )
@@ -204,3 +205,97 @@ async def test_a_repository_that_refuses_is_told_with_its_reason_and_nothing_is_
         assert (branches(there.origin), there.pulls) == (["main"], 0)
         made = await there.in_workspace(workspace, last, PROPOSAL)
     assert branches(there.origin) == [made.branch, "main"]
+
+
+async def test_a_check_pushes_nothing(there: Somewhere) -> None:
+    async with there.hutch.workspace(str(there.remote)) as workspace:
+        assert workspace.record.commit is not None
+        commits = Commits(workspace.git, workspace.snapshots.storage.git_dir)
+        await there.forge.check(commits, workspace.record.commit)
+    assert (branches(there.origin), there.pulls) == (["main"], 0)
+
+
+async def test_a_change_is_open_until_it_is_decided(there: Somewhere) -> None:
+    made, _ = await there.propose("print('more')\n")
+    assert made is not None and made.forge == there.forge.name
+    standing = await there.forge.read(made)
+    assert (standing.state, standing.commit, standing.base) == ("open", made.commit, "main")
+    assert (standing.title, bool(standing.pull_url)) == (made.title, there.hub is not None)
+
+
+async def test_a_merge_is_made_when_nothing_speaks_against_it(there: Somewhere) -> None:
+    made, _ = await there.propose("print('more')\n")
+    assert made is not None
+
+    async def refuse(objections: Objections) -> None:
+        raise Conflict(f"not yet: {objections.against}")
+
+    async def agree(objections: Objections) -> None:
+        assert objections == Objections()
+
+    with pytest.raises(Conflict, match=r"not yet: \(\)"):
+        await there.forge.merge(made, Merge(PROPOSAL.author, None, refuse))
+    assert made.commit not in git(there.origin, "rev-list", "main").split()
+    if there.forge.name == "git":
+        with pytest.raises(BadRequest, match="is not on this machine"):
+            await there.forge.merge(made, Merge(PROPOSAL.author, None, agree))
+        return
+    assert b"+print('more')" in await there.forge.diff(made)
+    merged = await there.forge.merge(made, Merge(PROPOSAL.author, None, agree))
+    assert merged.branch_stays == "" and tip(there.origin, "main") == merged.commit
+    assert made.commit in git(there.origin, "rev-list", "main").split()
+    assert branches(there.origin) == ["main"]
+    again = await there.forge.merge(made, Merge(PROPOSAL.author, None, agree))
+    assert again.commit == merged.commit
+
+
+async def test_a_change_that_is_closed_loses_its_branch(there: Somewhere) -> None:
+    made, _ = await there.propose("print('more')\n")
+    assert made is not None
+    if there.forge.name == "git":
+        with pytest.raises(BadRequest, match="is not on this machine"):
+            await there.forge.close(made)
+        return
+    assert await there.forge.close(made) == ""
+    assert branches(there.origin) == ["main"]
+
+
+async def test_a_comment_is_taken_on_a_line_that_exists_alone(there: Somewhere) -> None:
+    made, _ = await there.propose("print('more')\n")
+    assert made is not None
+    on_line = Comment(
+        id="cmt_1",
+        change_id=made.id,
+        author="ada",
+        path="src/main.py",
+        line=1,
+        side="new",
+        severity="",
+        body="Why?",
+        commit=made.commit,
+        created_ms=1,
+    )
+    with pytest.raises(BadRequest):
+        await there.forge.post(made, Statement(said=replace(on_line, line=999)))
+    if there.forge.name != "git":
+        url = await there.forge.post(made, Statement(said=on_line))
+        assert bool(url) == (there.hub is not None)
+
+
+async def test_a_review_by_the_agent_is_posted_once(there: Somewhere) -> None:
+    made, _ = await there.propose("print('more')\n")
+    assert made is not None
+    given = Review(
+        id="rev_1",
+        author="hutch",
+        verdict="commented",
+        title="Good",
+        body="All of it.",
+        commit=made.commit,
+        run_id="run_1",
+        created_ms=1,
+    )
+    assert await there.forge.find(made, given) is None
+    first, second = [await there.forge.post(made, Statement(said=given)) for _ in range(2)]
+    assert first == second and bool(first) == (there.hub is not None)
+    assert (await there.forge.find(made, given) or "") == first

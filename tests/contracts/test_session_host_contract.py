@@ -13,20 +13,23 @@ from pathlib import Path
 import pytest
 
 from hutch.domain import inputs
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
+from hutch.domain.session import NewSession
 from hutch.domain.user import Who
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.sessions import requests
+from hutch.sessions.codec import CodecHost
 from hutch.sessions.seam import Delta, SessionHost
+from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio
-HOSTS = ("in this process",)
+HOSTS = ("in this process", "through bytes")
 WRITE = call("write_file", path="a.txt", content="one\n")
 FINISH = call("finish", title="Done", summary="So.")
 SERVE = (
@@ -63,9 +66,9 @@ class Hosted:
 
 @asynccontextmanager
 async def hosting(kind: str, place: Path) -> AsyncIterator[Hosted]:
-    assert kind == "in this process"
     async with serving(place / "home") as server:
-        yield Hosted(server.host, server.site, await owner(server), server, place)
+        host: SessionHost = server.host if kind == "in this process" else CodecHost(server.host)
+        yield Hosted(host, server.site, await owner(server), server, place)
 
 
 @pytest.fixture(params=HOSTS)
@@ -96,6 +99,20 @@ async def test_a_session_that_was_closed_is_woken_by_the_next_use_with_its_files
     assert {"session.parked", "session.woken"} <= set(await hosted.types(id, "session.woken"))
 
 
+async def test_the_workspace_of_a_session_that_is_over_is_deleted(hosted: Hosted) -> None:
+    id = await hosted.ready()
+    workspace_id = (await Sessions(hosted.site.rows).get(id)).workspace_id
+    await hosted.host.open(id)
+    with pytest.raises(Conflict):
+        await hosted.host.remove_workspace(workspace_id)  # its jail is open
+    await sessions.give(hosted.site, hosted.who, id, inputs.End())
+    await hosted.reaches(id, "ended")
+    await hosted.host.close(id, reason="for the test")
+    await hosted.host.remove_workspace(workspace_id)
+    with pytest.raises(NotFound):
+        await hosted.host.remove_workspace(workspace_id)
+
+
 async def test_commands_run_in_the_jail_and_tell_how_they_ended(hosted: Hosted) -> None:
     id = await hosted.ready()
     ran = await hosted.host.call(id, requests.RunCommand("echo out; exit 3"))
@@ -120,7 +137,7 @@ async def test_who_follows_gets_every_entry_once_and_pieces_among_them(hosted: H
     id = await hosted.new({"text": "I write it now."}, WRITE, FINISH, prompt="Write it.")
     seen: list[int] = []
     pieces: list[str] = []
-    async with asyncio.timeout(DEADLINE_S), aclosing(hosted.host.follow(id)) as updates:
+    async with asyncio.timeout(DEADLINE_S), aclosing(hosted.host.follow(id, WHOLE)) as updates:
         async for update in updates:
             match update:
                 case Entry():
@@ -131,7 +148,10 @@ async def test_who_follows_gets_every_entry_once_and_pieces_among_them(hosted: H
                     pieces.append(update.text)
     assert seen == list(range(1, len(seen) + 1))
     later: list[int] = []
-    async with asyncio.timeout(DEADLINE_S), aclosing(hosted.host.follow(id, after=seen[-3])) as updates:
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        aclosing(hosted.host.follow(id, WHOLE, after=seen[-3])) as updates,
+    ):
         async for update in updates:
             if isinstance(update, Entry):
                 later.append(update.seq)

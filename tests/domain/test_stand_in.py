@@ -2,8 +2,8 @@
 
 import pytest
 
-from hutch.app.models import OFFLINE
 from hutch.domain.stand_in import BY_FIELD, BY_OPTION, is_stand_in, no_model_here, no_model_there
+from hutch.llm.scripted import OFFLINE
 
 
 def test_the_script_that_is_used_where_no_model_is_connected() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.domain.errors import BadRequest
+from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.hunk import plan_hunks
 from hutch.edit.operation import Hunk
 
@@ -81,6 +81,14 @@ def test_what_matched_loosely_and_what_was_done_already_is_told() -> None:
         "Hunk 1 matched at another indentation; the new text was indented to fit.",
         "Hunk 2 is already applied at line 3.",
     )
+
+
+def test_a_hunk_is_not_taken_for_applied_by_lines_above_its_anchor() -> None:
+    content = "def one():\n    total = 2\n\ndef two():\n    total = 5\n"
+    with pytest.raises(Conflict, match="its lines are not in the file"):
+        plan_hunks(content, [hunk("-    total = 1\n+    total = 2", anchors=("def two():",))])
+    again = plan_hunks(content, [hunk("-    total = 1\n+    total = 2", anchors=("def one():",))])
+    assert again.notes == ("The hunk is already applied at line 2.",)
 
 
 def test_placeholders_are_refused() -> None:

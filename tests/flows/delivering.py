@@ -2,18 +2,17 @@
 
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.app.changes import repository_jail
+from hutch.app.forges import forges_of
 from hutch.domain.change import Change
-from hutch.flows import delivery, review
-from hutch.flows.delivery import Proposal
-from hutch.flows.review import Merged, Strategy
+from hutch.flows.delivery.proposal import Proposal, propose
+from hutch.forge.forges import COMMAND
 from hutch.forge.git import Git
 from hutch.forge.repo_url import parse_repo_url
-from hutch.jail.seam import Jail
+from hutch.forge.seam import Forge, Merge, Merged, Objections, Strategy
 from hutch.settings import Loaded, load
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare
@@ -38,8 +37,9 @@ class Delivering:
         self.loaded: Loaded = load(environ={"HUTCH_HOME": str(directory / "home"), "PATH": os.defpath})
         self._count = 0
 
-    def jail(self, path: Path) -> AbstractAsyncContextManager[Jail]:
-        return repository_jail(self.loaded, path)
+    async def forge(self, source: str | Path) -> Forge:
+        """The forge of a repository, as a command opens it."""
+        return await forges_of(self.loaded).for_delivery(str(source), str(source), COMMAND)
 
     @asynccontextmanager
     async def workspace(
@@ -66,12 +66,17 @@ class Delivering:
             for path, text in files.items():
                 await workspace.write(path, text.encode())
             snapshot = await workspace.snapshot("done")
-            return await delivery.propose(
-                workspace, snapshot, proposal, open_jail=self.jail, address=str(source)
-            )
+            return await propose(workspace, snapshot, proposal, forge=await self.forge(source))
 
     async def merge(self, change: Change, *, strategy: Strategy | None = None) -> Merged:
-        return await review.merge(change, self.jail, strategy=strategy, author=ADA)
+
+        async def consent(objections: Objections) -> None:
+            assert objections == Objections()
+
+        return await self.local(change).merge(change, Merge(ADA, strategy, consent))
+
+    def local(self, change: Change) -> Forge:
+        return forges_of(self.loaded).of_change(change, anywhere=True)
 
 
 def bare(place: Path, *, branch: str = "main", name: str = "origin.git") -> Path:

@@ -1,6 +1,7 @@
 """A run may follow others in the same log: it sees what was said, and nothing is done for them again."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from hutch.agent.approval import Answer
 from hutch.agent.conversation import INTERRUPTED, NOT_MADE
 from hutch.agent.loop import RESUMED
 from hutch.agent.policy import Rule
+from hutch.agent.run_setup import RunSetup
 from hutch.domain import events
-from hutch.flows.code_change import REOPENED, begin, go_on
+from hutch.flows.code_change.work import REOPENED, begin, go_on
 from hutch.llm.seam import FromModel, FromTool, FromUser, Request
-from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 pytestmark = pytest.mark.anyio
 FINISH = call("finish", title="First", summary="The first is done.")
@@ -32,12 +34,12 @@ async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> No
         Said("The second is done."),
     )
     wishes = Wishes({"AGENTS.md": b"Use tabs."}, "[]", model=model)
-    async with open_bench(tmp_path, wishes) as bench:
-        one = await begin(bench, "run_1", "The first.")
-        log = await entries(bench.log, bench.session_id)
-        two = await begin(bench, "run_2", "The second.", log)
-        changed = await bench.context.workspace.changes(two.first.id, two.last.id)
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        one = await begin(setup, "run_1", "The first.")
+        log = await entries(setup.recorder)
+        two = await begin(setup, "run_2", "The second.", log)
+        changed = await setup.context.workspace.changes(two.first.id, two.last.id)
+        log = await entries(setup.recorder)
     assert (one.title, one.summary, one.ended.outcome) == ("First", "The first is done.", "done")
     assert (two.title, two.summary, two.ended.outcome) == ("The second.", "The second is done.", "done")
     assert (two.first.tree, [each.path for each in changed]) == (one.last.tree, ["b"])
@@ -56,17 +58,17 @@ async def test_a_second_run_sees_the_first_and_counts_anew(tmp_path: Path) -> No
 async def test_what_a_cancelled_run_left_open_is_told_and_not_done(tmp_path: Path) -> None:
     wanted = call("bash", command="echo begun > begun; sleep 60"), call("bash", command="touch never")
     model = thinking(Said(calls=wanted), Said("So it was stopped."))
-    async with open_bench(tmp_path, Wishes({"a": b""}, "[]", model=model)) as bench:
-        going = asyncio.ensure_future(begin(bench, "run_1", "The first."))
-        while await bench.context.workspace.read_small("begun") is None:  # noqa: ASYNC110
+    async with open_setup(tmp_path, Wishes({"a": b""}, "[]", model=model)) as setup:
+        going = asyncio.ensure_future(begin(setup, "run_1", "The first."))
+        while await setup.context.workspace.read_small("begun") is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going
-        log = await entries(bench.log, bench.session_id)
-        worked = await begin(bench, "run_2", "The second.", log)
-        log = await entries(bench.log, bench.session_id)
-        assert await bench.context.workspace.read_small("never") is None
+        log = await entries(setup.recorder)
+        worked = await begin(setup, "run_2", "The second.", log)
+        log = await entries(setup.recorder)
+        assert await setup.context.workspace.read_small("never") is None
     returned = [each.event for each in log if isinstance(each.event, events.ToolReturned)]
     assert [(each.run_id, each.text, each.ok) for each in returned] == [
         ("run_1", INTERRUPTED, False),
@@ -86,14 +88,14 @@ async def test_a_second_run_that_was_killed_goes_on_as_itself(tmp_path: Path) ->
         Said("The second goes on."),
     )
     wishes = Wishes({"a": b"0\n"}, "[]", model=model)
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id = bench.session_id
-        one = await begin(bench, "run_1", "The first.")
-        await begin(bench, "run_2", "The second.", await entries(bench.log, session_id))
-        log = await entries(bench.log, session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        one = await begin(setup, "run_1", "The first.")
+        await begin(setup, "run_2", "The second.", await entries(setup.recorder))
+        log = await entries(setup.recorder)
     started = [place for place, each in enumerate(log) if isinstance(each.event, events.RunStarted)][-1]
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        again = await go_on(bench, "run_2", log[: started + 1])
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        again = await go_on(setup, "run_2", log[: started + 1])
     assert (again.summary, again.first.tree) == ("The second goes on.", one.last.tree)
     assert again.ended.turns == 1
     assert RESUMED in str(model.seen[-1].messages[-1])
@@ -109,12 +111,12 @@ async def test_new_shells_are_told_of_and_what_was_allowed_for_the_session_holds
     model = thinking(Said(calls=(PUSH,)), Said("One."), Said(calls=(PUSH,)), Said("Two."))
     wishes = Wishes({"a": b""}, "[]", model=model, approve=approve, persona="careful", folder=tmp_path)
     (tmp_path / "careful.md").write_text("---\npolicy: {rules: [ask bash git push]}\n---\nBe careful.")
-    async with open_bench(tmp_path, wishes) as bench:
-        session_id = bench.session_id
-        await begin(bench, "run_1", "The first.")
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        log = await entries(bench.log, session_id)
-        await begin(bench, "run_2", "The second.", log, reopened=True)
+    async with open_setup(tmp_path, wishes) as setup:
+        session_id = setup.recorder.session_id
+        await begin(setup, "run_1", "The first.")
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        log = await entries(setup.recorder)
+        await begin(setup, "run_2", "The second.", log, reopened=True)
     assert asked == ["git push nowhere"]
     assert model.seen[2].messages[-2:] == (FromUser("The second."), FromUser(f"[Hutch: {REOPENED}]"))
 
@@ -130,9 +132,9 @@ async def test_a_short_conversation_keeps_the_tasks_of_the_runs_before(tmp_path:
         return Said(calls=(call("bash", command=f"seq {turn} 2000"),)) if turn else Said("Nothing to do.")
 
     model = Wise(think, context_tokens=12_000)
-    async with open_bench(tmp_path, Wishes({"a": b""}, "[]", model=model)) as bench:
-        await begin(bench, "run_1", "The first task.")
-        await begin(bench, "run_2", "The second task.", await entries(bench.log, bench.session_id))
+    async with open_setup(tmp_path, Wishes({"a": b""}, "[]", model=model)) as setup:
+        await begin(setup, "run_1", "The first task.")
+        await begin(setup, "run_2", "The second task.", await entries(setup.recorder))
     summary = model.seen[-1].messages[0]
     assert isinstance(summary, FromUser)
     assert summary.text.startswith("The second task.\n\nBefore that, the user wanted:\n- The first task.\n\n")
@@ -142,9 +144,9 @@ async def test_secrets_in_the_repositorys_notes_reach_neither_the_model_nor_the_
     model = thinking(Said("Done."))
     files = {"AGENTS.md": b"The key is hunter2-hunter2."}
     wishes = Wishes(files, "[]", model=model, secrets=["hunter2-hunter2"])
-    async with open_bench(tmp_path, wishes) as bench:
-        await begin(bench, "run_1", "Go.")
-        log = await entries(bench.log, bench.session_id)
+    async with open_setup(tmp_path, wishes) as setup:
+        await begin(setup, "run_1", "Go.")
+        log = await entries(setup.recorder)
     assert "The key is [redacted:secret]." in model.seen[0].system
     assert "hunter2-hunter2" not in model.seen[0].system + str(log)
 
@@ -155,14 +157,18 @@ async def test_why_the_tests_could_not_run_is_told_without_secrets(tmp_path: Pat
         files = {"a": b"0\n", "hunter2-hunter2": f"#!/bin/sh\n{command}\n".encode()}
         return Wishes(files, "[]", model=model, secrets=["hunter2-hunter2"])
 
-    async with open_bench(tmp_path / "one", wishes("true")) as bench:
-        bench.context.test_command = "no-such-runner hunter2-hunter2 --all"
-        worked = await begin(bench, "run_1", "Go.")
+    async with open_setup(tmp_path / "one", wishes("true")) as setup:
+        worked = await begin(_testing_with(setup, "no-such-runner hunter2-hunter2 --all"), "run_1", "Go.")
+        log = await entries(setup.recorder)
     assert worked.ended.outcome == "tests_failing"
     assert "no-such-runner: command not found" in worked.ended.reason
     assert "tests.command" in worked.ended.reason
-    assert bench.tests is not None and bench.tests.reason == worked.ended.reason
-    async with open_bench(tmp_path / "two", wishes("true")) as bench:
-        bench.context.test_command = "echo cannot open hunter2-hunter2; exit 3"
-        worked = await begin(bench, "run_1", "Go.")
+    [ran] = [entry.event for entry in log if isinstance(entry.event, events.RanTests)]
+    assert ran.reason == worked.ended.reason
+    async with open_setup(tmp_path / "two", wishes("true")) as setup:
+        worked = await begin(_testing_with(setup, "echo cannot open hunter2-hunter2; exit 3"), "run_1", "Go.")
     assert worked.ended.reason == "The tests failed with exit code 3: cannot open [redacted:secret]."
+
+
+def _testing_with(setup: RunSetup, command: str) -> RunSetup:
+    return replace(setup, context=replace(setup.context, test_command=command))

@@ -1,6 +1,7 @@
 """Tasks read from files, and graded in a real jail."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.redaction import Redactor
-from hutch.flows.evaluation import Grade, Task, choose_runner, grade
-from hutch.flows.evaluation_file import BUILTIN_FILE, load_tasks
+from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_file import BUILTIN_FILE, load_cases
+from hutch.flows.evaluation.grading import Grade, choose_runner, grade
 from hutch.flows.structure import describe_structure
-from tests.agent.benches import Desk, open_desk
+from tests.agent.run_setups import Desk, open_desk
 
 TEST = (
     "import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
@@ -19,7 +21,7 @@ TEST = (
 )
 WRONG, RIGHT = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
 PLAIN: dict[str, Any] = {"name": "add", "prompt": "Mend it.", "files": {"adding.py": WRONG}}
-TASK = Task.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": TEST}})
+TASK = EvalCase.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": TEST}})
 PATCH = """\
 diff --git a/test_adding.py b/test_adding.py
 --- a/test_adding.py
@@ -40,14 +42,14 @@ NAMES = ("test_adding.Adding.test_add", "test_adding.Adding.test_zero")
 anyio = pytest.mark.anyio
 
 
-async def graded(home: Path, task: Task, *steps: tuple[str, dict[str, Any]], **files: str) -> Grade:
+async def graded(home: Path, task: EvalCase, *steps: tuple[str, dict[str, Any]], **files: str) -> Grade:
     """Begin, let somebody use these tools, grade."""
     start = {name: text.encode() for name, text in (task.files | files).items()}
     async with open_desk(home, start) as desk:
         return await _graded(desk, task, steps)
 
 
-async def _graded(desk: Desk, task: Task, steps: tuple[tuple[str, dict[str, Any]], ...]) -> Grade:
+async def _graded(desk: Desk, task: EvalCase, steps: tuple[tuple[str, dict[str, Any]], ...]) -> Grade:
     workspace = desk.context.workspace
     first = await workspace.snapshot("first")
     runner = await choose_runner(workspace, task)
@@ -76,7 +78,7 @@ async def test_the_hidden_tests_decide(tmp_path: Path) -> None:
 async def test_a_grade_shows_no_secret_that_tests_print(tmp_path: Path) -> None:
     secret = "kept-in-the-vault-0123456789"
     loud = TEST.replace("self.assertEqual(", f"self.fail('x' * 1980 + {secret!r})  # (")
-    task = Task.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": loud}})
+    task = EvalCase.model_validate(PLAIN | {"hidden_tests": {"test_adding.py": loud}})
     async with open_desk(tmp_path, {"adding.py": WRONG.encode()}) as desk:
         workspace = desk.context.workspace
         first = await workspace.snapshot("first")
@@ -91,8 +93,9 @@ async def test_a_grade_shows_no_secret_that_tests_print(tmp_path: Path) -> None:
 async def test_the_command_of_tests_is_redacted_before_it_is_cut(tmp_path: Path) -> None:
     secret = "kept-in-the-vault-0123456789"
     async with open_desk(tmp_path, {"a.py": b""}) as desk:
-        desk.context.test_command = f"run {'x' * 80} {secret}"
-        desk.context.clean = Redactor([secret]).clean
+        desk.context = replace(
+            desk.context, test_command=f"run {'x' * 80} {secret}", redactor=Redactor([secret])
+        )
         told = await describe_structure(desk.context, await desk.context.workspace.snapshot("first"))
     assert told.endswith(f"; tests: run {'x' * 80} [redacted:secre.")
 
@@ -126,7 +129,7 @@ async def test_what_the_agent_leaves_does_not_decide(
 
 @anyio
 async def test_a_patch_of_tests_goes_on_the_tests_as_they_were(tmp_path: Path) -> None:
-    task = Task.model_validate(PLAIN | {"test_patch": PATCH, "must_pass": NAMES})
+    task = EvalCase.model_validate(PLAIN | {"test_patch": PATCH, "must_pass": NAMES})
     gone = ("bash", {"command": "echo 'import unittest' > test_adding.py"})
     files = {"test_adding.py": TEST}
     assert (await graded(tmp_path / "done", task, gone, MEND, **files)).passed
@@ -136,7 +139,7 @@ async def test_a_patch_of_tests_goes_on_the_tests_as_they_were(tmp_path: Path) -
 @anyio
 async def test_a_named_test_that_is_skipped_or_not_there_has_not_passed(tmp_path: Path) -> None:
     for place, name in (("skipped", "test_later"), ("not there", "test_never")):
-        task = Task.model_validate(
+        task = EvalCase.model_validate(
             PLAIN | {"test_patch": PATCH, "must_pass": [*NAMES, f"test_adding.Adding.{name}"]}
         )
         told = await graded(tmp_path / place, task, MEND, **{"test_adding.py": TEST})
@@ -147,15 +150,15 @@ async def test_a_named_test_that_is_skipped_or_not_there_has_not_passed(tmp_path
 
 @anyio
 async def test_tests_that_cannot_be_put_in_place_are_not_passed(tmp_path: Path) -> None:
-    task = Task.model_validate(PLAIN | {"hidden_tests": {"tests/test_adding.py": TEST}})
+    task = EvalCase.model_validate(PLAIN | {"hidden_tests": {"tests/test_adding.py": TEST}})
     told = await graded(tmp_path, task, MEND, write("tests", "a file"))
     assert not told.passed
     assert told.reason.startswith("The hidden tests cannot be put in place: ")
 
 
 @anyio
-@pytest.mark.parametrize("task", load_tasks(BUILTIN_FILE), ids=lambda task: task.name)
-async def test_no_task_of_the_own_set_is_solved_before_it_begins(tmp_path: Path, task: Task) -> None:
+@pytest.mark.parametrize("task", load_cases(BUILTIN_FILE), ids=lambda task: task.name)
+async def test_no_task_of_the_own_set_is_solved_before_it_begins(tmp_path: Path, task: EvalCase) -> None:
     told = await graded(tmp_path, task)
     assert not told.passed
     assert told.tests and told.tests[0]["failed"] > 0
@@ -178,7 +181,7 @@ def test_a_set_as_swe_bench_has_it_never_tells_the_solution(tmp_path: Path) -> N
     file = tmp_path / "set.jsonl"
     lines = [item, item | {"instance_id": "2", "repo": "here"}]
     file.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
-    far, near = load_tasks(file, repos="https://git.example/{repo}.git")
+    far, near = load_cases(file, repos="https://git.example/{repo}.git")
     assert (far.name, far.prompt, far.repo) == ("a__b-1", "It fails.", "https://git.example/a/b.git")
     assert (far.revision, far.test_patch, far.must_pass) == ("c" * 40, PATCH, ("x::y", "x::z"))
     assert near.repo == str(tmp_path / "here")
@@ -205,7 +208,7 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], told: str) -
     file = tmp_path / "set.json"
     file.write_text(json.dumps([json.loads(TASK.model_dump_json(exclude_defaults=True)) | change]))
     with pytest.raises(BadRequest) as caught:
-        load_tasks(file)
+        load_cases(file)
     assert told in str(caught.value)
 
 
@@ -223,15 +226,15 @@ def test_a_mistake_is_named(tmp_path: Path, change: dict[str, Any], told: str) -
 def test_a_file_that_is_no_set_is_told(tmp_path: Path, name: str, text: str, told: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(BadRequest, match=told):
-        load_tasks(tmp_path / name)
+        load_cases(tmp_path / name)
 
 
 def test_names_are_told_apart_and_a_set_must_be_there(tmp_path: Path) -> None:
     one = json.loads(TASK.model_dump_json(exclude_defaults=True))
     (tmp_path / "set.json").write_text(json.dumps({"tasks": [one, one]}))
     with pytest.raises(BadRequest, match="more than one task named 'add'"):
-        load_tasks(tmp_path / "set.json")
+        load_cases(tmp_path / "set.json")
     with pytest.raises(NotFound, match="There is no file"):
-        load_tasks(tmp_path / "none.yaml")
+        load_cases(tmp_path / "none.yaml")
     with pytest.raises(BadRequest, match="where a repository's name goes"):
-        load_tasks(BUILTIN_FILE, repos="https://git.example/")
+        load_cases(BUILTIN_FILE, repos="https://git.example/")

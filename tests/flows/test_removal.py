@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from hutch.app.workspaces import workspaces_of
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.inputs import End
+from hutch.domain.session import NewSession
 from hutch.flows import removal, sessions
-from hutch.flows.sessions import NewSession
 from hutch.store.inputs import add_input
 from hutch.store.removal import Removals
 from hutch.store.sessions import Sessions
+from hutch.workspace.workspaces import session_name
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving, state
 
@@ -54,10 +56,8 @@ async def test_a_removal_that_fails_is_not_finished_later(tmp_path: Path) -> Non
         who = await owner(server)
         session = (await sessions.create(server.site, who, NewSession())).id
         await state(server, who, session, "idle")
-
-        async def refuse(workspace_id: str) -> None:
-            raise Conflict(f"{workspace_id} is in use.")
-
-        with pytest.raises(Conflict, match="is in use"):
-            await removal.remove(server.site, who, session, refuse)
+        await server.host.close(session, reason="somebody looks into its files")
+        async with workspaces_of(server.loaded).open(session_name(session)):
+            with pytest.raises(Conflict, match="is open"):
+                await removal.remove(server.site, who, session)
         assert await Removals(server.rows).noted() == []

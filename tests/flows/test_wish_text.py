@@ -2,11 +2,11 @@
 
 import pytest
 
-from hutch.app.models import OFFLINE
 from hutch.domain import events
 from hutch.domain.wish import Wish
-from hutch.flows.forge_text import is_own, quiet
 from hutch.flows.wish_text import Progress, prompt
+from hutch.forge.text import is_own, quiet
+from hutch.llm.scripted import OFFLINE
 
 WISH = Wish(
     kind="comment",

@@ -13,8 +13,8 @@ import pytest
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import GitHub
+from hutch.forge.github_types import LineComment, PullRequestWanted, Review
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.seam import LineComment, PullRequestWanted, Review
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository
 

@@ -18,10 +18,11 @@ import httpx
 import uvicorn
 
 from hutch import settings
-from hutch.app.server import Server, open_server
+from hutch.app.server import open_server
 from hutch.domain.user import Role, parse_scopes
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.app import make_app
+from hutch.gateway.context import Server
 from hutch.gateway.listening import listen
 from hutch.gateway.protocol import Protocol
 from hutch.gateway.stream import wire

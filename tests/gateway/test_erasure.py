@@ -14,10 +14,10 @@ from sqlalchemy import select
 
 from hutch import agent
 from hutch.agent.conversation import Conversation
-from hutch.app import personas
-from hutch.app.unerased import traces_of, unerased
+from hutch.app.erasure import other_places
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import AnyInput
+from hutch.flows.unerased import traces_of, unerased
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.sessions import NewSessionIn
 from hutch.gateway.rest.snapshots import NewSnapshotIn
@@ -75,7 +75,7 @@ async def test_nothing_is_left_of_an_erased_text(tmp_path: Path, everything: boo
         kept = await api.server.rows.fetch(lambda db: db.execute(select(answered_requests)).mappings().all())
         assert [(row["request_hash"], row["body"]) for row in kept] == [("", b"")] * 2
         traces = await traces_of(api.server.log, session)
-        left = await unerased(api.server.rows, api.server.loaded, session, traces)
+        left = await unerased(api.server.rows, other_places(api.server.loaded.paths), session, traces)
         assert any(line.startswith("Hashes of the Idempotency-Keys of the last day") for line in left)
         again = [await api.post(f"{V1}/sessions", **asked)]
         again += [await api.post(f"{V1}/sessions/{session}/inputs", **said)]
@@ -109,7 +109,7 @@ async def test_what_an_erasure_does_not_reach_is_named(tmp_path: Path) -> None:
         (backups / "hutch-1.db").touch()
         await log.erase(session, None, reason="a secret")
         place = loaded.paths.data / "workspaces" / f"session-{session.removeprefix('ses_')}"
-        assert await unerased(api.server.rows, loaded, session, traces) == [
+        assert await unerased(api.server.rows, other_places(loaded.paths), session, traces) == [
             "The settings of the session, which is open: repository, revision, persona, model, network. End "
             f"it, and erase again: hutch sessions end {session}",
             f"The branch {change['branch']} of {repository}. Its name and the repository's address also stay "
@@ -143,7 +143,7 @@ async def test_what_was_allowed_always_is_named(tmp_path: Path) -> None:
         await api.until(session, "idle", "parked")
         traces = await traces_of(api.server.log, session)
         await api.server.log.erase(session, None, reason="a secret")
-        left = await unerased(api.server.rows, api.server.loaded, session, traces)
+        left = await unerased(api.server.rows, other_places(api.server.loaded.paths), session, traces)
         name = (await api.get(f"{V1}/me")).json()["user"]["name"]
         assert (
             f"What {name} allowed always, also in this session: it may quote a command. Look, and withdraw "
@@ -189,7 +189,7 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
     replies = ({"text": f"I read {WORD}.", "times": 100},)
     async with serving(tmp_path, replies=replies, model=cassette(tmp_path / f"{WORD}.json", *replies)) as api:
         home, log = tmp_path / "home", api.server.log
-        own = personas.folder(api.server.loaded)
+        own = api.server.loaded.paths.personas
         own.mkdir(parents=True, exist_ok=True)
         (own / f"{WORD}.md").write_text(
             (Path(agent.__file__).with_name("personas") / "engineer.md").read_text()
@@ -227,7 +227,7 @@ async def test_every_text_that_a_session_can_be_given_is_erased(tmp_path: Path) 
 
         traces = await traces_of(log, session)
         await log.erase(session, None, reason="a secret")
-        left = await unerased(api.server.rows, api.server.loaded, session, traces)
+        left = await unerased(api.server.rows, other_places(api.server.loaded.paths), session, traces)
         assert any(f"hutch erase --all {fork}" in line for line in left)
         assert rows_with(WORD, api.server.loaded.paths.database) != []  # of the fork
         await log.erase(SessionId(fork), None, reason="a secret")

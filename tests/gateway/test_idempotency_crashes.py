@@ -31,7 +31,7 @@ def send(up: Up, path: str, body: dict[str, Any], key: str) -> httpx.Response | 
             return None
 
 
-@pytest.mark.parametrize("round", range(2))
+@pytest.mark.parametrize("round", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_in_the_middle(tmp_path: Path, round: int) -> None:
     home = Home(tmp_path)
     quiet = {

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from hutch import settings
-from hutch.app import workspaces
+from hutch.app.workspaces import workspaces_of
 from tests.forked import HUTCH, Forked, run
 from tests.gateway.serving import (
     LEGACY,
@@ -217,7 +217,7 @@ async def test_the_log_tells_and_snapshots_undo(place: Place) -> None:
         "session.ended",
     ]
     loaded = settings.load(environ=place.environment())
-    async with workspaces.open_directory(loaded, place.work) as workspace:
+    async with workspaces_of(loaded).open_directory(place.work) as workspace:
         first, second, _ = await workspace.list_snapshots()
         await workspace.restore(second.id)
         assert (place.work / "a.txt").read_text() == "second\n"
@@ -232,7 +232,7 @@ async def test_what_people_changed_meanwhile_can_be_had_back(place: Place) -> No
         await done(client, "bash", command="rm by_hand.txt; (sleep 0.2; echo late > late.txt) &")
         await asyncio.to_thread(eventually, (place.work / "late.txt").exists)
     loaded = settings.load(environ=place.environment())
-    async with workspaces.open_directory(loaded, place.work) as workspace:
+    async with workspaces_of(loaded).open_directory(place.work) as workspace:
         reasons = {each.reason: each.id for each in await workspace.list_snapshots()}
         await workspace.restore(reasons["before bash"], "by_hand.txt")
         assert "after the last call" in reasons

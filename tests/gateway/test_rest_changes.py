@@ -18,9 +18,9 @@ WRITES = (
 )
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("repositories") / "repo"
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    place = tmp_path / "repo"
     make_repository(place, {"a.txt": "a\n"})
     return place
 
@@ -52,14 +52,14 @@ async def test_a_change_is_read_and_merged(api: Api, repository: Path) -> None:
     again = await api.post(f"{url}/merge")
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
     assert (await api.post(f"{url}/close")).status_code == 409
-    assert (await api.get(f"{V1}/changes?state=open")).json()["items"] == []
-    assert [each["id"] for each in (await api.get(f"{V1}/changes?state=merged")).json()["items"]] == [
+    listed = f"{V1}/changes?session={change['session_id']}"
+    assert (await api.get(f"{listed}&state=open")).json()["items"] == []
+    assert [each["id"] for each in (await api.get(f"{listed}&state=merged")).json()["items"]] == [
         change["id"]
     ]
 
 
 async def test_a_change_of_another_is_as_if_it_were_not_there(api: Api, repository: Path) -> None:
-    git(repository, "reset", "--hard", "HEAD~1")
     change = await proposed(api, repository)
     bob = await api.as_user("bob")
     assert (await bob.get(f"{V1}/changes")).json()["items"] == []

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hutch.app.models import OFFLINE
 from hutch.domain.ids import new_review_id
 from hutch.domain.review import AGENT, Review
+from hutch.llm.scripted import OFFLINE
 from hutch.store.comments import Reviews
 from tests.forge.repositories import git, make_repository
 from tests.gateway.api import V1, Api, cassette, eventually, serving

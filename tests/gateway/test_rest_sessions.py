@@ -7,6 +7,7 @@ import pytest
 
 from hutch.domain.ids import SessionId
 from hutch.flows.users import Accounts
+from hutch.gateway.rest.sessions import DeliveryOut
 from hutch.sessions.host import LocalHost
 from tests.forge.repositories import make_repository
 from tests.gateway.api import V1, Api, eventually, serving
@@ -82,6 +83,7 @@ async def test_a_title_may_be_in_any_language(api: Api) -> None:
     title = "Prüfe 日本語 👩\u200d💻\u00a0x"
     made = await api.post(f"{V1}/sessions", json={"delivery": {"title": title}})
     assert (made.status_code, made.json()["delivery"]["title"]) == (201, title)
+    assert made.json()["delivery"].keys() == DeliveryOut.model_fields.keys()  # and nothing that is our own
 
 
 async def test_a_session_of_another_is_as_if_it_were_not_there(api: Api) -> None:
@@ -181,6 +183,7 @@ async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Pa
         {"network": ["*.localhost"]},
         {"persona": "nobody-here"},
         {"persona": "../../etc/passwd"},
+        {"persona": "../x", "repository": str(tmp_path / "repo")},
         {"model": "antropic:claude"},
         {"model": f"scripted:{tmp_path}/none.json"},
         {"repository": str(tmp_path / "nowhere")},
@@ -192,6 +195,19 @@ async def test_only_an_owner_names_what_is_on_the_machine(api: Api, tmp_path: Pa
     assert "There are: consultant" in (await api.post(f"{V1}/sessions", json={"persona": "x"})).text
     its_own = {"repository": str(tmp_path / "repo"), "persona": "of-the-repository"}
     assert (await api.post(f"{V1}/sessions", json=its_own)).status_code == 201
+
+
+async def test_a_model_without_its_key_is_refused_before_a_session_is_opened(
+    api: Api, tmp_path: Path
+) -> None:
+    make_repository(tmp_path / "repo", {"a.txt": "a\n"})
+    before = {each["id"] for each in (await api.get(f"{V1}/sessions")).json()["items"]}
+    code = {"repoUrl": str(tmp_path / "repo"), "prompt": "Mend it."}
+    for path, asked in ((f"{V1}/sessions", {}), ("/api/code", code)):
+        refused = await api.post(path, json={**asked, "model": "gemini:some"})
+        assert (refused.status_code, refused.json()["code"]) == (403, "denied"), refused.text
+        assert "There is no key for gemini. Set it with" in refused.json()["detail"]
+    assert {each["id"] for each in (await api.get(f"{V1}/sessions")).json()["items"]} == before
 
 
 @pytest.mark.parametrize("sign", ["\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"])
@@ -295,7 +311,7 @@ async def network_of_jail(api: Api, session_id: str) -> tuple[str, ...]:
     """The hosts that the jail of a session lets through, as it is open now."""
     host = api.server.site.host
     assert isinstance(host, LocalHost)
-    async with host.desk(SessionId(session_id)) as desk:
+    async with host.sandbox(SessionId(session_id)) as desk:
         return desk.jail.policy.network
 
 

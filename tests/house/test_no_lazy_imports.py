@@ -7,24 +7,32 @@ from collections.abc import Iterator
 LATE = {
     ("hutch.cli.main", "hutch.cli.dispatch"): "`hutch --help` must not wait for typer",
     ("hutch.cli.main", "hutch.cli.candidates"): "neither must completion of command names",
-    ("hutch.cli.candidates", "hutch.cli.distant"): "only who is logged in elsewhere needs a client",
-    ("hutch.cli.main", "hutch.cli.screen"): "nor anybody for what draws a full screen",
+    ("hutch.cli.candidates", "hutch.cli.remote_sessions"): "only who is logged in elsewhere needs a client",
+    ("hutch.cli.main", "hutch.cli.screens.app"): "nor anybody for what draws a full screen",
     ("hutch.app", "hutch"): "who only asks a server logs nothing, and what logs takes a while",
-    ("hutch.app", "hutch.app.redacting"): "as above",
-    ("hutch.app.redacting", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
-    ("hutch.app.models", "hutch.store.vault"): "as above",
-    ("hutch.app.forge_tokens", "hutch.forge.github_app"): "only who has an App needs what it signs with",
-    ("hutch.app.jails", "hutch.domain"): "`hutch shell` tells no events, and their models take a while",
-    ("hutch.cli.prune", "hutch.app"): "the other commands of `hutch sessions` only ask a server",
+    ("hutch.app", "hutch.store.vault_redactor"): "as above",
+    ("hutch.llm.http_get", "http.client"): "only who names no model and has no key looks for an Ollama",
+    ("hutch.store.secrets", "hutch.store.vault"): "most commands need no secrets, and ciphers take a while",
+    ("hutch.forge.tokens", "hutch.forge.github_app"): "only who has an App needs what it signs with",
     **dict.fromkeys(
-        (("hutch.cli.mcp", "hutch.gateway.mcp.server"), ("hutch.cli.mcp", "hutch.gateway.mcp")),
+        (("hutch.cli.commands.session_prune", f"hutch.app.{name}") for name in ("records", "retention")),
+        "the other commands of `hutch sessions` only ask a server",
+    ),
+    **dict.fromkeys(
+        (
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp.server"),
+            ("hutch.cli.commands.mcp", "hutch.gateway.mcp"),
+        ),
         "the protocol's library takes a second, and help and completion need none of it",
     ),
     **dict.fromkeys(
-        (("hutch.cli.shell", f"hutch.cli.session_{name}") for name in ("shell", "command")),
+        (("hutch.cli.commands.shell", f"hutch.cli.commands.session_{name}") for name in ("shell", "command")),
         "a jail here needs no client of a server",
     ),
-    ("hutch.cli.up", "hutch.gateway.serve"): "help and completion need nothing of a server",
+    **dict.fromkeys(
+        (("hutch.cli.commands.up", module) for module in ("hutch.app.server", "hutch.gateway.serve")),
+        "help and completion need nothing of a server",
+    ),
     ("hutch.gateway.mcp.mount", "hutch.gateway.mcp"): "the protocol's library, when somebody speaks it",
     ("hutch.gateway.graphql.door", "hutch.gateway.graphql"): "half a second; a server is ready without it",
     **dict.fromkeys(
@@ -43,15 +51,28 @@ LATE = {
     ),
     **dict.fromkeys(
         (
-            ("hutch.cli.run", module)
-            for module in ("hutch", "hutch.cli.author", "hutch.cli.prompt_screen", "hutch.cli.run_session")
+            ("hutch.cli.commands.run", module)
+            for module in (
+                "hutch",
+                "hutch.cli.git_author",
+                "hutch.cli.screens.prompt",
+                "hutch.cli.run_session",
+                "hutch.settings.glance",
+            )
         ),
         "help and completion need nothing of a run",
     ),
-    ("hutch.cli.run", "hutch.cli.plain_directory"): "looking into a directory takes much of the workspace",
-    ("hutch.cli.sessions", "hutch.cli.plain_directory"): "and so it does for who lists sessions",
+    ("hutch.cli.copy_consent", "hutch.app.repositories"): "looking into a directory takes much code",
+    ("hutch.cli.copy_consent", "hutch.workspace.admission.repositories"): "as above",
     ("hutch.cli.session_client", "hutch.cli.local_sessions"): "with a server, no jail is needed here",
-    ("hutch.cli.run_session", "hutch.app.left_out"): "as above",
+    **dict.fromkeys(
+        (
+            ("hutch.cli.run_session", module)
+            for module in ("hutch.app.forges", "hutch.app.workspaces", "hutch.flows.uncommitted")
+        ),
+        "as above",
+    ),
+    ("hutch.system.loading", "structlog"): "only where rich is kept from it",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
@@ -64,6 +85,7 @@ LATE = {
     ("hutch.llm.price", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
+    ("hutch.settings.glance", "hutch.settings.layers"): "only a file that is wrong needs the words for it",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
     ("hutch.store.database", "alembic.config"): "as above",
 }

@@ -126,6 +126,22 @@ async def test_a_trap_decides_what_a_signal_does(shell: Shell) -> None:
     assert (ended.exit_code, ended.stdout) == (5, "cleaned\n")
 
 
+async def test_a_bash_that_forks_all_the_time_keeps_its_trap(workspace: Path) -> None:
+    async with open_shell("test", workspace=workspace, shell="/bin/bash") as shell:
+        for _ in range(8):
+            ran = await shell.run(
+                "trap 'echo cleaned; exit 5' TERM; echo set; while :; do (:) | (:) | (:) | (:); done",
+                yield_s=0.05,
+            )
+            background = shell.background.get(ran.id or "")
+            async with asyncio.timeout(DEADLINE_S):
+                while not background.read(offset=0).data:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await background.signal(15)
+            ended = await background.wait(DEADLINE_S)
+            assert (ended.exit_code, ended.stdout) == (5, "set\ncleaned\n")
+
+
 async def test_an_unknown_id_is_told_what_is_known(shell: Shell) -> None:
     with pytest.raises(NotFound, match="bg_9"):
         shell.background.get("bg_9")

@@ -65,6 +65,7 @@ def stranger() -> Iterator[Waiting]:
     waiting.close()
 
 
+@pytest.mark.serial  # a server of another test would end it too
 def test_one_that_is_alone_is_ended(jail: Waiting) -> None:
     assert jail.inner not in end_orphans()  # its parent lives
     assert jail.is_there()

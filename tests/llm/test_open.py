@@ -77,7 +77,7 @@ async def test_the_first_provider_with_a_key() -> None:
 
 def says(answer: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET /api/tags HTTP/1.0\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET /api/tags HTTP/1.")
         for start in range(0, len(answer), 7):
             writer.write(answer[start : start + 7])
             await writer.drain()

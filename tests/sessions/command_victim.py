@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from hutch import logs
+from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from tests.sessions.hosting import owner, serving, state
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hutch.app.local import Local
-from hutch.app.server import Server, open_server
+from hutch.app.server import open_server
 from hutch.domain.events import Event
 from hutch.domain.ids import SessionId, UserId
 from hutch.domain.user import User, Who, scopes_of
 from hutch.flows import sessions
+from hutch.gateway.context import Server
 from hutch.settings import Loaded, load
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users

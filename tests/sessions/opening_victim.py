@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Thread
 
 from hutch import logs
+from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
 from hutch.store.opening import OpenedSession
 from tests.sessions.hosting import owner, serving, state
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, NotFound
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
@@ -32,7 +33,7 @@ async def numbers(
 ) -> list[int]:
     """All numbers until the end of the session."""
     found = []
-    async for update in channels.follow(session_id, after=after):
+    async for update in channels.follow(session_id, WHOLE, after=after):
         if isinstance(update, Entry):
             found.append(update.seq)
         if pause_s:
@@ -71,7 +72,7 @@ async def test_deltas_come_between_entries_and_only_to_who_is_there(log: SqlLog)
     session_id = await begun(log)
     channels = Channels(log)
     channels.tell(session_id, Delta("run_1", 1, "text", "nobody hears this"))
-    async with aclosing(channels.follow(session_id)) as updates:
+    async with aclosing(channels.follow(session_id, WHOLE)) as updates:
         first = await anext(updates)
         assert isinstance(first, Entry) and first.seq == 1
         waiting = asyncio.ensure_future(anext(updates))
@@ -99,7 +100,7 @@ async def test_what_another_process_writes_comes_too(log: SqlLog, tmp_path: Path
 async def test_what_was_erased_is_not_handed_to_who_comes_later(log: SqlLog) -> None:
     session_id = await begun(log)
     channels = Channels(log)
-    async with aclosing(channels.follow(session_id, after=1)) as first:
+    async with aclosing(channels.follow(session_id, WHOLE, after=1)) as first:
         waiting = asyncio.ensure_future(anext(first))
         await asyncio.sleep(0.05)  # it follows before anything is there
         for number in range(3):
@@ -107,7 +108,7 @@ async def test_what_was_erased_is_not_handed_to_who_comes_later(log: SqlLog) -> 
         followed = [await waiting, await anext(first), await anext(first)]
         assert [each.seq for each in followed if isinstance(each, Entry)] == [2, 3, 4]
         await log.erase(session_id, {3}, reason="a leak")
-        async with aclosing(channels.follow(session_id, after=1)) as second:
+        async with aclosing(channels.follow(session_id, WHOLE, after=1)) as second:
             seen = [await anext(second) for _ in range(3)]
     assert [(each.seq, isinstance(each.event, ErasedEvent)) for each in seen if isinstance(each, Entry)] == [
         (2, False),
@@ -120,9 +121,9 @@ async def test_a_place_that_does_not_exist_is_refused(log: SqlLog) -> None:
     session_id = await begun(log)
     channels = Channels(log)
     with pytest.raises(Conflict, match="ends at event 1"):
-        await anext(channels.follow(session_id, after=2))
+        await anext(channels.follow(session_id, WHOLE, after=2))
     with pytest.raises(NotFound):
-        await anext(channels.follow(new_session_id()))
+        await anext(channels.follow(new_session_id(), WHOLE))
     assert channels.followers == 0
 
 
@@ -137,7 +138,7 @@ async def test_a_session_that_is_over_is_told_to_its_end_and_no_further(log: Sql
 async def test_a_piece_comes_behind_the_entry_that_it_answers(log: SqlLog) -> None:
     session_id = await begun(log)
     channels = Channels(log)
-    async with aclosing(channels.follow(session_id)) as updates:
+    async with aclosing(channels.follow(session_id, WHOLE)) as updates:
         await anext(updates)
         waiting = asyncio.ensure_future(anext(updates))
         await asyncio.sleep(0.05)

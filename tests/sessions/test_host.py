@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from hutch.app.server import Server
 from hutch.domain import inputs
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, Denied, LimitReached, NotFound, WorkWouldBeLost
 from hutch.domain.events import (
     ApprovalAsked,
@@ -27,10 +27,10 @@ from hutch.domain.events import (
     TerminalPrinted,
 )
 from hutch.domain.ids import SessionId, new_run_id
-from hutch.domain.session import QueuedRun
+from hutch.domain.session import NewSession, QueuedRun
 from hutch.domain.user import Who
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
+from hutch.gateway.context import Server
 from hutch.sessions import requests
 from hutch.sessions.seam import Delta
 from hutch.store.inputs import Inputs, add_input
@@ -379,7 +379,7 @@ async def test_pieces_of_a_reply_come_before_the_whole(tmp_path: Path) -> None:
         await state(server, who, session.id, "idle")
         await Sessions(server.rows).set(session.id, model=model)
         told: list[str] = []
-        async with asyncio.timeout(DEADLINE_S), aclosing(server.host.follow(session.id)) as updates:
+        async with asyncio.timeout(DEADLINE_S), aclosing(server.host.follow(session.id, WHOLE)) as updates:
             await anext(updates)  # pieces come only to followers that are there already
             await sessions.give(server.site, who, session.id, inputs.Prompt(text="Count."))
             async for update in updates:

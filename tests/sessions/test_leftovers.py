@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app import workspaces
-from hutch.app.keeping import tidy
+from hutch.app.retention import retention_of
+from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
+from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
 from hutch.store.expiry import Expiry
 from hutch.store.removal import remove_session
+from hutch.workspace.workspaces import session_of
 from tests.sessions.hosting import loaded, owner, serving, state
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ async def _killed(home: Path, point: str) -> str:
 
 
 async def _workspaces(home: Path) -> list[str]:
-    return [record.id for record in await workspaces.list_workspaces(loaded(home))]
+    return [record.id for record in await workspaces_of(loaded(home)).records()]
 
 
 async def test_a_session_that_was_not_written_has_no_log(tmp_path: Path) -> None:
@@ -68,8 +69,8 @@ async def test_a_workspace_that_no_session_names_is_removed(tmp_path: Path) -> N
         await server.host.close(kept.id, reason="test")
         await Expiry(server.rows).forget_workspace(over.id)
         await remove_session(server.rows, removed)
-        await tidy(server.loaded, server.log)
-        assert [workspaces.session_of(id) for id in await _workspaces(home)] == [kept.id]
+        await retention_of(server.loaded, server.log).sweep()
+        assert [session_of(id) for id in await _workspaces(home)] == [kept.id]
 
 
 async def test_the_work_of_sessions_that_an_older_database_does_not_know_is_kept(tmp_path: Path) -> None:
@@ -83,5 +84,5 @@ async def test_the_work_of_sessions_that_an_older_database_does_not_know_is_kept
     database.write_bytes(backup)
     async with serving(home) as server:
         assert await sessions.page(server.site, who) == []
-        await tidy(server.loaded, server.log)
-    assert [workspaces.session_of(id) for id in await _workspaces(home)] == [session.id]
+        await retention_of(server.loaded, server.log).sweep()
+    assert [session_of(id) for id in await _workspaces(home)] == [session.id]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.events import RunEnded, SessionParked
+from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import cassette, owner, serving, state, until
@@ -25,7 +25,7 @@ async def test_a_jail_that_is_being_parked_is_closed_also_when_that_is_cancelled
         session = await sessions.create(server.site, who, NewSession())
         await state(server, who, session.id, "idle")
         live = server.host._lives[session.id]  # type: ignore[attr-defined]
-        warden = Path(f"/proc/{live.desk.jail.warden_pid}")
+        warden = Path(f"/proc/{live.sandbox.jail.warden_pid}")
         # What a command has told is on its way into the log: parking waits for that first.
         await server.host.call(session.id, requests.RunCommand("true"))
         parking = asyncio.ensure_future(live.park(reason="a test"))

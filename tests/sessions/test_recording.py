@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from hutch.app.server import Server
 from hutch.domain import inputs
 from hutch.domain.errors import HutchError, LimitReached, NotFound, Unavailable
 from hutch.domain.events import (
@@ -22,9 +22,11 @@ from hutch.domain.events import (
     ToolReturned,
 )
 from hutch.domain.ids import SessionId
+from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
+from hutch.gateway.context import Server
 from hutch.sessions import requests
+from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 from tests.workspace.full_disk import files_no_longer_than
 
@@ -146,7 +148,7 @@ async def test_what_happened_and_could_not_be_recorded_is_named_before_anything_
         result = await server.host.call(session_id, requests.RunCommand(command, yield_s=0.0))
         seq = (await server.log.head(session_id)).seq
         with files_no_longer_than(_wal(tmp_path)):
-            async with server.host.desk(session_id) as desk:
+            async with server.host.sandbox(session_id) as desk:
                 (desk.workspace.place.directory / "go").touch()
                 await desk.shells.background.get(result.id or "").wait(60)
             shown = await server.host.call(session_id, requests.ReadCommand(result.id or ""))
@@ -194,3 +196,21 @@ async def test_what_runs_in_the_background_is_not_mixed_with_the_agents_next_com
         printed = [each for each in events[first:] if isinstance(each, ShellPrinted)]
         assert "".join(each.text for each in printed if not each.background_id) == "first-second"
         assert {each.text.strip() for each in printed if each.background_id} == {"tick"}
+
+
+async def test_a_run_that_ends_on_a_full_disk_has_its_end_when_there_is_room(tmp_path: Path) -> None:
+    waits = call("bash", command="until [ -e go ]; do sleep 0.05; done", timeout_s=400)
+    async with serving(tmp_path / "home") as server:
+        who = await owner(server)
+        model = cassette(tmp_path / "model.json", [waits, {"text": "That is all."}])
+        made = await sessions.create(server.site, who, NewSession(model=model, prompt="Go."))
+        await until(server, made.id, "tool.called")
+        with capture_logs() as logged, files_no_longer_than(_wal(tmp_path)):
+            async with server.host.sandbox(made.id) as sandbox:
+                (sandbox.workspace.place.directory / "go").touch()
+            async with asyncio.timeout(DEADLINE_S):
+                while not any(line["event"] == "run.not_ended" for line in logged):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        (*_, ended) = await until(server, made.id, "run.ended")
+        assert (ended.outcome, "does not work" in ended.reason) == ("failed", True)
+        await state(server, who, made.id, "idle")

@@ -1,19 +1,24 @@
 """A command with sessions of its own, beside a server on the same database."""
 
-from contextlib import AsyncExitStack
+import asyncio
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import pytest
 
 from hutch.app.local import open_local
-from hutch.domain.errors import BadRequest
+from hutch.domain.audience import WHOLE
+from hutch.domain.errors import BadRequest, Unavailable
+from hutch.domain.events import Entry
 from hutch.domain.inputs import Cancel
-from hutch.domain.session import Bounds
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import NewSession
 from hutch.flows import resuming, sessions
-from hutch.flows.sessions import NewSession
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
+from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, loaded, owner, repository, serving, state, until
+from tests.workspace.full_disk import files_no_longer_than
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +56,7 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
             repository=str(repository(tmp_path / "repo")),
             model=model,
             prompt="Make slugs lower case.",
-            limits=Bounds(turns=1),
+            limits=RunLimits(turns=1),
             deliver=True,
         )
         made = await sessions.create(local.site, local.who, new)
@@ -61,7 +66,7 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
     async with serving(home) as server:
         who = await owner(server, local.who.user.name)
         head = (await sessions.show(server.site, who, made.id)).head.seq
-        run = await resuming.resume(server.site, who, ended.run_id, limits=Bounds(turns=9))
+        run = await resuming.resume(server.site, who, ended.run_id, limits=RunLimits(turns=9))
         assert run.id == ended.run_id
         resumed = await until(server, made.id, "delivery.ended", after=head)
         assert [each.type for each in resumed if each.type.startswith("run.")] == ["run.resumed", "run.ended"]
@@ -69,3 +74,29 @@ async def test_a_run_that_was_stopped_goes_on_elsewhere(tmp_path: Path) -> None:
         await state(server, who, made.id, "idle", "parked")
         with pytest.raises(BadRequest, match="is done"):
             await resuming.resume(server.site, who, ended.run_id)
+
+
+async def test_a_command_hears_that_nothing_can_be_recorded(tmp_path: Path) -> None:
+    """A server tries again, for as long as its disk is full; nobody waits that long for a command."""
+    home = tmp_path / "home"
+    waits = call("bash", command="until [ -e go ]; do sleep 0.05; done", timeout_s=400)
+    async with serving(home):
+        pass  # the database is made
+    async with open_local(loaded(home)) as local:
+        model = cassette(tmp_path / "model.json", [waits, FINISH])
+        new = NewSession(repository=str(repository(tmp_path / "repo")), model=model, prompt="Go.")
+        made = await sessions.create(local.site, local.who, new)
+        await until(local, made.id, "tool.called")
+        with files_no_longer_than((home / "data" / "hutch.db-wal").stat().st_size):
+            async with local.host.sandbox(made.id) as desk:
+                (desk.workspace.place.directory / "go").touch()
+            for _ in range(2):  # also for a follower who comes later
+                seen = []
+                with pytest.raises(Unavailable, match=r"hutch\.db does not work"):
+                    async with (
+                        asyncio.timeout(DEADLINE_S),
+                        aclosing(local.host.follow(made.id, WHOLE)) as updates,
+                    ):
+                        async for update in updates:
+                            seen += [update.event.type] if isinstance(update, Entry) else []
+                assert "tool.called" in seen

@@ -36,7 +36,7 @@ async def _session(log: SqlLog, events: list[Event], bodies: list[str], taken: i
     held = Held(log)
     live = Live(
         session.id,
-        Grounds(log, log, Redactor(), Channels(log), Ways(held.prepare, held.open_desk, held.perform)),
+        Grounds(log, log, Redactor(), Channels(log), Ways(held.prepare, held.open_sandbox, held.perform)),
     )
     for seq in range(1, taken + 1):
         await live.inputs.take(session.id, seq)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from hutch.app.server import Server
 from hutch.domain import inputs
 from hutch.domain.errors import HutchError, WorkWouldBeLost
 from hutch.domain.events import QuestionAsked
 from hutch.domain.ids import SessionId
+from hutch.domain.session import NewSession
 from hutch.domain.user import Who
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
+from hutch.gateway.context import Server
 from hutch.sessions import requests
 from tests.deadline import DEADLINE_S
 from tests.sessions.hosting import call, cassette, owner, repository, serving, state, until
@@ -229,7 +229,7 @@ async def test_a_job_of_a_command_that_could_not_be_recorded_is_named(tmp_path: 
         await until(server, session, "command.started")
         wal = tmp_path / "home" / "data" / "hutch.db-wal"
         with files_no_longer_than(wal.stat().st_size):
-            async with server.host.desk(session) as desk:
+            async with server.host.sandbox(session) as desk:
                 (desk.workspace.place.directory / "begin").touch()
             with pytest.raises(HutchError, match="could not be recorded"):
                 await running

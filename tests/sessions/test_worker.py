@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from hutch.agent.recorder import Recorder
 from hutch.domain.errors import Conflict
 from hutch.domain.events import SessionOpened
 from hutch.domain.ids import SessionId, new_run_id, new_session_id
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
-from hutch.sessions.desk import Desk
 from hutch.sessions.grounds import Done, Grounds, Prepared, Ways
 from hutch.sessions.live import Live
+from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.worker import Worker
 from hutch.store.log import SqlLog, open_log
 from hutch.store.runs import Room, Runs, add_run
@@ -35,7 +36,7 @@ class Held:
         self.reached = asyncio.Event()
         self.go = threading.Event()
 
-    async def prepare(self, session: Session) -> Prepared:
+    async def prepare(self, session: Session, recorder: Recorder) -> Prepared:
         holding = asyncio.ensure_future(self._log.change(lambda rows: self.go.wait(60)))
         await asyncio.sleep(0)  # it is in the writer's hands
         self.reached.set()
@@ -43,7 +44,7 @@ class Held:
         raise Conflict("There is no room.")
 
     @asynccontextmanager
-    async def open_desk(self, session: Session) -> AsyncIterator[Desk]:
+    async def open_sandbox(self, session: Session, recorder: Recorder) -> AsyncIterator[Sandbox]:
         raise AssertionError("there is nothing to open")
         yield
 
@@ -62,7 +63,7 @@ async def queued(log: SqlLog) -> QueuedRun:
 async def test_who_is_stopped_while_its_end_is_noted_notes_it_all_the_same(tmp_path: Path) -> None:
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         held, run = Held(log), await queued(log)
-        ways = Ways(held.prepare, held.open_desk, held.perform)
+        ways = Ways(held.prepare, held.open_sandbox, held.perform)
         lives: dict[SessionId, Live] = {}
         grounds = Grounds(log, log, Redactor(), Channels(log), ways)
 
@@ -89,7 +90,7 @@ async def test_who_is_stopped_right_after_it_was_claimed_is_not_forgotten(tmp_pa
     async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
         held, run = Held(log), await queued(log)
         held.go.set()
-        ways = Ways(held.prepare, held.open_desk, held.perform)
+        ways = Ways(held.prepare, held.open_sandbox, held.perform)
         grounds = Grounds(log, log, Redactor(), Channels(log), ways)
         live = Live(run.session_id, grounds)
         stopped: list[asyncio.Future[bool]] = []

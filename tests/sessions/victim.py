@@ -12,8 +12,8 @@ from pathlib import Path
 from hutch import logs
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
+from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.flows.sessions import NewSession
 from tests.sessions.hosting import owner, serving
 
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Coroutine
 from pathlib import Path
 
+from hutch.domain.audience import WHOLE
 from hutch.domain.events import MessageSent, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store.chain import GENESIS, hash_payload, link
@@ -68,7 +69,7 @@ async def check(home: Path, acknowledged: dict[SessionId, dict[int, str]]) -> No
         for session_id, told in acknowledged.items():
             hashes: dict[int, str] = {}
             prev = GENESIS
-            async with log.evidence(session_id) as evidence:
+            async with log.evidence(session_id, WHOLE) as evidence:
                 async for record in evidence.records:
                     assert record.seq == len(hashes) + 1, f"gap before {record.seq} in {session_id}"
                     assert record.salt is not None and record.payload is not None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import LimitReached
 from hutch.domain.events import (
     CommandEnded,
@@ -71,7 +72,7 @@ async def test_a_full_log_refuses_what_begins_and_takes_what_ends(tmp_path: Path
         await log.append(session_id, [SessionEnded(outcome="done")])
         assert (await log.head(session_id)).seq == 6
         assert [each.types for each in await _omitted(log, session_id)] == [{"egress.attempted": 1000}]
-        async with log.evidence(session_id) as evidence:
+        async with log.evidence(session_id, WHOLE) as evidence:
             await write_bundle(
                 tmp_path / "record.zip",
                 session_id=session_id,

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.domain.errors import NotFound
 from hutch.domain.review import AGENT, Comment, Remark, Review
-from hutch.flows.comments import made
+from hutch.flows.reviews.people import make_comment
 from hutch.store.comments import Comments, Reviews
 from hutch.store.log import open_log
 from hutch.store.rows import Rows
@@ -36,7 +36,7 @@ async def rows(tmp_path: Path) -> AsyncIterator[Rows]:
 
 def about(review: Review, body: str) -> list[Comment]:
     remark = Remark(path="a", line=1, body=body, severity="could")
-    return [made(remark, review.change_id, review.commit, AGENT, review.id)]
+    return [make_comment(remark, review.change_id, review.commit, AGENT, review.id)]
 
 
 async def bodies(rows: Rows) -> list[str]:
@@ -45,7 +45,7 @@ async def bodies(rows: Rows) -> list[str]:
 
 async def test_a_second_review_of_a_commit_takes_the_place_of_the_first(rows: Rows) -> None:
     reviews = Reviews(rows)
-    by_person = made(Remark(path="a", line=1, body="mine"), "chg_1", REVIEW.commit, "usr_1")
+    by_person = make_comment(Remark(path="a", line=1, body="mine"), "chg_1", REVIEW.commit, "usr_1")
     await Comments(rows).add(by_person)
     await reviews.add(REVIEW, about(REVIEW, "one"))
     second = replace(REVIEW, id="rvw_2", run_id="run_2")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hutch.app.records import export
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import EventsMissing, RecordDamaged, Unavailable
 from hutch.domain.events import Entry, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.sessions.channel import PAGE_ENTRIES, Channels
+from hutch.store.export import export
 from hutch.store.log import SqlLog, open_log
 from hutch.store.verify import verify_bundle
 from tests.deadline import DEADLINE_S
@@ -41,7 +42,7 @@ async def recorded(log: SqlLog, *, ended: bool) -> SessionId:
     said = [MessageSent(author="agent", text=str(number)) for number in range(5)]
     last = SessionEnded(outcome="done") if ended else MessageSent(author="agent", text="last")
     await log.append(session_id, [SessionOpened(purpose="test"), *said, last])
-    async with log.evidence(session_id):
+    async with log.evidence(session_id, WHOLE):
         return session_id
 
 
@@ -59,9 +60,9 @@ async def test_what_is_left_of_a_damaged_log_is_exported_and_does_not_verify(
         await log.receipt(session_id)
     record = tmp_path / "left.zip"
     with pytest.raises(Unavailable, match="damaged"):
-        await export(log, session_id, record, overwrite=False)
+        await export(log, session_id, record, WHOLE, overwrite=False)
     assert not record.exists()
-    evidence = await export(log, session_id, record, overwrite=False, damaged=True)
+    evidence = await export(log, session_id, record, WHOLE, overwrite=False, damaged=True)
     assert list(evidence.defects) == found
     report = verify_bundle(record)
     expected = 7 if what == "the statements" and ended else first_bad  # an end is looked for where it is
@@ -73,7 +74,7 @@ async def test_readers_and_followers_stop_at_a_missing_event(log: SqlLog, tmp_pa
     deleting, first_bad, _ = DAMAGE[what]
     session_id = await recorded(log, ended=False)
     sql(tmp_path / "hutch.db", deleting)
-    followers = (log.follow(session_id), Channels(log).follow(session_id))
+    followers = (log.follow(session_id), Channels(log).follow(session_id, WHOLE))
     for follower in followers:
         seen = []
         async with asyncio.timeout(DEADLINE_S), aclosing(follower) as updates:
@@ -96,7 +97,7 @@ def test_missing_events_are_named_in_plain_words() -> None:
 async def test_a_follower_whose_log_is_set_back_meanwhile_hears_of_it(log: SqlLog, tmp_path: Path) -> None:
     session_id = await recorded(log, ended=False)
     await log.append(session_id, [MessageSent(author="agent", text="more") for _ in range(2 * PAGE_ENTRIES)])
-    async with asyncio.timeout(DEADLINE_S), aclosing(Channels(log).follow(session_id)) as updates:
+    async with asyncio.timeout(DEADLINE_S), aclosing(Channels(log).follow(session_id, WHOLE)) as updates:
         first = await anext(updates)  # with the rest of its page
         assert isinstance(first, Entry) and first.seq == 1
         back = "UPDATE logs SET seq = 1, signed_seq = 1"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import (
     CommandEnded,
@@ -74,7 +75,7 @@ async def test_a_gap_is_written_before_anything_else_and_signed(tmp_path: Path) 
             {"shell.printed": 2},
             2,
         )
-        async with log.evidence(session_id) as evidence:
+        async with log.evidence(session_id, WHOLE) as evidence:
             assert [said.seq for said in evidence.statements if said.kind == "checkpoint"] == [5]
 
 

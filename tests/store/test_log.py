@@ -14,13 +14,14 @@ from typing import cast
 
 import pytest
 
-from hutch.app.records import export
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
 from hutch.store import notary
 from hutch.store.blobs import Blobs
 from hutch.store.database import open_database
+from hutch.store.export import export
 from hutch.store.log import SqlLog, open_log
 from hutch.store.retention import Pruned, prune
 from hutch.store.signing import Signer
@@ -189,7 +190,7 @@ async def test_erasing_goes_on_when_the_caller_has_gone(log: SqlLog, tmp_path: P
 async def test_what_an_export_kept_is_scrubbed_after_it(log: SqlLog, tmp_path: Path) -> None:
     session_id = new_session_id()
     await log.append(session_id, [SessionOpened(), said("correct horse")])
-    async with log.evidence(session_id):
+    async with log.evidence(session_id, WHOLE):
         await log.erase(session_id, [2], reason="test")
         assert b"correct horse" in bytes_under(tmp_path)
     deadline = time.monotonic() + DEADLINE_S
@@ -268,7 +269,7 @@ async def test_a_blob_that_cannot_be_deleted_does_not_stop_the_log(tmp_path: Pat
     sql(tmp_path / "hutch.db", "DELETE FROM public_keys")
     async with open_log(tmp_path / "hutch.db", tmp_path / "blobs", tmp_path / "key.pem") as log:
         await log.append(session_id, [said("goes on")])
-        async with log.evidence(session_id) as evidence:
+        async with log.evidence(session_id, WHOLE) as evidence:
             assert len(evidence.public_keys) == 1
         with pytest.raises(Unavailable):
             await log.erase(session_id, [2], reason="test")
@@ -286,7 +287,7 @@ async def test_a_live_session_exports_a_good_record(log: SqlLog, tmp_path: Path,
     busy = [asyncio.create_task(write()) for _ in range(writers)]
     for number in range(25):
         acknowledged = (await log.head(session_id)).seq
-        await export(log, session_id, tmp_path / f"{number}.zip", overwrite=False)
+        await export(log, session_id, tmp_path / f"{number}.zip", WHOLE, overwrite=False)
         report = await asyncio.to_thread(verify_bundle, tmp_path / f"{number}.zip")
         assert (report.problem, report.events >= acknowledged) == (None, True)
     for task in busy:
@@ -468,6 +469,26 @@ from hutch.store.database import open_database
 
 open_database(Path(sys.argv[1]) / "data" / "hutch.db")
 """
+
+
+OPEN_ON_A_FULL_DISK = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+from hutch.store.database import open_database
+
+home = Path(sys.argv[1])
+open_database(home / "data" / "hutch.db").dispose()
+with suppress(OSError), open(home / "ballast", "wb", buffering=0) as ballast:
+    while True:
+        ballast.write(bytes(1024))
+open_database(home / "data" / "hutch.db").connect()
+"""
+
+
+def test_a_disk_without_room_for_the_index_of_the_log_is_called_full(tmp_path: Path) -> None:
+    done = on_own_mount('mount -t tmpfs -o size=6m none "$1"', tmp_path, OPEN_ON_A_FULL_DISK)
+    assert "is full; nothing was written" in done.stderr.splitlines()[-1]
 
 
 def test_a_read_only_data_directory_is_explained(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from hutch.app.records import export
+from hutch.domain.audience import WHOLE
 from hutch.domain.errors import Conflict
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, MessageSent, SessionEnded, SessionOpened
 from hutch.domain.ids import SessionId, new_session_id
+from hutch.store.export import export
 from hutch.store.log import SqlLog, open_log
 from hutch.store.signing import Statement
 from hutch.store.verify import verify_bundle
@@ -130,7 +131,7 @@ class LogStates(RuleBasedStateMachine):
         session_id = data.draw(st.sampled_from(sorted(self.model)))
         self.exports += 1
         path = self.home / f"{self.exports}.zip"
-        self.runner.run(export(self.log, session_id, path, overwrite=False))
+        self.runner.run(export(self.log, session_id, path, WHOLE, overwrite=False))
         report = verify_bundle(path, receipts=self.receipts[session_id])
         model = self.model[session_id]
         assert (report.ok, report.problem) == (True, None)

@@ -5,7 +5,8 @@ from sqlalchemy import insert
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import new_session_id
-from hutch.domain.session import Bounds, Session
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Session
 from hutch.store.log import SqlLog
 from hutch.store.schema import shares, users
 from hutch.store.sessions import Sessions, add_session
@@ -21,7 +22,7 @@ async def add(log: SqlLog, owner: str, **values: object) -> Session:
 
 async def test_a_session_comes_back_as_it_was(log: SqlLog) -> None:
     made = await add(
-        log, "ada", network=("pypi.example",), limits=Bounds(turns=3, cost_usd=0.5), deliver=True
+        log, "ada", network=("pypi.example",), limits=RunLimits(turns=3, cost_usd=0.5), deliver=True
     )
     assert await Sessions(log).get(made.id) == made
     with pytest.raises(NotFound):

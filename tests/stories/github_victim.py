@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from hutch import logs
 from hutch.domain.inputs import Prompt
-from hutch.domain.session import Delivery
+from hutch.domain.session import Delivery, NewSession
 from hutch.flows import handing_over, sessions
-from hutch.flows.sessions import NewSession
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Runs
 from tests.sessions.hosting import owner, serving

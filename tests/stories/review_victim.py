@@ -10,7 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch import logs
-from hutch.flows import ai_review, sessions
+from hutch.flows import sessions
+from hutch.flows.reviews import agent
 from hutch.store.comments import Reviews
 from hutch.store.runs import Runs
 from tests.gateway.api import eventually
@@ -24,7 +25,7 @@ async def main(home: Path, socket: str, url: str, commit: str, pull: str, model:
         if known:
             session = known[0].session
         else:
-            session = await ai_review.submit(
+            session = await agent.submit(
                 server.site, who, repository=url, commit=commit, target=pull, model=model
             )
 

@@ -18,7 +18,7 @@ def disturbed(place: Path, rounds: int, seed: int) -> subprocess.CompletedProces
 
 @pytest.mark.long
 def test_a_server_that_everything_happens_to_loses_nothing(tmp_path: Path) -> None:
-    ran = disturbed(tmp_path / "chaos", 5, 11)
+    ran = disturbed(tmp_path / "chaos", 3, 11)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
 
 

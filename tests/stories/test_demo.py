@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.cli.commands import COMMANDS
+from hutch.cli.command_table import COMMANDS
 from tests.deadline import DEADLINE_S
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -52,10 +52,10 @@ def start(told: Story, prompts: int, tests: str = "") -> Forked:
             id="while it is looked whether it can be delivered",
         ),
         pytest.param(r"service=git-receive-pack", False, 1, marks=SOAK, id="after the commit"),
-        pytest.param(r"GET /repos/acme/project/pulls$", False, 1, id="after the push"),
+        pytest.param(r"GET /repos/acme/project/pulls$", False, 1, marks=SOAK, id="after the push"),
         pytest.param(r"PullRequestCreate", True, 1, id="while it is opened"),
         pytest.param(r"issues/1/labels", False, 1, marks=SOAK, id="after it was opened"),
-        pytest.param(r"requested_reviewers", True, 1, id="before it is written down"),
+        pytest.param(r"requested_reviewers", True, 1, marks=SOAK, id="before it is written down"),
         pytest.param(r"PATCH /repos/acme/project/pulls/1", False, 2, marks=SOAK, id="after a second push"),
         pytest.param(r"PATCH /repos/acme/project/pulls/1", True, 2, id="after an update"),
     ],
@@ -95,7 +95,7 @@ async def test_killed_and_started_again(tmp_path: Path, pattern: str, after: boo
     [
         pytest.param(r"service=git-receive-pack", False, marks=SOAK, id="before the push"),
         pytest.param(r"GET /repos/acme/project/pulls$", False, marks=SOAK, id="after the push"),
-        pytest.param(r"PullRequestCreate", True, id="while it is opened"),
+        pytest.param(r"PullRequestCreate", True, marks=SOAK, id="while it is opened"),
         pytest.param(r"requested_reviewers", True, id="before it is written down"),
     ],
 )

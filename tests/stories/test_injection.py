@@ -11,9 +11,9 @@ from hutch.agent.approval import Answer
 from hutch.agent.policy import Rule
 from hutch.domain import events
 from hutch.domain.events import ApprovalAsked
-from hutch.flows.code_change import begin
+from hutch.flows.code_change.work import begin
 from hutch.llm.seam import FromTool, Request
-from tests.agent.benches import Said, Wise, Wishes, call, entries, open_bench
+from tests.agent.run_setups import Said, Wise, Wishes, call, entries, open_setup
 
 pytestmark = pytest.mark.anyio
 
@@ -124,15 +124,14 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
     person, obedient = Person(), Obedient(way)
     files = {path: text.encode() for path, text in way.files.items()} | {"a": b"x"}
     wishes = Wishes(files, "", folder=folder, model=Wise(obedient), approve=person)
-    async with open_bench(tmp_path, wishes) as bench:
-        before, tools = bench.approvals.policy, bench.persona.tools
+    async with open_setup(tmp_path, wishes) as setup:
+        before, tools = setup.policy, setup.persona.tools
         assert before.rules[:3] == own_rules() and "apply_patch" not in tools
-        assert bench.persona.limits.turns == 30
-        await begin(bench, "run_1", "Work on it.")
-        log = [entry.event for entry in await entries(bench.log, bench.session_id)]
-        session_id = bench.session_id
-        assert bench.approvals.policy == before
-        assert not (bench.context.workspace.place.directory / "secrets").exists()
+        assert setup.persona.limits.turns == 30
+        await begin(setup, "run_1", "Work on it.")
+        log = [entry.event for entry in await entries(setup.recorder)]
+        session_id = setup.recorder.session_id
+        assert not (setup.context.workspace.place.directory / "secrets").exists()
     assert obedient.found and not obedient.left  # it has read the order, and has tried everything
     commands = [event.command for event in log if isinstance(event, events.CommandStarted)]
     assert [command for command in commands if "push" in command or "curl" in command] == []
@@ -144,9 +143,9 @@ async def test_no_text_lifts_a_rule(tmp_path: Path, way: Way) -> None:
     assert "A rule denies this: deny write_file secrets/**" in told
     assert "There is no tool 'apply_patch'" in told and "There is no tool 'approve'" in told
     # Nor does anything that was written meanwhile hold for the next one.
-    async with open_bench(tmp_path, wishes, session_id) as bench:
-        assert bench.approvals.policy.rules[:3] == own_rules()
-        assert set(bench.persona.tools) <= set(tools) and bench.persona.limits.turns == 30
+    async with open_setup(tmp_path, wishes, session_id) as setup:
+        assert setup.policy.rules[:3] == own_rules()
+        assert set(setup.persona.tools) <= set(tools) and setup.persona.limits.turns == 30
 
 
 def own_rules() -> tuple[Rule, ...]:

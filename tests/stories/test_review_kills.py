@@ -83,7 +83,14 @@ def release_later(fault: Fault) -> None:
     asyncio.get_running_loop().call_later(LANDS_AFTER_S, fault.released.set)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before it is there", "before its answer is"])
+# `make test` tries each moment once, `make soak` both with both.
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(False, marks=pytest.mark.soak, id="before it is there"),
+        pytest.param(True, id="before its answer is"),
+    ],
+)
 async def test_a_command_that_was_killed_is_repeated(tmp_path: Path, after: bool) -> None:
     with story(tmp_path) as told:
         _, theirs, pull = proposed(told)
@@ -117,7 +124,13 @@ async def test_a_command_that_is_stopped_while_it_posts_sees_that_through(tmp_pa
         assert not any("reviews" in line for line in told.hub.asked[asked:])  # it was known
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before it is there", "before its answer is"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(False, id="before it is there"),
+        pytest.param(True, marks=pytest.mark.soak, id="before its answer is"),
+    ],
+)
 async def test_killed_and_started_again(tmp_path: Path, after: bool) -> None:
     with story(tmp_path) as told:
         made, theirs, pull = proposed(told)

@@ -32,10 +32,10 @@ def start(told: Story) -> Forked:
 @pytest.mark.parametrize(
     ("pattern", "after"),
     [
-        pytest.param(r"/permission", False, id="before it began"),
+        pytest.param(r"/permission", False, marks=SOAK, id="before it began"),
         pytest.param(rf"GET .*/issues/{ISSUE}/comments", False, marks=SOAK, id="after it began"),
         pytest.param(rf"POST .*/issues/{ISSUE}/comments", True, id="after it was commented"),
-        pytest.param(r"PullRequestCreate", True, id="while it is opened"),
+        pytest.param(r"PullRequestCreate", True, marks=SOAK, id="while it is opened"),
         pytest.param(rf"POST .*/issues/{PULL}/comments", True, marks=SOAK, id="when it goes on"),
         pytest.param(rf"POST .*/comments/{LINE}/replies", False, marks=SOAK, id="before it is answered"),
         pytest.param(rf"POST .*/comments/{LINE}/replies", True, id="after it was answered"),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hutch.app.models import OFFLINE
 from hutch.flows.triggers import Manners
+from hutch.llm.scripted import OFFLINE
 from hutch.store.schema import deliveries
 from tests.forge.repositories import commit, git
 from tests.gateway.api import V1, Api, eventually

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch import logs
-from hutch.app.server import Server
 from hutch.domain.wish import Told, Wish
 from hutch.flows.triggers import Manners
+from hutch.gateway.context import Server
 from hutch.store.deliveries import Deliveries
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving

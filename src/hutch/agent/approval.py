@@ -17,7 +17,7 @@ from typing import Literal
 from hutch.agent.policy import Decision, Policy, Rule
 from hutch.agent.tools.seam import Arguments, ToolResult
 from hutch.domain.errors import HutchError
-from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event
+from hutch.domain.events import ApprovalAsked, ApprovalGiven, Event, StepReached
 from hutch.jail.policy import WORKSPACE
 from hutch.llm.seam import Call
 
@@ -115,7 +115,11 @@ class Approvals:
         if scope != "once":
             self.policy = self.policy.granted(decision.covers)
         if scope == "always" and self.keep is not None:
-            await asyncio.to_thread(self.keep, decision.covers)
+            try:
+                await asyncio.to_thread(self.keep, decision.covers)
+            except HutchError as error:
+                why = f"warning: This is allowed for the session only, and will be asked again: {error}"
+                await write(StepReached(step="looking", message=why))
         return None
 
 

@@ -28,7 +28,7 @@ from hutch.agent.runners import (
     STARTERS,
     UNREADABLE,
     WRAPPERS,
-    after_options,
+    split_options,
     suffixes,
     texts,
 )
@@ -116,10 +116,10 @@ def _unwrap(words: Words, reader: _Reader) -> Parsed:
             words = (name if as_named else words[0], *words[1:])
             return _command(name, words, reader, plain=plain and None not in words)
         plain = plain and as_named and name in QUIET
-        given = after_options(words[1:], WRAPPERS[name])
-        if not given.sure:
+        split = split_options(words[1:], WRAPPERS[name])
+        if split is None:
             return replace(_runner(words, reader), clear=False, plain=False)
-        rest = given.rest
+        options, rest = split
         match name:
             case "env" | "sudo" | "doas":
                 rest = rest[1:] if rest[:1] == ("-",) else rest
@@ -130,15 +130,18 @@ def _unwrap(words: Words, reader: _Reader) -> Parsed:
             case "timeout":
                 rest = rest[1:]
             case "xargs" if rest:
-                mark = given.value("-I", "--replace") or ("{}" if given.has("-I", "--replace") else "")
-                if mark:
-                    rest = tuple(None if word is None or mark in word else word for word in rest)
-                else:
-                    rest = (*rest, None)
+                marks = [mark for option, mark in options if option == "-I"]
+                replaced = (_unless_marked(word, marks) for word in rest)
+                rest = tuple(replaced) if marks else (*rest, None)
         if not rest:
             return Parsed((words,), clear=True, plain=plain)
         words = rest
     return Parsed((words,), clear=False, plain=False)
+
+
+def _unless_marked(word: str | None, marks: list[str | None]) -> str | None:
+    """A word of xargs, unless something is put into it when it runs."""
+    return None if any(word is None or mark is None or mark in word for mark in marks) else word
 
 
 def _command(name: str, words: Words, reader: _Reader, *, plain: bool) -> Parsed:
@@ -183,15 +186,18 @@ def _runner(words: Words, reader: _Reader, *, shell: bool = True) -> Parsed:
 
 
 def _git(words: Words, reader: _Reader, *, plain: bool) -> Parsed:
-    given = after_options(words[1:], GIT)
-    what = given.rest[0] if given.rest else "help"
-    settings = [value for name, value in given.options if name == "-c"]
-    named = [*settings, *(given.rest[1:] if what == "config" else ())]
-    ran = _runner(("git", *settings, *(given.rest if what in GIT_RUNS else ())), reader)
-    clear = given.sure and ran.clear and not given.has("--config-env")
+    split = split_options(words[1:], GIT)
+    if split is None:  # the command may be any of the words
+        return Parsed((words,), False, False, tuple(("git", *after) for after in suffixes(words)))
+    options, rest = split
+    what = rest[0] if rest else "help"
+    settings = [value for name, value in options if name == "-c"]
+    ran = _runner(("git", *settings, *(rest if what in GIT_RUNS else ())), reader)
+    named = [*settings, *(rest[1:] if what == "config" else ())]
+    is_alias = any(value is None or value.lower().startswith("alias.") for value in named)
+    clear = ran.clear and not is_alias and "--config-env" not in dict(options)
     clear = clear and (what is None or what in GIT_COMMANDS)
-    clear = clear and not any(value is None or value.lower().startswith("alias.") for value in named)
-    return Parsed(((words[0], *given.rest),), clear, plain and not given.options, ran.possible)
+    return Parsed(((words[0], *rest),), clear, plain and not options, ran.possible)
 
 
 def _script(words: Words) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hutch.domain import events
+from hutch.domain.audience import audience_of
 from hutch.domain.events import AnyEvent, Entry, ToolReturned
 from hutch.llm.seam import Call, FromModel, FromTool, FromUser, Message
 
@@ -64,6 +65,8 @@ class Conversation:
 
     def apply(self, event: AnyEvent, seq: int) -> None:
         self.seq = seq
+        if audience_of(event) is not None:
+            return  # it is for some of those in the session, and the agent is none of them
         match event:
             case events.RunStarted():
                 self.earlier += [self.task] if self.task else []

@@ -1,54 +1,28 @@
-"""How much a run may take: turns, tokens, money and time."""
+"""What a run has taken, compared with its limits."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from hutch.domain.events import ContextCompacted, Entry, ModelReplied, RunEnded, RunStarted, ToolReturned
+from hutch.domain.run_limits import LimitName, RunLimits
 from hutch.llm.seam import Usage
 
-LimitName = Literal["turns", "tokens", "cost_usd", "timeout_s"]
 
+class LimitFields(BaseModel):
+    """Limits of a run, as a file of a person gives them."""
 
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """The most that a run may take. None means no limit, or that nobody said one."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    turns: int | None = 100
-    tokens: int | None = 5_000_000
-    cost_usd: float | None = 10.0
-    timeout_s: float | None = 1800.0
+    turns: int | None = Field(None, ge=1)
+    tokens: int | None = Field(None, ge=1)
+    cost_usd: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(None, gt=0)
 
-    def tightened(self, other: "RunLimits") -> "RunLimits":
-        """The smaller of each."""
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return RunLimits(
-            *(min((value for value in pair if value is not None), default=None) for pair in pairs)
-        )
-
-    def or_else(self, other: "RunLimits") -> "RunLimits":
-        """These where they say something, and the others elsewhere."""
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))
-
-    def reached(self, spent: "Spent") -> LimitName | None:
-        """The name of the limit that is used up."""
-        taken: dict[LimitName, float | None] = {
-            "turns": spent.turns,
-            "tokens": spent.usage.input + spent.usage.output,
-            "cost_usd": spent.cost,
-            "timeout_s": spent.duration_s,
-        }
-        for name, amount in taken.items():
-            most = getattr(self, name)
-            if most is not None and amount is not None and amount >= most:
-                return name
-        return None
-
-
-USUAL = RunLimits()
-NOTHING_SAID = RunLimits(None, None, None, None)
+    def for_run(self) -> RunLimits:
+        return RunLimits(**self.model_dump())
 
 
 @dataclass(slots=True)
@@ -81,6 +55,20 @@ class Spent:
         self.usage += usage
         self.cost_usd += cost_usd or 0.0
         self.unpriced = self.unpriced or cost_usd is None
+
+    def reached(self, limits: RunLimits) -> LimitName | None:
+        """The name of the first limit that is used up."""
+        taken: dict[LimitName, float | None] = {
+            "turns": self.turns,
+            "tokens": self.usage.input + self.usage.output,
+            "cost_usd": self.cost,
+            "timeout_s": self.duration_s,
+        }
+        for name, amount in taken.items():
+            limit = getattr(limits, name)
+            if limit is not None and amount is not None and amount >= limit:
+                return name
+        return None
 
     def over(self, limits: RunLimits) -> str | None:
         """The limit that is used up, as a sentence."""

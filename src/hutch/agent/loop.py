@@ -8,23 +8,24 @@ the model as that.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, ParamSpec, TypeVar
 
 import structlog
 
 from hutch.agent.approval import Approvals
-from hutch.agent.asking import OnDelta, ask, replied
+from hutch.agent.asking import ask, replied
 from hutch.agent.compaction import due, possible, summarised
 from hutch.agent.conversation import INTERRUPTED, Conversation
-from hutch.agent.limits import LimitName, RunLimits, Spent, too_long
+from hutch.agent.limits import Spent, too_long
 from hutch.agent.persona import LimitSetter
-from hutch.agent.plain import whole, written
+from hutch.agent.plain import whole
+from hutch.agent.run_setup import Heard, RunSetup
 from hutch.agent.testing.report import Report
-from hutch.agent.tools.paths import legible
+from hutch.agent.tools.paths import legible, really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.agent.tools.toolbox import Toolbox
 from hutch.agent.using import Using
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (
@@ -32,17 +33,15 @@ from hutch.domain.events import (
     Event,
     MessageSent,
     RunEnded,
-    SnapshotTaken,
 )
-from hutch.domain.redaction import Redactor
-from hutch.llm.price import Prices, cost_usd
+from hutch.domain.run_limits import LimitName
+from hutch.llm.price import cost_usd
 from hutch.llm.reply import Reply
-from hutch.llm.seam import Call, FromModel, Model, Request
+from hutch.llm.seam import Call, FromModel, Request
 from hutch.snapshots.storage import Snapshot
 from hutch.system.thread import over
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
-Append = Callable[[Sequence[Event]], Awaitable[int]]  # durable when it returns; the log's last number
 Given = ParamSpec("Given")
 T = TypeVar("T")
 Verify = Callable[[], Awaitable[Report | None]]
@@ -54,55 +53,41 @@ RESUMED = "I was stopped and started again. The shell is a new one, and no comma
 logger = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What somebody said while the agent worked."""
-
-    text: str
-    by: str = ""
-    input: int = 0  # the input that it came with
-
-
 @dataclass(slots=True)
 class Run:
-    """What a run needs, and what it knows so far."""
+    """One run: what it works with, and what it knows so far."""
 
     run_id: str
-    model: Model
-    toolbox: Toolbox
-    context: Context
+    setup: RunSetup
     system: str
-    limits: RunLimits
-    approvals: Approvals
-    append: Append
-    redactor: Redactor
-    on_delta: OnDelta = lambda delta: None
     conversation: Conversation = field(default_factory=Conversation)
     spent: Spent = field(default_factory=Spent)
-    told: list[Event] = field(default_factory=list)  # by the jail, to be logged with the next thing
-    inbox: list[Heard] = field(default_factory=list)  # what people said meanwhile
-    leaves_open: Callable[[], bool] = lambda: False  # whether who is cancelled now will go on later
     verify: Verify | None = None  # the last word, when the tests were not run since the last change
     verdict: Report | None = None  # what the last word was
     snapshot: int = 0  # the one before it all
     resumed: bool = False  # the conversation is older than the shells
-    prices: Prices = field(default_factory=dict)  # of the user's own
-    counts_waiting: bool = False  # whether time spent waiting for a person counts towards the timeout
-    limit_set_by: Callable[[LimitName], LimitSetter] = lambda name: ""
     last: Snapshot | None = None  # what it ended with, and the tests were run on
+    context: Context = field(init=False)
+    approvals: Approvals = field(init=False)
     using: Using = field(init=False)
     _clock: asyncio.Timeout | None = None
     _waiting: bool = False  # for a person
 
     def __post_init__(self) -> None:
-        self.using = Using(
-            self.run_id, self.toolbox, self.context, self.approvals, self._write, self.snapshot
+        setup, jail = self.setup, self.setup.context.jail
+        self.context = replace(
+            setup.context,
+            ask=self._timed(setup.context.ask),
+            hides=lambda tool, path: self.approvals.policy.hides(tool, path),
         )
-        self.approvals.roots = (self.context.jail.workspace, *self.context.jail.policy.also_at)
-        if self.approvals.ask is not None:
-            self.approvals.ask = self._timed(self.approvals.ask)
-        if self.context.ask is not None:
-            self.context.ask = self._timed(self.context.ask)
+        self.approvals = Approvals(
+            setup.policy,
+            ask=self._timed(setup.approve),
+            keep=setup.keep_rules,
+            roots=(jail.workspace, *jail.policy.also_at),
+            resolve=partial(really, context=self.context),
+        )
+        self.using = Using(self.run_id, setup, self.context, self.approvals, self._write, self.snapshot)
 
     async def go(self) -> RunEnded:
         """Work until it is done, cannot go on, or is cancelled; however it ends, the log says so."""
@@ -110,14 +95,14 @@ class Run:
             async with asyncio.timeout(self._left_s()) as self._clock:
                 outcome, reason = await self._work()
         except TimeoutError:
-            outcome, reason = "limit_reached", too_long(self.limits.timeout_s or 0)
+            outcome, reason = "limit_reached", too_long(self.setup.limits.timeout_s or 0)
             if self._waiting:
                 reason = f"{reason} {UNANSWERED}"
         except HutchError as error:
-            outcome, reason = "failed", self.redactor.clean(legible(str(error)))
+            outcome, reason = "failed", self.setup.redactor.clean(legible(str(error)))
         except asyncio.CancelledError:
             await over(asyncio.ensure_future(self._keep_stopped()))
-            if self.leaves_open():
+            if self.setup.leaves_open():
                 raise
             await self._end("cancelled", "It was cancelled.")
             raise
@@ -132,15 +117,21 @@ class Run:
             taken = await self.context.workspace.snapshot(STOPPED)
             if taken.id != self.using.snapshot:
                 self.using.snapshot = taken.id
-                await self._write(SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason))
+                await self._write(self.setup.recorder.snapshot_taken(taken))
         except HutchError as error:  # it is stopped all the same
             logger.warning("run.stopped_without_snapshot", run_id=self.run_id, error=str(error))
 
     def _left_s(self) -> float | None:
-        return None if self.limits.timeout_s is None else self.limits.timeout_s - self.spent.duration_s
+        return (
+            None
+            if self.setup.limits.timeout_s is None
+            else self.setup.limits.timeout_s - self.spent.duration_s
+        )
 
-    def _timed(self, ask: Callable[Given, Awaitable[T]]) -> Callable[Given, Awaitable[T]]:
-        """To wait for a person is not to work: the clock stands still, unless waiting counts."""
+    def _timed(self, ask: Callable[Given, Awaitable[T]] | None) -> Callable[Given, Awaitable[T]] | None:
+        """Stop the clock while a person is asked, unless waiting counts."""
+        if ask is None:
+            return None
 
         async def wait_counted(*given: Given.args, **named: Given.kwargs) -> T:
             self._waiting = True
@@ -160,18 +151,18 @@ class Run:
                 if self._clock is not None and left_s is not None:
                     self._clock.reschedule(asyncio.get_running_loop().time() + left_s)
 
-        return wait_counted if self.counts_waiting else wait
+        return wait_counted if self.setup.counts_waiting else wait
 
     async def _work(self) -> tuple[Outcome, str]:
         await self._settle()
         while True:
-            if self.using.conclusion is not None and not self.inbox:
+            if self.using.conclusion is not None and not self.setup.inbox:
                 return await self._conclude()
             self.using.conclusion = None  # somebody has more to say
-            if sentence := self.using.stuck or self.spent.over(self.limits):
+            if sentence := self.using.stuck or self.spent.over(self.setup.limits):
                 return "limit_reached", sentence
             await self._listen()
-            if due(self.conversation, self.model):
+            if due(self.conversation, self.setup.model):
                 await self._compact()
             reply = await self._ask()
             if reply.calls:
@@ -179,7 +170,7 @@ class Run:
             elif reply.finish == "length":
                 await self._write(MessageSent(author="hutch", text=f"Your reply was cut off. {GO_ON}"))
             elif reply.finish == "refused":
-                return "failed", f"{self.model.name} refuses to go on. {reply.text}".strip()
+                return "failed", f"{self.setup.model.name} refuses to go on. {reply.text}".strip()
             else:
                 self.using.conclusion = ToolResult(reply.text)
 
@@ -226,9 +217,11 @@ class Run:
     async def _ask_once(self) -> Reply:
         began = time.monotonic()
         past = self.conversation
-        request = Request(self.system, tuple(past.messages), self.toolbox.specs, forgotten=past.forgotten)
-        reply = await ask(self.model, request, self.redactor, self.on_delta)
-        event = replied(self.run_id, self.spent.turns + 1, self.model, reply, began, self.prices)
+        request = Request(
+            self.system, tuple(past.messages), self.setup.toolbox.specs, forgotten=past.forgotten
+        )
+        reply = await ask(self.setup.model, request, self.setup.redactor, self.setup.on_delta)
+        event = replied(self.run_id, self.spent.turns + 1, self.setup.model, reply, began, self.setup.prices)
         self.spent.add(reply.usage, event.cost_usd)
         await self._write(event)
         return reply
@@ -238,15 +231,15 @@ class Run:
         now = await self.context.workspace.snapshot("before the conversation is made short")
         changed = await self.context.workspace.changes(self.snapshot, now.id)
         files = {each.path: "changed" for each in changed} | self.conversation.files
-        specs = self.toolbox.specs
-        made = await summarised(self.conversation, self.model, self.system, specs, files)
-        price = cost_usd(self.model.name, made.usage, self.prices)
+        specs = self.setup.toolbox.specs
+        made = await summarised(self.conversation, self.setup.model, self.system, specs, files)
+        price = cost_usd(self.setup.model.name, made.usage, self.setup.prices)
         self.spent.pay(made.usage, price)
         await self._write(
             ContextCompacted(
                 run_id=self.run_id,
                 upto_seq=self.conversation.seq,
-                summary=self.redactor.clean(whole(made.text)),
+                summary=self.setup.redactor.clean(whole(made.text)),
                 tokens_before=made.tokens_before,
                 tokens_after=made.tokens_after,
                 input_tokens=made.usage.input,
@@ -261,7 +254,7 @@ class Run:
         begun is done now."""
         past = self.conversation
         for call in past.granted:
-            if isinstance(given := self.toolbox.parse(call.tool, call.arguments), Arguments):
+            if isinstance(given := self.setup.toolbox.parse(call.tool, call.arguments), Arguments):
                 await self.approvals.remember(call.tool, given)
         said = any(isinstance(message, FromModel) for message in past.messages) or past.summary
         if not self.resumed or not said:
@@ -272,9 +265,9 @@ class Run:
             await self.using.use(tuple(past.waiting.values()))
         match past.last:
             case Call() as call if self.using.conclusion is None:
-                given = self.toolbox.parse(call.tool, call.arguments)
+                given = self.setup.toolbox.parse(call.tool, call.arguments)
                 if isinstance(given, Arguments):
-                    self.using.conclusion = await self.toolbox.use(call.tool, given, self.context)
+                    self.using.conclusion = await self.setup.toolbox.use(call.tool, given, self.context)
             case str() as text:
                 self.using.conclusion = ToolResult(text)
         if self.using.conclusion is None:
@@ -282,38 +275,40 @@ class Run:
 
     async def _after_all(self, call: Call) -> ToolResult:
         """What to tell of a call that was under way. To finish has no effects, so that it is done now."""
-        given = self.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
+        given = self.setup.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
         if not isinstance(given, Arguments):
             return given or ToolResult(INTERRUPTED, ok=False)
-        self.using.conclusion = await self.toolbox.use(call.tool, given, self.context)
+        self.using.conclusion = await self.setup.toolbox.use(call.tool, given, self.context)
         return self.using.conclusion
 
     async def _listen(self) -> None:
         """Hear what people have said meanwhile."""
-        said, self.inbox[:] = list(self.inbox), []
+        said, self.setup.inbox[:] = list(self.setup.inbox), []
         if said:
             self.using.guard.changed()
             await self._write(*(self._heard(each) for each in said))
 
     def _heard(self, said: Heard) -> MessageSent:
-        text = self.redactor.clean(said.text)
+        text = self.setup.redactor.clean(said.text)
         return MessageSent(author="user", text=text, by=said.by, input=said.input)
 
     async def _write(self, *events: Event) -> None:
         """Into the log, and from there into the conversation."""
-        told, self.told[:] = [written(event, self.redactor.clean) for event in self.told], []
-        last = await self.append([*told, *events])
+        last = await self.setup.recorder.append(events)
         for place, event in enumerate(events, start=last - len(events) + 1):
             self.conversation.apply(event, place)
 
+    def _limit_set_by(self, limit: LimitName) -> LimitSetter:
+        return self.setup.persona.sets_limit(limit, getattr(self.setup.limits, limit))
+
     async def _end(self, outcome: Outcome, reason: str) -> RunEnded:
-        limit = self.limits.reached(self.spent) if outcome == "limit_reached" else None
+        limit = self.spent.reached(self.setup.limits) if outcome == "limit_reached" else None
         ended = RunEnded(
             run_id=self.run_id,
             outcome=outcome,
             reason=reason,
             limit=limit or "",
-            limit_set_by=self.limit_set_by(limit) if limit else "",
+            limit_set_by=self._limit_set_by(limit) if limit else "",
             turns=self.spent.turns,
             input_tokens=self.spent.usage.input,
             cached_tokens=self.spent.usage.cached,

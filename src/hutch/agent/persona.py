@@ -16,11 +16,12 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hutch.agent.limits import NOTHING_SAID, USUAL, LimitName, RunLimits
+from hutch.agent.limits import LimitFields
 from hutch.agent.policy import Action, Policy, parse_rule
 from hutch.domain import faults
 from hutch.domain.errors import BadRequest, HutchError, NotFound
 from hutch.domain.printable import check_model_name
+from hutch.domain.run_limits import NO_LIMITS, USUAL_LIMITS, LimitName, RunLimits
 
 REPOSITORY_FOLDER = ".hutch/personas"
 LARGEST_BYTES = 64 * 1024
@@ -43,12 +44,12 @@ class Persona:
     model: str | None
     limits: RunLimits
     from_repository: str = ""  # what the repository's own file says, for the model to read as data
-    repository_limits: RunLimits = NOTHING_SAID
+    repository_limits: RunLimits = NO_LIMITS
 
     def limits_for(self, asked: RunLimits) -> RunLimits:
         """What a run may take: the tighter of the persona's and the caller's, else what is usual; and never
         more than the repository says."""
-        return self.limits.tightened(asked).or_else(USUAL).tightened(self.repository_limits)
+        return self.limits.tightened(asked).or_else(USUAL_LIMITS).tightened(self.repository_limits)
 
     def sets_limit(self, name: LimitName, most: float | None) -> LimitSetter:
         """Who holds a run to this limit: nobody here, when its caller asked for it."""
@@ -66,7 +67,7 @@ class Persona:
                 default=_stricter(self.policy.default, other.policy.default),
             ),
             model=other.model,
-            limits=self.limits.tightened(other.limits.or_else(USUAL)),
+            limits=self.limits.tightened(other.limits.or_else(USUAL_LIMITS)),
         )
 
 
@@ -81,15 +82,6 @@ class _Rules(BaseModel):
     rules: list[str] = Field(default_factory=list)
 
 
-class _Limits(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    turns: int | None = Field(None, ge=1)
-    tokens: int | None = Field(None, ge=1)
-    cost_usd: float | None = Field(None, gt=0)
-    timeout_s: float | None = Field(None, gt=0)
-
-
 class _Front(BaseModel):
     """What stands between the two lines of three hyphens."""
 
@@ -99,7 +91,7 @@ class _Front(BaseModel):
     model: str | None = None
     tools: list[str] | None = None  # all when it is not said
     policy: _Rules = _Rules()
-    limits: _Limits = _Limits()
+    limits: LimitFields = LimitFields()
 
 
 def load_persona(
@@ -133,7 +125,7 @@ def parse_persona(name: str, text: str, every_tool: tuple[str, ...]) -> Persona:
         tools=tuple(tool for tool in every_tool if front.tools is None or tool in front.tools),
         policy=Policy(tuple(map(parse_rule, front.policy.rules)), front.policy.default),
         model=front.model,
-        limits=RunLimits(**front.limits.model_dump()),
+        limits=front.limits.for_run(),
     )
 
 
@@ -157,7 +149,7 @@ def _narrowed(persona: Persona, text: str, every_tool: tuple[str, ...]) -> Perso
         persona,
         tools=tuple(tool for tool in persona.tools if tool in wanted),
         policy=replace(persona.policy.narrowed(rules), default=default),
-        repository_limits=RunLimits(**front.limits.model_dump()),
+        repository_limits=front.limits.for_run(),
         from_repository=prompt.strip(),
     )
 

@@ -1,9 +1,6 @@
 """Text as a model should read it: without what only drives a terminal, and not too long."""
 
 import re
-from collections.abc import Callable
-
-from hutch.domain.event import Event
 
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"
@@ -28,16 +25,6 @@ def shortened(text: str, most: int, *, head: float = 0.5, rest: str = "") -> str
     last = most - first
     left_out = f"[... {len(text) - most:,} letters left out{f'; {rest}' if rest else ''} ...]"
     return f"{text[:first].rstrip()}\n{left_out}\n{text[len(text) - last :].lstrip()}"
-
-
-def written(event: Event, clean: Callable[[str], str]) -> Event:
-    """An event as it goes into the log: its texts without secrets and halves of characters."""
-    texts = {
-        name: clean(whole(value))
-        for name, value in event.__dict__.items()
-        if isinstance(value, str) and name != "type"
-    }
-    return event.model_copy(update=texts)
 
 
 def whole(text: str) -> str:

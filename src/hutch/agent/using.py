@@ -4,15 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from hutch.agent.approval import Approvals
 from hutch.agent.guard import LoopGuard
+from hutch.agent.run_setup import RunSetup
 from hutch.agent.testing.altered import Altered
-from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken, ToolCalled, ToolReturned
+from hutch.domain.events import Event, ToolCalled, ToolReturned
 from hutch.llm.seam import Call
 from hutch.snapshots.storage import Snapshot
 
@@ -24,7 +23,7 @@ class Using:
     """Makes the calls of a run, and knows what they have led to."""
 
     run_id: str
-    toolbox: Toolbox
+    setup: RunSetup
     context: Context
     approvals: Approvals
     write: Write
@@ -37,8 +36,9 @@ class Using:
     altered: Altered = field(default_factory=Altered)
     guard: LoopGuard = field(default_factory=LoopGuard)
 
-    def __post_init__(self) -> None:
-        self.approvals.resolve = partial(really, context=self.context)
+    @property
+    def toolbox(self) -> Toolbox:
+        return self.setup.toolbox
 
     async def use(self, calls: Sequence[Call]) -> None:
         """Use tools in order; neighbours that only read run side by side."""
@@ -92,7 +92,6 @@ class Using:
             if call.tool == "run_tests":
                 self.tested = await self.context.workspace.snapshot("before run_tests")
             refusal = await self.approvals.check(call, given, self.write)
-            self.context.hides = self.approvals.policy.hides
             given = refusal or await self.toolbox.use(call.tool, given, self.context)
         if call.tool == "finish" and given.ok:
             self.conclusion = given
@@ -100,22 +99,12 @@ class Using:
 
     def _facts(self, call: Call, result: ToolResult) -> list[Event]:
         """What happened in a call beside its result."""
-        facts: list[Event] = [
-            FileChanged(
-                path=change.path,
-                kind=change.kind,
-                before=change.before,
-                after=change.after,
-                moved_from=change.moved_from,
-                call_id=call.id,
-            )
-            for change in result.changes
-        ]
+        facts: list[Event] = [*self.setup.recorder.files_changed(result.changes, call_id=call.id)]
         if tests := result.data.get("tests"):
             partial = result.data.get("partial", False)
             self.tests_ok = None if partial and tests["ok"] else bool(tests["ok"])
             self.tests_reason = str(tests["reason"])
-            facts.append(RanTests(run_id=self.run_id, **tests))
+            facts.append(self.setup.recorder.tests_run(self.run_id, tests))
         return facts
 
     async def _kept(self, call: Call) -> list[Event]:
@@ -135,4 +124,4 @@ class Using:
         self.guard.changed()
         if call.tool != "run_tests":
             self.tests_ok = None
-        return [SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)]
+        return [self.setup.recorder.snapshot_taken(taken)]

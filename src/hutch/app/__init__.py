@@ -17,12 +17,12 @@ def configure_logs(
 ) -> None:
     """Log as the settings say, with every stored secret kept out of the lines; also, or only, to a file.
 
-    `quiet` is for commands that show what happens themselves: they log nothing below a warning, unless the
-    settings ask for more than is usual.
+    `quiet` is for commands that show what happens themselves: they log nothing below an error, unless the
+    settings say otherwise.
     """
     from hutch import logs
-    from hutch.app.redacting import LearningRedactor
+    from hutch.store.vault_redactor import VaultRedactor
 
-    told, redactor = loaded.settings.log, LearningRedactor(loaded.paths)
-    level = "warning" if quiet and told.level == "info" else told.level
+    told, redactor = loaded.settings.log, VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys)
+    level = "error" if quiet and told.level == "info" else told.level
     logs.configure(level, told.format, redactor=redactor, file=file, file_only=file_only)

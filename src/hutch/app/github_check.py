@@ -3,9 +3,10 @@
 import shutil
 import subprocess
 
-from hutch.app.forge_tokens import token_name, token_source
+from hutch.app.forges import tokens_of
 from hutch.forge.gh import GITHUB
 from hutch.forge.repo_url import parse_repo_url
+from hutch.forge.tokens import token_name
 from hutch.jail.probe import Check
 from hutch.settings import Loaded, user_environment
 
@@ -16,7 +17,8 @@ def check_github(loaded: Loaded) -> Check:
     """Where the token comes from with which pull requests are opened, for each GitHub that is known."""
     # A token is for a host; which repository of it makes no difference here.
     urls = [parse_repo_url(f"https://{host}/owner/name") for host in (GITHUB, *loaded.settings.github.hosts)]
-    sources = {url.authority: token_source(loaded, url) for url in urls}
+    tokens = tokens_of(loaded)
+    sources = {url.authority: tokens.source(url) for url in urls}
     lines = [
         f"{host}: pull requests are opened with {source} (not tried)"
         if source

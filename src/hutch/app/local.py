@@ -4,19 +4,25 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
-from hutch.app import models, personas
-from hutch.app.accounts import system_user
+from hutch.app import models
 from hutch.app.hosting import local_host
+from hutch.app.jails import jail_policy, open_jail
 from hutch.app.repositories import repositories_of
+from hutch.app.workspaces import open_workspace
 from hutch.domain.user import Who, scopes_of
+from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.flows.site import Site
+from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
 from hutch.forge.reach import Reach
+from hutch.jail.seam import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
 from hutch.store.reservation import own_name
+from hutch.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +51,25 @@ async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
                 redactor=redactor,
                 reach=Reach(lambda address, networks: None),  # a command reaches what its user does
                 find_repository=repositories_of(loaded).find,
+                check_model=partial(models.check_model, loaded),
                 networks=tuple(loaded.settings.jail.network_also),
-                personas=personas.folder(loaded),
+                personas=paths.personas,
                 reserved_for=name,
                 addresses=host.addresses,
             )
             yield Local(loaded, log, site, host, Who(owner, scopes_of(owner.role), "local", "local"))
+
+
+@asynccontextmanager
+async def open_evaluation(loaded: Loaded, *, jobs: int) -> AsyncIterator[EvalContext]:
+    """A session host in this process for an evaluation, and fresh jails to grade in."""
+    async with open_local(loaded, jobs=jobs) as local:
+
+        @asynccontextmanager
+        async def open_fresh(workspace_id: str) -> AsyncIterator[tuple[Workspace, Jail]]:
+            async with open_workspace(loaded, workspace_id) as workspace:
+                policy = await workspace.policy(jail_policy(loaded.settings))
+                async with open_jail(workspace.place, policy) as jail:
+                    yield workspace, jail
+
+        yield EvalContext(local.site, local.host, local.who, open_fresh, loaded.settings.tests.command)

@@ -4,24 +4,27 @@ import asyncio
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import hutch.llm
-from hutch.app.redacting import LearningRedactor
 from hutch.domain.redaction import Redactor
+from hutch.flows.model_list import UsableModels, list_models
 from hutch.llm.names import PROVIDERS, key_name, key_variables, parse_model_name
-from hutch.llm.open import Access, Choice, default_model, open_model
+from hutch.llm.open import Access, Choice, check_usable, default_model, open_model
 from hutch.llm.recording import RecordingModel
 from hutch.llm.retry import Patience
+from hutch.llm.scripted import OFFLINE
 from hutch.llm.seam import Model
 from hutch.settings import Loaded, user_environment
+from hutch.store.secrets import read_secrets
+from hutch.store.vault_redactor import VaultRedactor
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-OFFLINE = Path(hutch.llm.__file__).with_name("offline.json")
 
 
 async def choose_model(
-    loaded: Loaded, name: str | None, *, record: Path | None = None
+    loaded: Loaded, name: str | None, *, record: Path | None = None, hides: Redactor | None = None
 ) -> tuple[Model, Choice]:
     """Open the model that is named, or else the one that can be had, and say why it is this one.
+
+    What it says goes to the file `record` without the secrets that `hides` knows.
 
     The HTTP client is loaded in a thread, so that the rest of a run can be made ready meanwhile.
     """
@@ -32,8 +35,20 @@ async def choose_model(
         choice = Choice(name, "it was asked for")
     model = await asyncio.to_thread(open_model, parse_model_name(choice.name), granted)
     if record is not None:
-        model = RecordingModel(model, record, clean=redactor(loaded).clean)
+        model = RecordingModel(model, record, clean=(hides or redactor(loaded)).clean)
     return model, choice
+
+
+def check_model(loaded: Loaded, name: str) -> None:
+    """Refuse a named model, or the one of the settings, whose key or address is missing."""
+    if named := name or loaded.settings.model:
+        check_usable(parse_model_name(named), access(loaded))
+
+
+async def list_usable(loaded: Loaded) -> UsableModels:
+    """Which models can be used with these settings."""
+    granted = await asyncio.to_thread(access, loaded)
+    return await list_models(granted, loaded.settings.model)
 
 
 def access(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Access:
@@ -77,15 +92,9 @@ def redactor(loaded: Loaded, environment: Mapping[str, str] | None = None) -> Re
     """Knows every secret of the installation, also those to come, and the environment's keys of providers."""
     environment = user_environment() if environment is None else environment
     told = [environment.get(variable, "") for name in PROVIDERS for variable in key_variables(name)]
-    return LearningRedactor(loaded.paths, told)
+    return VaultRedactor(loaded.paths.vault, loaded.paths.vault_keys, told)
 
 
 def secrets_of(loaded: Loaded, wanted: Collection[str] | None = None) -> dict[str, str]:
     """The secrets of the vault: all, or those of these names that it has."""
-    if not loaded.paths.vault.exists():
-        return {}
-    from hutch.store.vault import Vault  # ciphers take a while, and who has no vault needs none
-
-    vault = Vault(loaded.paths.vault, loaded.paths.vault_keys)
-    names = [name for name in vault.names() if wanted is None or name in wanted]
-    return {name: vault.get(name) or "" for name in names}
+    return read_secrets(loaded.paths.vault, loaded.paths.vault_keys, wanted)

@@ -1,30 +1,18 @@
-"""The personas of an installation: those that come with Hutch, and the user's own."""
+"""The persona of a run, as the settings have it."""
 
-from pathlib import Path
-
-from hutch.agent.persona import Persona, built_in, load_persona
-from hutch.agent.tools.all import NAMES
-from hutch.domain.errors import HutchError
+from hutch.agent.persona import DEFAULT, Persona, ReadFile, load_persona
+from hutch.agent.tools.registry import ToolRegistry
 from hutch.settings import Loaded
 
 
-def every_persona(loaded: Loaded) -> list[Persona]:
-    """By name; a file of the user's that makes no sense is left out, and said so when it is asked for."""
-    own = folder(loaded)
-    names = set(built_in()) | {file.stem for file in own.glob("*.md")}
-    found = []
-    for name in sorted(names):
-        try:
-            found.append(find_persona(loaded, name))
-        except HutchError:
-            continue
+def load_for_run(loaded: Loaded, name: str, tools: ToolRegistry, read: ReadFile) -> Persona:
+    """The persona of a run, the usual one without a name, with what the repository says of it.
+
+    One that a repository's settings chose may do no more than the usual one.
+    """
+    own = loaded.paths.personas
+    where = own if own.is_dir() else None
+    found = load_persona(name or loaded.settings.persona, known_tools=tools.names, folder=where, read=read)
+    if not name and loaded.is_from_repository("persona"):
+        found = found.narrowed_to(load_persona(DEFAULT, known_tools=tools.names, folder=where))
     return found
-
-
-def find_persona(loaded: Loaded, name: str) -> Persona:
-    return load_persona(name, known_tools=NAMES, folder=folder(loaded))
-
-
-def folder(loaded: Loaded) -> Path:
-    """Where the user's own are; it need not be there."""
-    return Path(loaded.paths.config_file).parent / "personas"

@@ -1,57 +1,26 @@
-"""A server: everything that its doors open to."""
+"""A server: everything behind its gateway."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from hutch.app import forges, models, personas, workspaces
+from hutch.app import models
+from hutch.app.approvals import kept_approvals
+from hutch.app.change_context import change_context
+from hutch.app.forges import reach_of
 from hutch.app.hosting import local_host
-from hutch.app.keeping import keep_tidy
+from hutch.app.network import network_cap
 from hutch.app.repositories import repositories_of, with_fixed_roots
-from hutch.app.session_network import network_cap
-from hutch.app.triggers import triggers_of
-from hutch.domain.redaction import Redactor
+from hutch.app.retention import retention_of
+from hutch.app.triggers import triggers_of, webhook_secret
 from hutch.flows.removal import finish_removals
 from hutch.flows.site import Site
-from hutch.flows.triggers import Triggers
-from hutch.sessions.seam import SessionHost
+from hutch.gateway.context import Server
 from hutch.settings import Loaded
 from hutch.store.log import open_log
-from hutch.store.presence import Presence
-from hutch.store.rows import Rows
-from hutch.store.seam import EventLog
 from hutch.store.soundness import check_soundness
-from hutch.system.clock import wall_ms
-
-
-@dataclass(slots=True)
-class Server:
-    """What the gateway hangs on."""
-
-    loaded: Loaded
-    site: Site
-    triggers: Triggers
-    presence: Presence
-    started_ms: int = field(default_factory=lambda: wall_ms())
-    closing: bool = False  # it takes nothing new, and tells those who follow
-
-    @property
-    def log(self) -> EventLog:
-        return self.site.log
-
-    @property
-    def rows(self) -> Rows:
-        return self.site.rows
-
-    @property
-    def host(self) -> SessionHost:
-        return self.site.host
-
-    @property
-    def redactor(self) -> Redactor:
-        return self.site.redactor
 
 
 @asynccontextmanager
@@ -69,7 +38,7 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
     """
     loaded = await asyncio.to_thread(with_fixed_roots, loaded)
     paths, redactor = loaded.paths, models.redactor(loaded)
-    find = repositories_of(loaded).find
+    find, check_model = repositories_of(loaded).find, partial(models.check_model, loaded)
     log_bytes = loaded.settings.sessions.log_bytes
     async with (
         open_log(paths.database, paths.blobs, paths.signing_key, log_bytes=log_bytes) as log,
@@ -77,14 +46,23 @@ async def open_server(loaded: Loaded) -> AsyncIterator[Server]:
         local_host(loaded, log, redactor) as host,
     ):
         networks = tuple(loaded.settings.jail.network_also)
-        own = personas.folder(loaded)
-        reach, cap = forges.reach_of(loaded), network_cap(loaded)
-        site = Site(log, log, host, redactor, reach, find, networks, own, cap)
+        reach, cap = reach_of(loaded), network_cap(loaded.settings)
+        site = Site(log, log, host, redactor, reach, find, check_model, networks, paths.personas, cap)
         triggers = triggers_of(loaded, site)
-        removing = finish_removals(site, lambda id: workspaces.remove(loaded, id))
-        behind = [asyncio.ensure_future(each) for each in (triggers.run(), keep_tidy(loaded, log), removing)]
+        retention, usage = retention_of(loaded, log), log.usage_projector()
+        work = (triggers.run(), retention.run(), usage.run(), finish_removals(site))
+        behind = [asyncio.ensure_future(each) for each in work]
         try:
-            yield Server(loaded, site, triggers, log.presence)
+            yield Server(
+                loaded=loaded,
+                site=site,
+                triggers=triggers,
+                presence=log.presence,
+                changes=change_context(loaded, log),
+                list_models=partial(models.list_usable, loaded),
+                approvals=partial(kept_approvals, paths),
+                webhook_secret=partial(webhook_secret, loaded),
+            )
         finally:
             for each in behind:
                 each.cancel()

@@ -13,28 +13,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.agent.tools.all import NAMES, TOOLS
+from hutch.agent.jail_events import as_event
+from hutch.agent.recorder import Recorder
+from hutch.agent.tools.all import built_in_tools
 from hutch.agent.tools.seam import Context
 from hutch.agent.tools.toolbox import Toolbox
-from hutch.app import jails, models, records, workspaces
-from hutch.app.ground import check_ground, has_git
-from hutch.domain.errors import BadRequest, Conflict
+from hutch.app import jails, models, records
+from hutch.app.repositories import own_directories
+from hutch.app.workspaces import workspaces_of
+from hutch.domain.errors import Conflict
 from hutch.domain.ids import new_session_id
 from hutch.flows.tool_calls import Tools
 from hutch.jail.jail import Jailed
 from hutch.jail.shell.shells import Shells
-from hutch.sessions.told import Told
 from hutch.settings import Loaded
-from hutch.snapshots.directory import Directory
 from hutch.store.vault import Vault
-from hutch.workspace.prepare.plain import look_into
+from hutch.workspace.admission.shown import check_shown
 from hutch.workspace.workspace import Workspace
 
 FOR_AGENTS_ONLY = ("ask_user", "finish")  # who calls from outside has people, and an end, of its own
-PLAIN = (
-    "'{path}' is not a git repository, so all of it would be shown to the client: {contents}. "
-    "Make it a repository (git init), or say that it may be shown: --plain-directory."
-)
 TOKEN = "mcp_token"  # a secret of the installation
 PATIENCE_S, LOOK_S = 5.0, 0.1  # for a server that was just told to end
 
@@ -59,57 +56,44 @@ async def open_tools(
     `plain` says that it may be a directory without git.
     """
     if not unsafe_workspace:  # before anything in it is touched
-        await asyncio.to_thread(_check, directory, loaded, plain)
+        await asyncio.to_thread(check_shown, directory, own_directories(loaded.paths), plain)
     async with AsyncExitStack() as stack:
         workspace = await _workspace(stack, loaded, directory)
         log_bytes = loaded.settings.sessions.log_bytes
         log = await stack.enter_async_context(records.event_log(loaded.paths, log_bytes=log_bytes))
         policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
         policy = replace(policy, also_at=_outer_paths(directory))
-        told = Told()
+        redactor = models.redactor(loaded)
+        recorder = Recorder(log, new_session_id(), redactor)
         jail = await stack.enter_async_context(
             jails.open_jail(
                 workspace.place,
                 policy,
-                outside=jails.way_out(loaded.settings, lambda attempt: told.report(jails.as_event(attempt))),
+                outside=jails.way_out(loaded.settings, lambda attempt: recorder.report(as_event(attempt))),
                 unsafe_workspace=unsafe_workspace,
             )
         )
-        shells = Shells(jail, on_event=lambda event: told.report(jails.as_event(event)))
-        redactor = models.redactor(loaded)
-        toolbox = Toolbox(TOOLS, clean=redactor.clean, settle=redactor.settled, mask=redactor.mask)
+        shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
+        shells.admit = recorder.append
+        offered = built_in_tools()
         tools = Tools(
-            session_id=new_session_id(),
-            toolbox=toolbox.only(name for name in NAMES if name not in FOR_AGENTS_ONLY),
+            toolbox=Toolbox((tool for tool in offered if tool.name not in FOR_AGENTS_ONLY), redactor),
             context=Context(
                 workspace,
                 jail,
                 shells,
+                redactor=redactor,
                 ignore=loaded.settings.ignore,
                 test_command=loaded.settings.tests.command,
                 test_timeout_s=loaded.settings.tests.timeout_s,
-                clean=redactor.clean,
-                settle=redactor.settled,
-                mask=redactor.mask,
             ),
-            log=log,
-            clean=redactor.clean,
-            told=told,
+            recorder=recorder,
         )
-        shells.admit = told.write = tools.record
         await tools.begin(f"mcp serve {directory}")
         try:
             yield tools
         finally:
             await asyncio.shield(asyncio.ensure_future(_close(tools, jail, shells)))
-
-
-def _check(directory: Path, loaded: Loaded, plain: bool) -> None:
-    check_ground(directory, loaded.paths)
-    if plain or has_git(directory):
-        return
-    with Directory.at(directory.resolve()) as opened:
-        raise BadRequest(PLAIN.format(path=directory.resolve(), contents=look_into(opened)))
 
 
 def _outer_paths(directory: Path) -> tuple[str, ...]:
@@ -128,10 +112,11 @@ async def _close(tools: Tools, jail: Jailed, shells: Shells) -> None:
 
 async def _workspace(stack: AsyncExitStack, loaded: Loaded, directory: Path) -> Workspace:
     """The directory as a workspace, as soon as whoever had it before is gone."""
+    workspaces, clean = workspaces_of(loaded), models.redactor(loaded).clean
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return await stack.enter_async_context(workspaces.open_directory(loaded, directory))
+            return await stack.enter_async_context(workspaces.open_directory(directory, clean=clean))
         except Conflict:
             if time.monotonic() > until:
                 raise

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from hutch.cli.commands import COMMANDS, Command
+from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
-from hutch.cli.visible import one_line
 from hutch.settings import find_paths, named_server
 from hutch.store.glance import newest_logs, newest_sessions
+from hutch.system.terminal_text import one_line
 
 Candidates = list[tuple[str, str]]  # words, each with its help
 
@@ -99,7 +99,7 @@ def _sessions_of_server() -> Candidates:
     """The newest sessions of the server that commands speak with, this machine's own or another."""
     paths = find_paths()
     if named_server()[0] or paths.login_file.exists():
-        from hutch.cli.distant import distant_sessions
+        from hutch.cli.remote_sessions import distant_sessions
 
         rows = distant_sessions(MOST_SESSIONS)
     else:

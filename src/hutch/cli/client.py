@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import httpx2
 
 import hutch
-from hutch.cli.servers import Address, find_address
+from hutch.cli.server_address import Address, find_address
 from hutch.domain.errors import (
     BadRequest,
     Conflict,

@@ -4,7 +4,6 @@ Everything that needs typer to run a command is here; `main.py` imports this
 module only when a command is really wanted.
 """
 
-import gc
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,9 +15,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from hutch.cli import exits
-from hutch.cli.commands import Command
+from hutch.cli.command_table import Command
 from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
+from hutch.system.loading import without_collection
 
 Loaded = TyperCommand | TyperGroup
 LIBRARY_WORDS = tuple(
@@ -56,14 +56,9 @@ def load(command: Command) -> Loaded:
 
 
 def _target(command: Command) -> Any:
-    """What is loaded stays, and holds no garbage: to look for some takes a tenth of the time."""
     module, attribute = command.target.split(":")
-    gc.disable()
-    try:
+    with without_collection():
         return attrgetter(attribute)(import_module(module))
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def invoke(command: Command, args: Sequence[str]) -> int:

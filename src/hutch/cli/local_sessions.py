@@ -2,28 +2,28 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import orjson
 
 from hutch.app.local import Local, open_local
-from hutch.cli.following import NO_WORD, Update
-from hutch.cli.wanted import Limits, WantedSession, model_name, repository_address
+from hutch.cli.event_stream import NO_WORD, Update
+from hutch.cli.session_options import model_name, repository_address
+from hutch.domain.audience import WHOLE, entry_json
 from hutch.domain.errors import NotFound
-from hutch.domain.events import Entry, entry_json
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import parse_input
-from hutch.domain.session import Bounds, Delivery, QueuedRun, Session
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.flows import handing_over, resuming, sessions
 from hutch.flows.runs import find_run_id
-from hutch.flows.sessions import NewSession
 from hutch.sessions.requests import Diff
 from hutch.sessions.seam import Delta
 from hutch.settings import Loaded
 from hutch.store.changes import Changes
 
-DELTA = tuple(field.name for field in fields(Delta))
+DELTA = tuple(field.name for field in fields(Delta) if field.name != "audience")
 
 
 class LocalSessions:
@@ -38,27 +38,9 @@ class LocalSessions:
         async with open_local(loaded, jobs=jobs) as local:
             yield cls(local)
 
-    async def create(self, wanted: WantedSession) -> dict[str, Any]:
-        new = NewSession(
-            purpose=wanted.purpose,
-            role=wanted.role,
-            expectations=wanted.expectations,
-            repository=repository_address(wanted.repository, True),
-            plain_directory=wanted.plain_directory,
-            revision=wanted.revision,
-            persona=wanted.persona,
-            model=model_name(wanted.model, True),
-            network=wanted.network,
-            limits=Bounds(**asdict(wanted.limits)),
-            deliver=wanted.deliver,
-            delivery=Delivery(
-                author=wanted.author,
-                unattended=wanted.unattended,
-                uncommitted=wanted.uncommitted,
-                record=wanted.record,
-            ),
-            prompt=wanted.prompt,
-        )
+    async def create(self, new: NewSession) -> dict[str, Any]:
+        address, model = repository_address(new.repository, True), model_name(new.model, True)
+        new = replace(new, repository=address, model=model)
         return self._shown(await sessions.create(self.local.site, self.local.who, new))
 
     async def get(self, session_id: str) -> dict[str, Any]:
@@ -73,25 +55,24 @@ class LocalSessions:
             raise NotFound(f"There is no run '{name}'. `hutch log` lists the sessions.") from None
 
     async def resume(
-        self, run_id: str, *, limits: Limits, model: str, deliver: bool | None
+        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
     ) -> dict[str, Any]:
-        bounds = Bounds(**asdict(limits))
         model = model_name(model, True)
         return _run(
             await resuming.resume(
-                self.local.site, self.local.who, run_id, limits=bounds, model=model, deliver=deliver
+                self.local.site, self.local.who, run_id, limits=limits, model=model, deliver=deliver
             )
         )
 
     async def follow(
         self, session_id: str, *, after: int = 0, line: Callable[[bool], None] = NO_WORD
     ) -> AsyncGenerator[Update]:
-        async with aclosing(self.local.host.follow(SessionId(session_id), after=after)) as updates:
+        async with aclosing(self.local.host.follow(SessionId(session_id), WHOLE, after=after)) as updates:
             async for update in updates:
-                if isinstance(update, Entry):
-                    yield Update(entry=orjson.loads(entry_json(update)))
-                else:  # many a second, and `asdict` takes ten times as long
+                if isinstance(update, Delta):  # many a second, and `asdict` takes ten times as long
                     yield Update(delta={name: getattr(update, name) for name in DELTA})
+                else:
+                    yield Update(entry=orjson.loads(entry_json(update)))
 
     async def give(self, session_id: str, kind: str, **fields: Any) -> dict[str, Any]:
         asked = parse_input.validate_python({"type": kind, **fields})

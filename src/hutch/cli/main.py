@@ -16,9 +16,10 @@ from pathlib import Path
 
 import hutch
 from hutch.cli import exits, usage
-from hutch.cli.commands import BY_NAME, Command
+from hutch.cli.command_table import BY_NAME, Command
 from hutch.cli.plugins import find_plugin, find_plugins, help_rows
 from hutch.domain.errors import BadRequest, HutchError
+from hutch.system.terminal_text import printable
 
 NEW_OBJECTS = 100_000  # between two searches for garbage: in what is being loaded there is none
 
@@ -76,7 +77,7 @@ def run(args: Sequence[str], commands: Mapping[str, Command] = BY_NAME) -> int:
 def _answer(words: list[str], commands: Mapping[str, Command]) -> int:
     match words:
         case [] if os.isatty(0) and os.isatty(1):
-            from hutch.cli.screen import screen_command
+            from hutch.cli.screens.app import screen_command
 
             return screen_command()
         case [] | ["-h" | "--help", *_] | ["help"]:
@@ -115,11 +116,6 @@ def _candidates(typed: list[str], commands: Mapping[str, Command]) -> list[tuple
             return []
 
 
-def _visible(text: str) -> str:
-    """A message may quote what a stranger wrote: nothing in it can drive the terminal."""
-    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
-
-
 def _silence_stdout() -> None:
     """Python flushes stdout once more on its way out: let that go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -127,16 +123,17 @@ def _silence_stdout() -> None:
 
 def _say(error: Exception) -> int:
     code = exits.code_of(error)
+    message = printable(str(error), keep="\n")  # it may quote anybody
     if isinstance(error, HutchError) and code != exits.BUG:
-        sys.stderr.write(f"hutch: {_visible(str(error))}\n")
+        sys.stderr.write(f"hutch: {message}\n")
     elif isinstance(error, OSError):
         if not error.filename:
             _silence_stdout()
         place = f"{error.filename}: " if error.filename else "The output could not be written: "
-        sys.stderr.write(f"hutch: {_visible(place)}{error.strerror or error}. Mend that and try again.\n")
+        sys.stderr.write(f"hutch: {printable(place)}{error.strerror or error}. Mend that and try again.\n")
     else:
         sys.stderr.write(
-            f"hutch: {type(error).__name__}: {_visible(str(error))}\n"
+            f"hutch: {type(error).__name__}: {message}\n"
             "This is a bug in Hutch. Put --debug before the command to see where: hutch --debug …\n"
         )
     return code

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hutch.cli.commands import BY_NAME, Command
+from hutch.cli.command_table import BY_NAME, Command
 
 GROUP = "Plugins"
 SECTION = "[hutch.commands]"

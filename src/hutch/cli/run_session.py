@@ -9,28 +9,29 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Any, Literal
 
-from hutch import app, settings
-from hutch.app.dispositions import ENDS
+from hutch import settings
 from hutch.cli import exits
-from hutch.cli.asking import short
-from hutch.cli.attached import Attached
 from hutch.cli.client import FAMILIES, Client
-from hutch.cli.prompt_screen import can_prompt
-from hutch.cli.run_story import SUMMED_UP, Story
-from hutch.cli.run_view import JsonView, PlainView
+from hutch.cli.render.run_output import JsonView, PlainView
+from hutch.cli.render.run_summary import SUMMED_UP, Story
+from hutch.cli.render.transcript import Line, Transcript
+from hutch.cli.run_wait import Wanted
+from hutch.cli.screens.attach_prompt import Attached
+from hutch.cli.screens.prompt import can_prompt
+from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
 from hutch.cli.signals import ended_by, stop_when_unread
-from hutch.cli.stand_in import NO_MODEL, NO_MODEL_THERE, is_stand_in
-from hutch.cli.transcript import Line, Transcript
-from hutch.cli.waiting import Wanted
-from hutch.cli.wanted import Limits, WantedSession
-from hutch.domain.errors import BadRequest, HutchError, Unavailable
+from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import NewSession
+from hutch.domain.stand_in import BY_OPTION, is_stand_in, no_model_here, no_model_there
+from hutch.system.signals import ENDS
 
 STOP_S = 20.0  # for a run to end after somebody has stopped it
 Where = Literal["anywhere", "here", "server"]
 
 
-def run_session(wanted: WantedSession, *, where: Where, as_json: bool) -> int:
+def run_session(wanted: NewSession, *, where: Where, as_json: bool) -> int:
     """Work on a prompt and show it; the exit code says how it ended.
 
     Whoever asks for the `server` may leave: the run goes on there. Elsewhere Ctrl-C stops it.
@@ -45,7 +46,7 @@ def run_session(wanted: WantedSession, *, where: Where, as_json: bool) -> int:
     return open_and(work, where, as_json)
 
 
-def resume_session(name: str, *, limits: Limits, model: str, deliver: bool | None, as_json: bool) -> int:
+def resume_session(name: str, *, limits: RunLimits, model: str, deliver: bool | None, as_json: bool) -> int:
     """Let a run go on, and show it."""
 
     async def work(sessions: SessionClient) -> int:
@@ -70,7 +71,6 @@ def open_and(work: Callable[[SessionClient], Awaitable[int]], where: Where, as_j
         if where == "server":
             async with Client() as client:
                 return await work(ServedSessions(client))
-        app.configure_logs(settings.load(), quiet=True)
         async with open_sessions(here=where == "here") as sessions:
             return await work(sessions)
 
@@ -125,6 +125,8 @@ class Following:
             except BrokenPipeError:  # nobody reads what is shown
                 await self._stop()
                 raise
+            except LimitReached as error:  # the disk is full
+                raise LimitReached(f"{error}{self._way_on()}", limit=error.limit) from error
             except asyncio.CancelledError:
                 if not came:
                     raise
@@ -197,7 +199,8 @@ class Following:
             await self.sessions.give(self.id, "end", reason="")
         view.end(story, patch, cut=cut, warnings=await self._warnings())
         if is_stand_in(str(story.started.get("model"))) and not self.names_model:
-            raise Unavailable(NO_MODEL_THERE if isinstance(self.sessions, ServedSessions) else NO_MODEL)
+            is_served = isinstance(self.sessions, ServedSessions)
+            raise Unavailable(no_model_there(BY_OPTION) if is_served else no_model_here())
         return exits.INTERRUPTED if code is None else code
 
     async def _left_out(self) -> str:
@@ -206,9 +209,13 @@ class Following:
         is_here = wanted["repository"].startswith("/") and not wanted["forked_from"]
         if not is_here or wanted["revision"] or wanted["delivery"].get("uncommitted") or self._after:
             return ""
-        from hutch.app.left_out import left_out  # it brings the jail along
+        # These bring the jail along.
+        from hutch.app.forges import forges_of
+        from hutch.app.workspaces import workspaces_of
+        from hutch.flows.uncommitted import describe_uncommitted
 
-        return await left_out(settings.load(), wanted["repository"])
+        loaded = settings.load()
+        return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), wanted["repository"])
 
     async def _warnings(self) -> list[str]:
         assert self._warning is not None
@@ -226,9 +233,11 @@ class Following:
         if isinstance(view, JsonView):
             view.interrupted(self._story.run_id)
         else:
-            on = f" Go on with: hutch resume {self._story.run_id}" if self._story.run_id else ""
-            sys.stderr.write(f"hutch: stopped; nothing was delivered.{on}\n")
+            sys.stderr.write(f"hutch: stopped; nothing was delivered.{self._way_on()}\n")
         return exits.INTERRUPTED
+
+    def _way_on(self) -> str:
+        return f" Go on with: hutch resume {self._story.run_id}" if self._story.run_id else ""
 
     async def _stop(self) -> None:
         """Stop the run, and wait until the log says so. What is being opened for review is seen through."""

@@ -9,20 +9,23 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from hutch import settings
-from hutch.app.running import find_server
-from hutch.cli.asking import find_session, names_of_users
+from hutch import app, settings
 from hutch.cli.client import Client
-from hutch.cli.following import NO_WORD, Update, follow
-from hutch.cli.servers import local_address
-from hutch.cli.wanted import Limits, WantedSession
+from hutch.cli.event_stream import NO_WORD, Update, follow
+from hutch.cli.server_address import local_address
+from hutch.cli.server_requests import find_session, names_of_users
+from hutch.cli.session_options import request_body
 from hutch.domain.errors import NotFound
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import NewSession
+from hutch.system.loading import load_structlog, without_collection
+from hutch.system.running_server import find_server
 
 
 class SessionClient(Protocol):
     """Where sessions can be opened, followed and spoken to."""
 
-    async def create(self, wanted: WantedSession) -> dict[str, Any]: ...
+    async def create(self, new: NewSession) -> dict[str, Any]: ...
 
     async def get(self, session_id: str) -> dict[str, Any]: ...
 
@@ -31,7 +34,7 @@ class SessionClient(Protocol):
         ...
 
     async def resume(
-        self, run_id: str, *, limits: Limits, model: str, deliver: bool | None
+        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
     ) -> dict[str, Any]: ...
 
     def follow(
@@ -71,8 +74,10 @@ class ServedSessions:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    async def create(self, wanted: WantedSession) -> dict[str, Any]:
-        return dict(await self.client.post("/sessions", wanted.body(is_local=self.client.address.is_local)))
+    async def create(self, new: NewSession) -> dict[str, Any]:
+        return dict(
+            await self.client.post("/sessions", request_body(new, is_local=self.client.address.is_local))
+        )
 
     async def get(self, session_id: str) -> dict[str, Any]:
         answer = await self.client.request("GET", f"/sessions/{session_id}", again=False)
@@ -88,7 +93,7 @@ class ServedSessions:
         return dict(runs[0])
 
     async def resume(
-        self, run_id: str, *, limits: Limits, model: str, deliver: bool | None
+        self, run_id: str, *, limits: RunLimits, model: str, deliver: bool | None
     ) -> dict[str, Any]:
         body = {"limits": limits.given(), "model": model, "deliver": deliver}
         return dict(await self.client.post(f"/runs/{run_id}/resume", body))
@@ -124,12 +129,16 @@ class ServedSessions:
 @asynccontextmanager
 async def open_sessions(*, here: bool, jobs: int = 1) -> AsyncIterator[SessionClient]:
     """The sessions of the server of this installation; of this process, where none runs or `here` says so."""
-    loaded = settings.load()
-    if not here and find_server(loaded.paths) is not None:
-        async with Client(partial(local_address, loaded.paths)) as client:
+    paths = settings.find_paths()
+    if not here and find_server(paths.server_files) is not None:
+        async with Client(partial(local_address, paths)) as client:
             yield ServedSessions(client)
         return
-    from hutch.cli.local_sessions import LocalSessions  # it brings the jail and the agent along
+    with without_collection():
+        load_structlog()
+        from hutch.cli.local_sessions import LocalSessions  # it brings the jail and the agent along
 
+    loaded = settings.load()
+    app.configure_logs(loaded, quiet=True)
     async with LocalSessions.opened(loaded, jobs=jobs) as sessions:
         yield sessions

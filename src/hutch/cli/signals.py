@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 
-from hutch.app.dispositions import is_answered
+from hutch.system.signals import is_answered
 
 
 @contextmanager

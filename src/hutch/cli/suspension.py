@@ -10,7 +10,7 @@ import signal
 import termios
 from pathlib import Path
 
-from hutch.cli.own_terminal import OwnTerminal
+from hutch.cli.user_terminal import OwnTerminal
 from hutch.jail.terminal import Terminal
 
 KEY = b"\x1a"

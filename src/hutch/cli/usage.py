@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from textwrap import fill
 
-from hutch.cli.commands import COMMANDS
+from hutch.cli.command_table import COMMANDS
 
 USAGE = "Usage: hutch [OPTIONS] COMMAND [ARGS]..."
 ABOUT = "Coding agents and people at work on code inside jails, watched through the glass."

@@ -10,3 +10,5 @@ class Event(BaseModel):
 
     type: str
     v: int = 1
+    audience: str | None = None
+    """Left out of the JSON when it is None: everyone who may see the session. See `domain/audience.py`."""

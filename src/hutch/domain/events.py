@@ -117,7 +117,7 @@ __all__ = [
     "ToolCalled",
     "ToolReturned",
     "UnknownEvent",
-    "entry_json",
+    "WithheldEvent",
     "from_json",
     "json_schema",
     "to_json",
@@ -191,7 +191,14 @@ class ErasedEvent:
     reason: str
 
 
-AnyEvent = Event | UnknownEvent | ErasedEvent
+@dataclass(frozen=True, slots=True)
+class WithheldEvent:
+    """What is left of an event for a reader who may not see it. No log holds one."""
+
+    type: str
+
+
+AnyEvent = Event | UnknownEvent | ErasedEvent | WithheldEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +210,7 @@ class Entry:
     at_ms: int
     event: AnyEvent
     hash: str
-    payload: bytes = field(default=b"", compare=False, repr=False)  # the event's JSON; empty when erased
+    payload: bytes = field(default=b"", compare=False, repr=False)  # its JSON; empty when erased or withheld
 
 
 _adapter: TypeAdapter[Event] = TypeAdapter(KnownEvent)
@@ -220,6 +227,9 @@ def to_json(event: Event | UnknownEvent) -> bytes:
     if isinstance(event, UnknownEvent):
         return event.payload
     fields = event.__dict__ if not event.__pydantic_extra__ else _fields(event)
+    if event.audience is None:
+        fields = fields.copy()
+        fields.pop("audience", None)  # a default that no line of a record names
     return orjson.dumps(fields, default=_fields, option=orjson.OPT_SORT_KEYS)
 
 
@@ -232,18 +242,6 @@ def from_json(payload: bytes, type_: str) -> Event | UnknownEvent:
         return kind.model_validate_json(payload)
     except ValidationError:
         return UnknownEvent(type_, payload)
-
-
-def entry_json(entry: Entry) -> bytes:
-    """An entry as clients get it."""
-    event = entry.event
-    if isinstance(event, ErasedEvent):
-        erased = {"type": event.type, "erased": True, "erased_at_ms": event.at_ms, "reason": event.reason}
-        payload = orjson.dumps(erased)
-    else:
-        payload = entry.payload
-    head = {"seq": entry.seq, "at_ms": entry.at_ms, "hash": entry.hash, "event": orjson.Fragment(payload)}
-    return orjson.dumps(head)
 
 
 def json_schema() -> dict[str, Any]:

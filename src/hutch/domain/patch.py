@@ -11,7 +11,7 @@ from typing import Literal
 
 Side = Literal["old", "new"]
 
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -60,14 +60,14 @@ def parse_patch(patch: bytes) -> Patch:
         elif line.startswith("new file"):
             found.old_path = ""
         elif line.startswith(("rename to ", "copy to ")):
-            _rename(files, found, _name(line.partition(" to ")[2]))
+            _rename(files, found, unquote(line.partition(" to ")[2]))
         elif line.startswith(("rename from ", "copy from ")):
-            found.old_path = _name(line.partition(" from ")[2])
+            found.old_path = unquote(line.partition(" from ")[2])
         elif line.startswith("--- "):
             found.old_path = _headed(line)
         elif line.startswith("+++ "):
             _rename(files, found, _headed(line) or found.old_path)
-        elif at := _HUNK.match(line):
+        elif at := HUNK.match(line):
             old = range(int(at[1]), int(at[1]) + int(at[2] or 1))
             new = range(int(at[3]), int(at[3]) + int(at[4] or 1))
             found.shown["old"].append(old)
@@ -102,22 +102,22 @@ def _pass_over(lines: Iterator[str], old: int, new: int) -> None:
 
 def _headed(line: str) -> str:
     """The path in a line of a header; empty for /dev/null."""
-    name = _name(line[4:].removesuffix("\t") if not line[4:].startswith('"') else line[4:])
+    name = unquote(line[4:].removesuffix("\t") if not line[4:].startswith('"') else line[4:])
     return "" if name == "/dev/null" else name.partition("/")[2]
 
 
 def _both(rest: str) -> tuple[str, str]:
     """The two paths of `diff --git a/… b/…`, which are the same unless a later line says otherwise."""
     if rest.startswith('"'):
-        name = _name(rest.partition('" "')[0].rstrip('"') + '"').partition("/")[2]
+        name = unquote(rest.partition('" "')[0].rstrip('"') + '"').partition("/")[2]
         return name, name
     half = (len(rest) - 1) // 2
     name = rest[:half].partition("/")[2]
     return name, name
 
 
-def _name(text: str) -> str:
-    """A path, without the quotes that git puts around one that is no plain text."""
+def unquote(text: str) -> str:
+    """A path, without the quotes that git puts around one that is no plain text; its bytes are in octal."""
     if not (text.startswith('"') and text.endswith('"') and len(text) > 1):
         return text
     data = bytearray()

@@ -3,14 +3,10 @@
 import re
 
 from hutch.domain.errors import BadRequest
+from hutch.system.terminal_text import printable
 
 # Control characters, line separators, halves of surrogate pairs, and what reverses the text after it.
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """The text, with everything escaped that would break the line or drive a terminal."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def echo(text: str, most: int = 80) -> str:

@@ -99,8 +99,13 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self.learn(values)
 
+    def learn_also(self, values: Iterable[str]) -> None:
+        """Hide these values too."""
+        self.learn({*self._learned, *values})
+
     def learn(self, values: Iterable[str]) -> None:
         """From now on these are the values to hide."""
+        values = self._learned = frozenset(values)
         long = [value for value in values if len(value) >= SHORTEST_VALUE]
         spellings = {text for value in long for part in _parts(value) for text in _spellings(part)}
         # Longest first: of two values that begin alike, the longer one must go as a whole.

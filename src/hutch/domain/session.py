@@ -4,25 +4,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hutch.domain.ids import RunId, SessionId
+from hutch.domain.run_limits import NO_LIMITS, RunLimits
 
 SessionState = Literal["queued", "starting", "idle", "running", "waiting", "paused", "parked", "ended"]
 """`queued` and `starting` before its workspace is there; `idle` with a jail and nothing to do; `waiting`
 for an approval or an answer; `parked` without a jail, until somebody needs it."""
 RunState = Literal["queued", "running", "held", "ended"]  # held: stopped by a pause
 RunKind = Literal["prepare", "prompt"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How far a run may go; None is what the persona and the settings say."""
-
-    turns: int | None = None
-    tokens: int | None = None
-    cost_usd: float | None = None
-    timeout_s: float | None = None
-
-
-UNBOUND = Bounds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +37,25 @@ AS_USUAL = Delivery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """A request for a session; empty fields are as the persona and the settings say."""
+
+    purpose: str = ""
+    role: str = ""
+    expectations: str = ""
+    repository: str = ""
+    plain_directory: bool = False  # it may be one without git, which is copied whole
+    revision: str = ""
+    persona: str = ""
+    model: str = ""
+    network: tuple[str, ...] = ()
+    limits: RunLimits = NO_LIMITS
+    deliver: bool = False
+    delivery: Delivery = AS_USUAL
+    prompt: str = ""  # the first one; without, the session is only made ready
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What a session is for and what it may; its log tells what happened."""
 
@@ -62,7 +69,7 @@ class Session:
     persona: str = ""
     model: str = ""
     network: tuple[str, ...] = ()
-    limits: Bounds = UNBOUND
+    limits: RunLimits = NO_LIMITS  # beside those of the persona and the usual ones
     deliver: bool = False  # a run that changed something ends in a Change
     delivery: Delivery = AS_USUAL
     workspace_id: str = ""

@@ -6,6 +6,7 @@ it is refused. Numbers copied from a listing are recognised for the same reason.
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 _LONGEST = 160  # characters; a longer line is no placeholder
 _DOTS = r"(?:\.{2,}|…)"
@@ -17,7 +18,7 @@ _STATE = (
     r"(?:is|are|remains?|stays?|continues?|goes|kept|keep|left)?\s*(?:the\s+)?"
     r"(?:unchanged|unmodified|same(?:\s+as\s+before)?|as\s+(?:before|is)|here|omitted|untouched|intact)?"
 )
-_BODY = re.compile(
+_BODY = (
     rf"(?P<dots>{_DOTS})?\s*"
     r"(?:"
     rf"(?:the\s+)?(?:rest|remainder)\s+of\s+(?:the\s+|your\s+|this\s+)?(?:\w+\s+){{0,2}}{_THING}\s*{_STATE}"
@@ -25,8 +26,7 @@ _BODY = re.compile(
     rf"(?P<state>\s*{_STATE})"
     r"|(?P<word>unchanged|existing|omitted|snip|same as before|no changes?)"
     r")"
-    rf"\s*(?P<after>{_DOTS})?\s*[.!]?",
-    re.IGNORECASE,
+    rf"\s*(?P<after>{_DOTS})?\s*[.!]?"
 )
 _WRAPPED = re.compile(
     r"\s*(?P<open>//+|#+|--+|;+|%+|/\*+|\*|<!--|\{/\*+|\(\*|\"{3}|'{3}|REM\b|\[|\()?\s*(?P<body>.*?)\s*"
@@ -34,6 +34,12 @@ _WRAPPED = re.compile(
 )
 _ONLY_DOTS = re.compile(_DOTS)
 _NUMBER = re.compile(r"\s*(\d{1,7})(?:([\t→])|(?=\r?$))")
+
+
+@cache
+def _body() -> re.Pattern[str]:
+    """Compiled for the first edit: it takes as long as twenty others, which a start would wait for."""
+    return re.compile(_BODY, re.IGNORECASE)
 
 
 def placeholder(lines: Sequence[str], known: str, *, shorter: bool) -> str | None:
@@ -52,7 +58,7 @@ def _stands_for_code(line: str, *, shorter: bool) -> bool:
         return False
     if wrapped["open"] and _ONLY_DOTS.fullmatch(wrapped["body"]):
         return shorter
-    match = _BODY.fullmatch(wrapped["body"].strip("()[]{} "))
+    match = _body().fullmatch(wrapped["body"].strip("()[]{} "))
     if not match:
         return False
     dotted = bool(match["dots"] or match["after"])

@@ -154,7 +154,7 @@ class _Finder:
                 so = len(fitting) == 1 and self._reads_so(hunk, fitting[0])
                 return _Places(rung, fitting, applied=so)
             elsewhere = elsewhere or lines
-        if lines := self._applied(hunk):
+        if lines := self._applied(hunk, marks):
             return _Places(Rung.EXACT, lines[:1], applied=True)
         if elsewhere:
             raise Conflict(
@@ -278,14 +278,17 @@ class _Finder:
         above = len(signs) - len(signs.lstrip("+"))
         return self._is_at(Rung.TRAILING, hunk.new, line - above)
 
-    def _applied(self, hunk: Hunk) -> list[int]:
-        """Where the file reads as the hunk wants it, if that is sure."""
+    def _applied(self, hunk: Hunk, marks: Sequence[int]) -> list[int]:
+        """Where the file reads as the hunk wants it below its anchors, if that is sure."""
         signs = "".join(piece.sign for piece in hunk.pieces)
         added = [piece for piece in hunk.pieces if piece.sign == "+"]
         if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
             return []
         for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
-            if lines := self._lines(hunk, rung, hunk.new):
+            lines = self._lines(hunk, rung, hunk.new)
+            if marks:
+                lines = _first_below(lines, marks, len(hunk.new))
+            if lines:
                 near = nearest(self._page, [piece.text for piece in hunk.old])
                 elsewhere = near and not any(
                     near.start < line + len(hunk.new) and line < near.end for line in lines

@@ -4,18 +4,15 @@ Line counts are believed when they add up and ignored when they do not; where a
 hunk goes is found out later, by its lines.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hutch.domain.errors import BadRequest
+from hutch.domain.patch import HUNK, unquote
 from hutch.edit.operation import FileOperation, Hunk
 
-_RANGES = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NO_NEWLINE = "\\ "
 _NONE = "/dev/null"
 _MOST_LINE = 4_096  # characters of a header
@@ -98,20 +95,8 @@ def _content(section: _Section) -> str:
     return "".join(piece.text + piece.end for piece in pieces)
 
 
-def _unquoted(name: str) -> str:
-    """A path as git quotes it, with bytes in octal."""
-    name = name.strip()
-    if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
-        return name
-    data = bytearray()
-    done = 0
-    inner = name[1:-1]
-    for match in _ESCAPE.finditer(inner):
-        data += os.fsencode(inner[done : match.start()])
-        code = match[1]
-        data += bytes([int(code, 8) & 0xFF]) if len(code) == 3 else os.fsencode(_ESCAPES.get(code, code))
-        done = match.end()
-    return os.fsdecode(bytes(data + os.fsencode(inner[done:])))
+def _path(text: str) -> str:
+    return unquote(text.strip())
 
 
 class _Reader:
@@ -150,15 +135,15 @@ class _Reader:
         word, _, rest = line[:_MOST_LINE].partition(" ")
         if is_plain:
             section.old, section.new = (
-                _unquoted(text[4:].split("\t")[0].removesuffix("\r")) for text in (line, follows)
+                _path(text[4:].split("\t")[0].removesuffix("\r")) for text in (line, follows)
             )
         elif line.startswith("diff --git "):
             section.git = _git_names(line[:_MOST_LINE])
         elif line.startswith(("rename from ", "copy from ")):
-            section.renamed = (_unquoted(rest.partition(" ")[2]), section.renamed[1])
+            section.renamed = (_path(rest.partition(" ")[2]), section.renamed[1])
             section.copied = word == "copy"
         elif line.startswith(("rename to ", "copy to ")):
-            section.renamed = (section.renamed[0], _unquoted(rest.partition(" ")[2]))
+            section.renamed = (section.renamed[0], _path(rest.partition(" ")[2]))
         elif line.startswith(("new file mode ", "new mode ")):
             section.mode = self._mode(line)
             section.created |= line.startswith("new file")
@@ -185,7 +170,7 @@ class _Reader:
     def _hunk(self) -> Hunk:
         start = self._at
         header = self._lines[start]
-        ranges = _RANGES.match(header)
+        ranges = HUNK.match(header)
         anchor = () if ranges or not header.strip("@ ") else (header.strip("@").strip(),)
         if header.startswith("@@@"):
             raise BadRequest(f"Line {start + 1} of the diff is of a merge. Give an ordinary diff with '@@'.")
@@ -248,10 +233,10 @@ def _git_names(line: str) -> tuple[str, str] | None:
     """Both names of a `diff --git` line; without quotes they are told apart by being the same."""
     rest = line.removeprefix("diff --git ").rstrip("\r")
     if quoted := _QUOTED.match(rest):
-        return _unquoted(quoted[0]), _unquoted(rest[quoted.end() :])
+        return _path(quoted[0]), _path(rest[quoted.end() :])
     if rest.endswith('"') and ' "' in rest:
         first, _, second = rest.partition(' "')
-        return first, _unquoted(f'"{second}')
+        return first, _path(f'"{second}')
     half = len(rest) // 2
     if len(rest) % 2 and rest[half] == " " and rest[2:half] == rest[half + 3 :]:
         return rest[:half], rest[half + 1 :]

@@ -8,9 +8,14 @@ Only owners and members of the installation open sessions, by any door, forks in
 
 from typing import Literal
 
+from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.printable import echo
+from hutch.domain.session import Session
 from hutch.domain.user import Role, ShareRole, Who
+from hutch.forge.forges import Caller
+from hutch.sessions.grounds import Grounds
+from hutch.store.users import Users
 
 Action = Literal["read", "input", "manage"]  # see it; work in it; share, end or delete it
 
@@ -39,6 +44,12 @@ def may(who: Who, session_owner: str, share_role: ShareRole | None, action: Acti
     return action in actions(who, session_owner, share_role)
 
 
+def reader(who: Who, session_owner: str, share_role: ShareRole | None) -> Reader:
+    """The caller as a reader of the log. Of those with a share, only assessors are on the owner's side."""
+    owner_side = who.is_owner or who.user.id == session_owner or share_role == "assessor"
+    return Reader(who.user.id, owner_side)
+
+
 def check(
     who: Who, session_id: str, session_owner: str, share_role: ShareRole | None, action: Action
 ) -> None:
@@ -64,3 +75,12 @@ def check_may_open(who: Who) -> None:
 def no_session(session_id: str) -> NotFound:
     """What is said of a session that is not there, or not for the caller."""
     return NotFound(f"There is no session {echo(session_id, 80)}.")
+
+
+async def caller_of(grounds: Grounds, session: Session) -> Caller:
+    """For whom a session's repository is reached. Owners may use the account that runs this server."""
+    try:
+        is_owner = (await Users(grounds.rows).get(session.owner)).role == "owner"
+    except NotFound:
+        is_owner = False
+    return Caller(session.owner if grounds.guarded else "", grounds.guarded, is_owner)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from hutch.domain.audience import Reader, show
 from hutch.domain.errors import Conflict
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
 from hutch.domain.printable import echo
@@ -14,10 +15,10 @@ POLL_INTERVAL_S = 0.02
 MAX_WAIT_S = 5.0  # from the question in the log until its session waits
 
 
-async def check_asked(site: Site, session: Session, call_id: str) -> None:
-    """Refuse an answer that nobody waits for: nobody can agree to what nobody has seen."""
+async def check_asked(site: Site, reader: Reader, session: Session, call_id: str) -> None:
+    """Refuse an answer that nobody waits for: nobody can agree to what this reader has not seen."""
     if session.state in ("running", "waiting"):
-        if not await _is_asked(site, session, call_id):
+        if not await _is_asked(site, reader, session, call_id):
             raise Conflict(f"Nobody waits for an answer to {echo(call_id, 80)} in the session {session.id}.")
         session = await _once_waiting(site, session)
     if session.state != "waiting":
@@ -34,7 +35,7 @@ async def _once_waiting(site: Site, session: Session) -> Session:
     return session
 
 
-async def _is_asked(site: Site, session: Session, call_id: str) -> bool:
+async def _is_asked(site: Site, reader: Reader, session: Session, call_id: str) -> bool:
     """Whether the log has the question, and neither an answer to it nor the end of the run that asked."""
     head = await site.log.head(session.id)
     after = max(0, head.seq - RECENT)
@@ -42,7 +43,7 @@ async def _is_asked(site: Site, session: Session, call_id: str) -> bool:
     while page := await site.log.read(session.id, after=after):
         after = page[-1].seq
         for entry in page:
-            match entry.event:
+            match show(entry, reader).event:
                 case ApprovalAsked(call_id=id) | QuestionAsked(call_id=id) if id == call_id:
                     asked = True
                 case ApprovalGiven(call_id=id) | QuestionAnswered(call_id=id) if id == call_id:

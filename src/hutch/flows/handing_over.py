@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hutch.domain.errors import Conflict
+from hutch.domain.errors import Conflict, Denied
 from hutch.domain.events import DeliveryAsked, DeliveryEnded, Entry, RunEnded, RunResumed
 from hutch.domain.ids import SessionId
-from hutch.domain.session import QueuedRun
+from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows.runs import read_log
 from hutch.flows.sessions import allowed, run
@@ -41,7 +41,7 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     if told.last is not None and told.last.outcome != "failed":
         return found
     if not session.deliver:
-        raise Conflict(f"What the session {session.id} does is not to be delivered.")
+        _check_may_deliver(who, session)
     if session.state == "ended":
         raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
     _check_work(found, told, known=failing)
@@ -60,6 +60,16 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     await Runs(site.rows).again(run_id, worker=site.reserved_for)
     await site.host.input(session.id)  # somebody looks at the queue
     return await run(site, who, run_id)
+
+
+def _check_may_deliver(who: Who, session: Session) -> None:
+    """Refuse to deliver the work of a session that was opened without delivery, unless its owner decides."""
+    if session.delivery.review:
+        raise Conflict(f"The session {session.id} reads a change. It has nothing to deliver.")
+    if not who.is_owner and session.owner != who.user.id:
+        raise Denied(
+            f"The session {session.id} was opened without delivery. Its owner can have its work delivered."
+        )
 
 
 def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:

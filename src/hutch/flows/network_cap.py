@@ -8,9 +8,16 @@ host and port. Owners themselves are not capped.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hutch.domain.errors import BadRequest, Denied
+import structlog
+
+from hutch.domain.errors import BadRequest, Denied, NotFound
 from hutch.domain.printable import echo
+from hutch.domain.session import Session
 from hutch.jail.egress import AllowList, parse_allow_list
+from hutch.store.rows import Rows
+from hutch.store.users import Users
+
+logger = structlog.get_logger()
 
 ANY = "*"
 SETTING = "server.network_allowed"
@@ -48,3 +55,23 @@ def parse_network_cap(allowed: Sequence[str], always: Sequence[str] = ()) -> Net
     except BadRequest as error:
         raise BadRequest(f"{SETTING}: {error}") from None
     return NetworkCap(AllowList((*named.patterns, *parse_allow_list(always).patterns)), ANY in allowed)
+
+
+async def session_network(cap: NetworkCap, rows: Rows, session: Session) -> tuple[str, ...]:
+    """The hosts that the jail of a session may reach now.
+
+    A session keeps the hosts that it was opened with. The cap and its owner's role may have changed since,
+    so both are looked at each time that a jail opens: at first, after a pause, and in a fork.
+    """
+    if not session.network:
+        return ()
+    try:
+        is_owner = (await Users(rows).get(session.owner)).role == "owner"
+    except NotFound:
+        is_owner = False
+    if is_owner:
+        return session.network
+    covered = cap.covered(session.network)
+    if left_out := [host for host in session.network if host not in covered]:
+        logger.warning("session.network_capped", session_id=session.id, hosts=left_out, setting=SETTING)
+    return covered

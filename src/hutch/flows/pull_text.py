@@ -1,22 +1,12 @@
 """What a pull request says: what was done, what the tests say, what it took, and where to look."""
 
-import html
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
+from hutch.forge.text import harmless
 
-# A model's text shall call nobody, and close no issue. What Markdown makes of it counts: emphasis may stand
-# in between, and an entity for a letter.
-MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
-CLOSING = re.compile(
-    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing))((?:[^\w\u2060]|_){1,20}?)"
-    r"(?=(?:[\w.-]+/[\w.-]+)?#\d|GH-\d|https?://)",
-    re.IGNORECASE,
-)
-ENTITY = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|commat|num);")
-NOTHING = "\u2060"  # takes no room, and is no letter of a name
+MAX_REASON_CHARS = 500  # why tests could not be run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +40,9 @@ def pull_text(summary: str, about: About) -> str:
     return "\n\n".join(filter(None, [harmless(summary), "\n".join(lines), marks])) + "\n"
 
 
-def harmless(text: str) -> str:
-    """A text that names nobody in a way that calls them, and nothing in a way that closes it."""
-    text = ENTITY.sub(_plain, text).replace("<!--", f"<!{NOTHING}--")
-    return CLOSING.sub(rf"\1{NOTHING}\2{NOTHING}", MENTION.sub(f"@{NOTHING}", text))
-
-
 def _inert(text: str) -> str:
     """A line that tests may have printed: harmless, and neither HTML, a link nor an image."""
     return harmless(" ".join(text.split())).replace("<", "&lt;").replace("[", "&#91;")
-
-
-def _plain(entity: re.Match[str]) -> str:
-    """The letter that an entity stands for, where it is one that does something."""
-    letter = html.unescape(entity[0])
-    return letter if letter in ("@", "#") else entity[0]
 
 
 def ran_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:
@@ -92,3 +70,21 @@ def _cost(about: About) -> str:
     parts += [f"{about.turns} turn{'s' if about.turns != 1 else ''}"] if about.turns else []
     parts += [f"{about.duration_s:.0f} s"] if about.duration_s >= 1 else []
     return ", ".join(parts)
+
+
+def describe_tests(tests: RanTests | None) -> str:
+    """The last result of the tests in a line; the reason, where none of them failed and they did not pass."""
+    if tests is None:
+        return ""
+    counts = count_tests(tests.failed, tests.passed, tests.skipped)
+    if tests.ok or tests.failed:
+        return counts
+    # No character is taken away without a space in its place: that could make a secret whole.
+    why = " ".join("".join(sign if sign.isprintable() else " " for sign in tests.reason).split())
+    why = why if len(why) <= MAX_REASON_CHARS else f"{why[: MAX_REASON_CHARS - 1]}…"
+    return f"failed as a whole: {why.rstrip('.')}" if why else f"failed as a whole, {counts}"
+
+
+def count_tests(failed: int, passed: int, skipped: int) -> str:
+    counts = {"failed": failed, "passed": passed, "skipped": skipped}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none were found"

@@ -1,7 +1,6 @@
 """Removing a session: it is ended, its files are deleted, and it is in no list any more."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
@@ -18,10 +17,9 @@ from hutch.store.sessions import Sessions
 PATIENCE_S = 20.0  # for whatever is under way in it
 LOOK_S = 0.05
 logger = structlog.get_logger()
-RemoveWorkspace = Callable[[str], Awaitable[None]]
 
 
-async def remove(site: Site, who: Who, session_id: str, remove_workspace: RemoveWorkspace) -> None:
+async def remove(site: Site, who: Who, session_id: str) -> None:
     """End a session and delete its workspace. Its log stays, as everything that happened does.
 
     It is written down first. So the next start finishes what a crash has cut, and not what failed by itself:
@@ -33,28 +31,28 @@ async def remove(site: Site, who: Who, session_id: str, remove_workspace: Remove
             await give(site, who, session.id, End(reason="it was removed"), also=NotedRemoval())
         else:
             await Removals(site.rows).note(session.id)
-        await _remove(site, session, remove_workspace)
+        await _remove(site, session)
     except HutchError:
         await Removals(site.rows).forget(session.id)
         raise
 
 
-async def finish_removals(site: Site, remove_workspace: RemoveWorkspace) -> None:
+async def finish_removals(site: Site) -> None:
     """Remove the sessions whose removal was cut by the end of the last server."""
     for session_id in await Removals(site.rows).noted():
         try:
-            await _remove(site, await Sessions(site.rows).get(session_id), remove_workspace)
+            await _remove(site, await Sessions(site.rows).get(session_id))
             logger.info("session.removed", session_id=session_id)
         except HutchError as error:  # the next start tries again
             logger.warning("session.not_removed", session_id=session_id, problem=str(error))
 
 
-async def _remove(site: Site, session: Session, remove_workspace: RemoveWorkspace) -> None:
+async def _remove(site: Site, session: Session) -> None:
     session = await _ended(site, session)
     await site.host.close(session.id, reason="it was removed")
     if session.workspace_id:
         with suppress(NotFound):  # somebody else has tidied up
-            await remove_workspace(session.workspace_id)
+            await site.host.remove_workspace(session.workspace_id)
     audience = await remove_session(site.rows, session)
     for told in list(site.on_removed):
         told(session, audience)

@@ -4,16 +4,15 @@ What it was started with still holds, unless something else is said now. What it
 so far counts: after a limit, only a higher one lets it go on.
 """
 
-from dataclasses import asdict, replace
-
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import RunResumed
 from hutch.domain.inputs import Resume
-from hutch.domain.session import UNBOUND, Bounds, QueuedRun, Session
+from hutch.domain.run_limits import NO_LIMITS, RunLimits
+from hutch.domain.session import NewSession, QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows import handing_over, sessions
+from hutch.flows.session_check import check_request
 from hutch.flows.site import Site
-from hutch.flows.wishes import Wish, check_wish
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 
@@ -23,7 +22,7 @@ async def resume(
     who: Who,
     run_id: str,
     *,
-    limits: Bounds = UNBOUND,
+    limits: RunLimits = NO_LIMITS,
     model: str = "",
     deliver: bool | None = None,
 ) -> QueuedRun:
@@ -38,11 +37,10 @@ async def resume(
     if run.state == "ended" and run.outcome == "done":  # what it did was not delivered yet
         return await handing_over.deliver(site, who, run_id)
     if model:
-        await check_wish(site, who, Wish(model=model))
-    given = {name: value for name, value in asdict(limits).items() if value is not None}
+        await check_request(site, who, NewSession(model=model))
     await Sessions(site.rows).change(
         session.id,
-        limits=replace(session.limits, **given),
+        limits=limits.or_else(session.limits),
         model=model or session.model,
         deliver=session.deliver if deliver is None else deliver,
     )
@@ -53,10 +51,7 @@ async def resume(
         run_id=run.id,
         by=who.user.id,
         model=model,
-        max_turns=limits.turns,
-        max_tokens=limits.tokens,
-        max_cost_usd=limits.cost_usd,
-        timeout_s=limits.timeout_s,
+        **limits.event_fields(),
     )
     await site.log.append(session.id, [resumed])
     await runs.again(run.id, worker=site.reserved_for)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hutch.domain.audience import Reader
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
     RunQueued,
@@ -28,22 +29,13 @@ from hutch.domain.inputs import (
     Undo,
 )
 from hutch.domain.printable import check_line, echo
-from hutch.domain.session import (
-    AS_USUAL,
-    UNBOUND,
-    Bounds,
-    Delivery,
-    GivenInput,
-    QueuedRun,
-    Session,
-    SessionState,
-)
+from hutch.domain.session import GivenInput, NewSession, QueuedRun, Session, SessionState
 from hutch.domain.trace import trace_id
-from hutch.domain.user import Who
-from hutch.flows.access import Action, check, check_may_open, no_session
+from hutch.domain.user import ShareRole, Who
+from hutch.flows.access import Action, check, check_may_open, no_session, reader
 from hutch.flows.answering import check_asked
+from hutch.flows.session_check import check_request, is_script
 from hutch.flows.site import Site
-from hutch.flows.wishes import Wish, check_wish, is_script
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
@@ -65,25 +57,6 @@ MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end wha
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSession:
-    """What a session is to be."""
-
-    purpose: str = ""
-    role: str = ""
-    expectations: str = ""
-    repository: str = ""
-    plain_directory: bool = False  # it may be one without git, which is copied whole
-    revision: str = ""
-    persona: str = ""
-    model: str = ""
-    network: tuple[str, ...] = ()
-    limits: Bounds = UNBOUND
-    deliver: bool = False
-    delivery: Delivery = AS_USUAL
-    prompt: str = ""  # the first one; without, the session is only made ready
-
-
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A session as somebody sees it."""
@@ -102,11 +75,19 @@ async def allowed(site: Site, who: Who, session: Session | str, action: Action =
             session = await Sessions(site.rows).get(session_id)
         except NotFound:  # in the words in which one is told that is not for the caller
             raise no_session(session_id) from None
-    role = None
-    if not who.is_owner and session.owner != who.user.id:
-        role = await Shares(site.rows).role(session.id, who.user.id)
-    check(who, session.id, session.owner, role, action)
+    check(who, session.id, session.owner, await _share_role(site, who, session), action)
     return session
+
+
+async def reader_of(site: Site, who: Who, session: Session) -> Reader:
+    """A caller who may see this session, as a reader of its log."""
+    return reader(who, session.owner, await _share_role(site, who, session))
+
+
+async def _share_role(site: Site, who: Who, session: Session) -> ShareRole | None:
+    if who.is_owner or session.owner == who.user.id:
+        return None
+    return await Shares(site.rows).role(session.id, who.user.id)
 
 
 async def may_write(site: Site, who: Who, session: Session) -> bool:
@@ -134,9 +115,10 @@ async def create_with_run(
     address = ""  # with credentials: on the command line it may have some, and no row keeps them
     if site.reserved_for and new.repository and (url := parse_repo_url(new.repository)).credentials:
         address, new = new.repository, replace(new, repository=url.shown)
+        user, password = url.credentials
+        site.redactor.learn_also([password or user])
     if not forked_from:
-        wish = Wish(new.repository, new.persona, new.model, new.network, new.plain_directory)
-        new = replace(new, repository=await check_wish(site, who, wish))
+        new = replace(new, repository=await check_request(site, who, new))
     now = wall_ms()
     clean = site.redactor.clean
     session = Session(
@@ -234,7 +216,7 @@ async def give(
     session = await allowed(site, who, session_id, "input")
     _check_fits(session, asked)
     if isinstance(asked, WAITS_FOR_SOMEBODY):
-        await check_asked(site, session, asked.call_id)
+        await check_asked(site, await reader_of(site, who, session), session, asked.call_id)
     if isinstance(asked, Undo) and not asked.discard:
         lost = await site.host.call(session.id, FindLostByUndo())
         if lost:

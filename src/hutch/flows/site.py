@@ -18,6 +18,9 @@ Removed = Callable[[Session, frozenset[str]], None]  # with the ids of those who
 # owners; and whether it may be without git. Blocks, and refuses what nobody may use.
 FindRepository = Callable[[Path, bool, bool], Path]
 
+# Refuses a model that cannot be used, such as one without a key; "" is the model of the settings. Blocks.
+CheckModel = Callable[[str], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -29,6 +32,7 @@ class Site:
     redactor: Redactor
     reach: Reach
     find_repository: FindRepository
+    check_model: CheckModel
     networks: tuple[str, ...] = ()  # private ones that jails may reach all the same
     personas: Path | None = None  # where the installation's own are
     network_cap: NetworkCap = field(default_factory=NetworkCap)  # on the hosts that members may allow

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from hutch.agent.tools.run_tests import LOOKED_AT, find_runner
 from hutch.agent.tools.seam import Context
 from hutch.domain.errors import NotFound
-from hutch.domain.printable import printable
 from hutch.snapshots.storage import Snapshot
+from hutch.system.terminal_text import printable
 
 MAX_LANGUAGES = 3
 MAX_COMMAND = 100  # characters
@@ -71,7 +71,7 @@ async def describe_structure(context: Context, first: Snapshot) -> str:
     page = await context.workspace.entries(recursive=True, ignores=True, limit=LOOKED_AT)
     paths = [entry.path for entry in page.entries if entry.kind == "file"]
     try:
-        tests = context.clean(str(await find_runner(context)))
+        tests = context.redactor.clean(str(await find_runner(context)))
     except NotFound:
         tests = ""
     return sentence(paths, files=first.files, tests=tests)

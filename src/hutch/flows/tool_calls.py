@@ -8,27 +8,17 @@ knows.
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hutch.agent.recorder import Recorder
 from hutch.agent.tools.paths import legible
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import HutchError
-from hutch.domain.events import (
-    Event,
-    FileChanged,
-    RanTests,
-    SessionEnded,
-    SessionOpened,
-    SnapshotTaken,
-    ToolCalled,
-    ToolReturned,
-)
-from hutch.domain.ids import SessionId
-from hutch.sessions.told import Told
-from hutch.store.seam import EventLog
+from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
+from hutch.system.thread import complete
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
 COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change
@@ -41,12 +31,9 @@ FAILED = "It failed in a way that Hutch did not expect; the server's log says wh
 class Tools:
     """Tools on one workspace, with the log of their session; whoever opens these closes them."""
 
-    session_id: SessionId
     toolbox: Toolbox
     context: Context
-    log: EventLog
-    clean: Callable[[str], str]
-    told: Told = field(default_factory=Told)  # by the jail
+    recorder: Recorder
     _contexts: dict[str, Context] = field(default_factory=dict)  # by caller, who called last at the end
     _calls: set["asyncio.Task[ToolResult]"] = field(default_factory=set)
     _made: int = 0
@@ -65,11 +52,7 @@ class Tools:
             raise
 
     async def begin(self, purpose: str) -> None:
-        await self._write(SessionOpened(purpose=self._text(purpose)))
-
-    async def record(self) -> None:
-        """Write what the jail has reported."""
-        await self._write()
+        await self.recorder.append([SessionOpened(purpose=self._text(purpose))])
 
     async def stop(self) -> None:
         """End what is under way."""
@@ -84,8 +67,8 @@ class Tools:
             kept, reason = await self._kept("after the last call"), ""
         except HutchError as error:
             kept, reason = [], self._text(f"No last snapshot was taken: {error}")
-        await self.told.settle()
-        await self._write(*kept, SessionEnded(outcome="done", reason=reason))
+        await self.recorder.settle()
+        await self.recorder.append([*kept, SessionEnded(outcome="done", reason=reason)])
 
     def _context(self, caller: str) -> Context:
         """The same for all, but for the files that they have seen: what one has read, others may not know."""
@@ -98,9 +81,8 @@ class Tools:
     async def _call(self, name: str, arguments: Mapping[str, Any], context: Context) -> ToolResult:
         self._made += 1
         call_id, began, text = f"call_{self._made}", time.monotonic(), json.dumps(arguments)
-        await self._write(
-            ToolCalled(run_id=NO_RUN, call_id=call_id, tool=self._text(name), arguments=self._text(text))
-        )
+        called = ToolCalled(run_id=NO_RUN, call_id=call_id, tool=self._text(name), arguments=self._text(text))
+        await self.recorder.append([called])
         result = ToolResult(FAILED, ok=False)
         try:
             result = await self._use(name, text, context)
@@ -109,7 +91,7 @@ class Tools:
             raise
         finally:
             duration_s = round(time.monotonic() - began, 6)
-            result = await _to_the_end(self._settle(name, call_id, result, duration_s))
+            result = await complete(self._settle(name, call_id, result, duration_s))
         return result
 
     async def _use(self, name: str, text: str, context: Context) -> ToolResult:
@@ -124,14 +106,16 @@ class Tools:
         """Keep the state before a command, as the workspace does before an edit; people work here too."""
         if name in COMMANDS:
             try:
-                await self._write(*await self._kept(f"before {name}"))
+                await self.recorder.append(await self._kept(f"before {name}"))
             except HutchError as error:
                 return ToolResult(str(error), ok=False, data={"error": error.code})
         return None
 
     async def _settle(self, name: str, call_id: str, result: ToolResult, duration_s: float) -> ToolResult:
         """Keep and log what a call has done, however it ended."""
-        facts = self._facts(call_id, result)
+        facts: list[Event] = [*self.recorder.files_changed(result.changes, call_id=call_id)]
+        if tests := result.data.get("tests"):
+            facts.append(self.recorder.tests_run(NO_RUN, tests))
         if name in self.toolbox and not self.toolbox.parallel(name):
             try:
                 facts += await self._kept(f"after {name}")
@@ -147,55 +131,17 @@ class Tools:
             text=result.text,
             duration_s=duration_s,
         )
-        await self._write(*facts, returned)
+        await self.recorder.append([*facts, returned])
         return result
 
-    def _facts(self, call_id: str, result: ToolResult) -> list[Event]:
-        facts: list[Event] = [
-            FileChanged(
-                path=change.path,
-                kind=change.kind,
-                before=change.before,
-                after=change.after,
-                moved_from=change.moved_from,
-                call_id=call_id,
-            )
-            for change in result.changes
-        ]
-        if tests := result.data.get("tests"):
-            facts.append(RanTests(run_id=NO_RUN, **tests))
-        return facts
-
-    async def _kept(self, reason: str) -> Sequence[Event]:
+    async def _kept(self, reason: str) -> list[Event]:
         """A snapshot, if anything has changed since the last one."""
         taken = await self.context.workspace.snapshot(reason)
         if taken.id == self._snapshot:
             return []
         self._snapshot = taken.id
-        return [SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=taken.reason)]
-
-    async def _write(self, *events: Event) -> None:
-        told, self.told[:] = [self._event(event) for event in self.told], []
-        if told or events:
-            await self.log.append(self.session_id, [*told, *events])
-
-    def _event(self, event: Event) -> Event:
-        texts = {name: self._text(value) for name, value in event.__dict__.items() if isinstance(value, str)}
-        return event.model_copy(update=texts)
+        return [self.recorder.snapshot_taken(taken)]
 
     def _text(self, text: str) -> str:
         """Without secrets, and such that it can be written: names of files may be no text at all."""
-        return self.clean(legible(text))
-
-
-async def _to_the_end(work: Coroutine[Any, Any, ToolResult]) -> ToolResult:
-    """Wait until it is done; who is cancelled meanwhile is told then."""
-    task, cancelled = asyncio.ensure_future(work), False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError
-    return task.result()
+        return self.recorder.redactor.clean(legible(text))

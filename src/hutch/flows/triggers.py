@@ -16,21 +16,23 @@ from functools import partial
 
 import structlog
 
+from hutch.domain.audience import PUBLIC, show
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
-from hutch.domain.session import Delivery, QueuedRun, Session
+from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import User, Who, name_key, scopes_of
 from hutch.domain.wish import Told, Wish
 from hutch.flows import sessions
-from hutch.flows.forge_text import OWN, quiet
 from hutch.flows.past import past
 from hutch.flows.runs import read_log
-from hutch.flows.sessions import NewSession
 from hutch.flows.site import Site
 from hutch.flows.wish_text import Progress, marker, prompt
-from hutch.forge.seam import SETTLE_S, Forge, Posted
+from hutch.forge.github import GitHub
+from hutch.forge.github_types import Posted
+from hutch.forge.seam import SETTLE_S
+from hutch.forge.text import OWN, quiet
 from hutch.store.changes import Changes
 from hutch.store.deliveries import LONGEST_WAIT_MS, BegunByInput, BegunInSession, Deliveries
 from hutch.store.runs import Runs
@@ -44,7 +46,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 5.0, LONGEST_WAIT_MS / 1000
 AT_ONCE = 16
 logger = structlog.get_logger()
 
-OpenForge = Callable[[str, str], Forge]  # of a repository's address, for a user
+OpenGitHub = Callable[[str, str], GitHub]  # of a repository's address, for a user
 Find = Callable[[], Awaitable[Posted | None]]
 Post = Callable[[], Awaitable[Posted]]
 
@@ -73,7 +75,7 @@ class Triggers:
     """Sees wishes through, side by side."""
 
     site: Site
-    open_forge: OpenForge
+    open_github: OpenGitHub
     manners: Manners = field(default_factory=Manners)
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
@@ -143,7 +145,7 @@ class Triggers:
             told = now
             wish = Wish(**json.loads(told.wish))
             who = await self._who()
-            forge = self.open_forge(wish.repository, who.user.id)
+            forge = self.open_github(wish.repository, who.user.id)
             try:
                 if told.state == "queued":
                     told = await self._begin(told, wish, who, forge)
@@ -180,7 +182,7 @@ class Triggers:
         user = min(found, key=lambda each: each.id)  # who was there first
         return Who(user, scopes_of(user.role), "local", "github")
 
-    async def _begin(self, told: Told, wish: Wish, who: Who, forge: Forge) -> Told:
+    async def _begin(self, told: Told, wish: Wish, who: Who, forge: GitHub) -> Told:
         """Check that they may, and hand it to a session, in one stroke with the note of that."""
         change = await self._change(wish)
         if not wish.mentioned and wish.kind != "issue" and change is None:
@@ -229,7 +231,7 @@ class Triggers:
 
     # --- how it goes ---
 
-    async def _follow(self, told: Told, wish: Wish, forge: Forge) -> None:
+    async def _follow(self, told: Told, wish: Wish, forge: GitHub) -> None:
         """Keep one comment up to date until the run is over, then answer."""
         notes, log = Deliveries(self.site.rows), self.site.log
         session = await Sessions(self.site.rows).get(told.session_id)
@@ -247,7 +249,7 @@ class Triggers:
             over = session.state == "ended" if run is None else run.state == "ended"
             if run is not None:
                 while entries := await log.read(SessionId(session.id), after=seen):
-                    progress.apply(entry.event for entry in entries)
+                    progress.apply(show(entry, PUBLIC).event for entry in entries)
                     seen = entries[-1].seq
                 places = await Runs(self.site.rows).places([run.id])
                 progress.place = places.get(run.id)
@@ -269,7 +271,7 @@ class Triggers:
             )
         await notes.note(told.id, state="ended", reason="")
 
-    async def _comment(self, forge: Forge, wish: Wish, told: Told, comment_id: int, text: str) -> int:
+    async def _comment(self, forge: GitHub, wish: Wish, told: Told, comment_id: int, text: str) -> int:
         """Say it, in the comment that there is; one that nobody has noted is looked for."""
         if comment_id:
             posted = await forge.comment(wish.number, text, id=comment_id)

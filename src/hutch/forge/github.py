@@ -15,8 +15,7 @@ from urllib.parse import quote
 from hutch.domain.errors import Conflict, LimitReached, NotFound, Unavailable
 from hutch.forge.gh import Answer, Gh, GitHubFailed
 from hutch.forge.github_told import address, at, default_branch, need, posted, pull_of, text
-from hutch.forge.repo_url import BY_TOKEN, RepoUrl, parse_repo_url
-from hutch.forge.seam import (
+from hutch.forge.github_types import (
     LineComment,
     MergeMethod,
     Permission,
@@ -28,6 +27,7 @@ from hutch.forge.seam import (
     Target,
     Verdicts,
 )
+from hutch.forge.repo_url import BY_TOKEN, RepoUrl, parse_repo_url
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
@@ -46,7 +46,7 @@ METHODS: dict[MergeMethod, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GitHub:
-    """`Forge` for a repository on github.com or a server of its kind."""
+    """A repository on github.com or a server of its kind, by its API."""
 
     gh: Gh
     remote: RepoUrl  # as it was named
@@ -59,6 +59,7 @@ class GitHub:
         return "/".join(slug)
 
     async def target(self) -> Target:
+        """Where to push: a copy is made when there is no write access."""
         async with _plainly():
             about = await self._pushable()
             if at(about, "permissions", "push") is not False:
@@ -67,10 +68,12 @@ class GitHub:
             return await self._fork(default_branch(about))
 
     async def check(self) -> None:
+        """Refuse what `target` would refuse, and make nothing."""
         async with _plainly():
             await self._pushable()
 
     async def open(self, wanted: PullRequestWanted) -> PullRequest:
+        """Propose a branch that was pushed. One that proposes it already is updated instead."""
         async with _plainly():
             found = await self._find(wanted)
             if found is None:
@@ -103,6 +106,7 @@ class GitHub:
             return replace(self._pull(answer.told(), number), notes=notes)
 
     async def pull(self, number: int) -> PullRequest:
+        """A pull request as a patch."""
         async with self._about(number):
             return self._pull((await self._ask("GET", f"/pulls/{number}")).told(), number)
 
@@ -120,6 +124,8 @@ class GitHub:
                 ) from None
 
     async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
+        """Bring a pull request into its base, if it is at `commit`: the commit that came of it, empty where
+        that is not told. Without a method, as the repository allows. One that is merged already is fine."""
         async with self._about(number):
             how = {"sha": commit, "merge_method": method or await self._usual_method()}
             try:
@@ -133,11 +139,13 @@ class GitHub:
                 return found.merged_commit
 
     async def close(self, number: int) -> PullRequest:
+        """Close it; what was proposed is not wanted."""
         async with self._about(number):
             told = (await self._ask("PATCH", f"/pulls/{number}", {"state": "closed"})).told()
             return self._pull(told, number)
 
     async def drop_branch(self, pull: PullRequest) -> str:
+        """Delete the branch of a pull request that is over; why it stays, if it does."""
         if not FULL_NAME.fullmatch(pull.head_repository):
             return ""  # the copy that it was in is gone, and the branch with it
         refs = f"repos/{pull.head_repository}/git"
@@ -153,6 +161,7 @@ class GitHub:
         return ""
 
     async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
+        """Say something below an issue or pull request, or replace what comment `id` says."""
         async with _plainly():
             if id is not None:
                 try:
@@ -163,6 +172,7 @@ class GitHub:
             return self._posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
 
     async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
+        """What was said below an issue or pull request, or on lines of it, and holds this text."""
         thread = f"/issues/{number}" if among == "comments" else f"/pulls/{number}"
         what = f"{thread}/reviews" if among == "reviews" else f"{thread}/comments"
         async with _plainly():
@@ -176,17 +186,20 @@ class GitHub:
         return None
 
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
+        """Answer a comment on a line."""
         async with _plainly():
             return self._posted(
                 await self._ask("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
             )
 
     async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
+        """Say something about a line by itself, as it is at `commit`."""
         async with self._about(number):
             about = {"commit_id": commit, **_on_lines(comment)}
             return self._posted(await self._ask("POST", f"/pulls/{number}/comments", about))
 
     async def review(self, number: int, review: Review) -> Posted:
+        """Who holds it back there. Of strangers, whom anybody may be, nothing is counted."""
         comments = [_on_lines(each) for each in review.comments]
         body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
         async with self._about(number):
@@ -212,6 +225,7 @@ class GitHub:
         return Verdicts(against, frozenset(urls - {""}))
 
     async def permission(self, user: str) -> Permission:
+        """What a person may do with the repository."""
         if not NAME.fullmatch(user):
             return "none"
         async with _plainly():
@@ -227,6 +241,7 @@ class GitHub:
         return "none"
 
     async def me(self) -> str:
+        """Who we are there: a login."""
         async with _plainly():
             return text((await self.gh.api("GET", "user")).told(), "login")
 

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.seam import Posted, PullRequest, PullState
+from hutch.forge.github_types import Posted, PullRequest, PullState
 
 
 def at(told: Any, *names: str) -> Any:

@@ -1,178 +1,200 @@
-"""A forge: where branches become pull requests, and people speak about them.
+"""A forge: where work is proposed, reviewed and merged.
 
-A `Forge` stands for one repository there, with the credentials of whoever it works
-for. Texts are written as they are given: whoever calls has taken the secrets out.
+A `Forge` stands for one repository, with the credentials of one caller: a directory of this machine, a
+plain git address, or a repository on GitHub. Callers redact texts before they hand them over.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
+from hutch.domain.change import Change, ChangeState, ForgeName
+from hutch.domain.errors import Conflict
+from hutch.domain.patch import Patch
+from hutch.domain.review import Comment, Remark, Review
+from hutch.forge.git import Git
 from hutch.forge.repo_url import RepoUrl
 
-PullState = Literal["open", "closed", "merged"]
-Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
-Spoken = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or as a review of it
-# What was asked of a forge by somebody who is gone may still be done for so long: GitHub gives up at ten.
+# A request to a forge may take effect for so long after its sender is gone: GitHub gives up at ten seconds.
 SETTLE_S = 12.0
-Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
-MergeMethod = Literal["merge", "squash", "rebase"]
+Strategy = Literal["fast-forward", "merge", "squash", "rebase"]
+Step = Literal["branching", "committing", "pushing", "opening"]
+OnStep = Callable[[Step, str], Awaitable[None]]
+
+
+async def ignore_step(step: Step, message: str) -> None:
+    """For callers that show no progress."""
+
+
+class ClosedThere(Conflict):
+    """The change was closed where it was proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """A git directory of ours that holds the commits to be proposed."""
+
+    git: Git
+    git_dir: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequestWanted:
-    """A branch that was pushed, and what is to be said about it."""
+class Draft:
+    """The work as one commit, and its description."""
+
+    commit: str
+    base: str  # the branch that it is for; HEAD when the work began at a commit
+    title: str
+    body: str
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is to be proposed: on a new branch, or on that of `before` while it exists."""
+
+    commits: Commits
+    base_commit: str
+    branch: str  # the name to use if it is free
+    new: Draft
+    before: Change | None = None  # an open change of the same session
+    next: Draft | None = None  # the same work on top of `before`
+    is_draft: bool = False
+    describe: Callable[[str], str] = str  # a body as the text of a pull request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """Work that is on a branch now, and proposed as far as its forge does that."""
 
     branch: str
-    head_owner: str  # whose copy of the repository the branch is in: `Target.owner`
-    base: str
-    commit: str  # that the branch is at
-    title: str
-    body: str
-    draft: bool = False
-    labels: tuple[str, ...] = ()
-    reviewers: tuple[str, ...] = ()  # people, or `owner/team`
+    draft: Draft
+    continues: bool  # the branch of the change before
+    number: int = 0  # of the pull request; 0 where there is none
+    url: str = ""
+    state: ChangeState = "open"
+    notes: tuple[str, ...] = ()  # what could not be done, such as a label that does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequest:
-    """A pull request as the forge has it."""
+class Standing:
+    """A change as it is where it was proposed."""
 
-    number: int
-    url: str
+    state: ChangeState
     title: str
     body: str
-    state: PullState
-    draft: bool
-    author: str
     base: str
     base_commit: str
-    branch: str
-    head_owner: str
     commit: str
-    head_repository: str = ""  # whose branch it is, as OWNER/NAME; empty when that copy is gone
-    merged_commit: str = ""  # that came of it; empty until then
-    notes: tuple[str, ...] = field(default=())  # what could not be done, such as a label nobody made
+    repository: str  # for a reviewer to clone
+    pull_url: str = ""  # the address that reviews are kept under; empty where it is no pull request
+    merged_commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where a branch can be pushed to: the repository itself, or a copy of it that we may write to."""
+class Objections:
+    """What speaks against a merge at the forge."""
 
-    remote: RepoUrl  # with credentials
-    owner: str
-    default: str = ""  # branch of the repository that changes are for
-    forked: bool = False
+    against: tuple[str, ...] = ()
+    verdict_urls: frozenset[str] = frozenset()  # of verdicts that count there, and not here
+    force_refusal: str = ""  # why only an owner may override them
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How to merge. `consent` refuses, or returns when nothing speaks against it any more."""
+
+    author: str  # of a merge commit that is made here
+    strategy: Strategy | None
+    consent: Callable[[Objections], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A change that is in its base branch."""
+
+    commit: str  # that the base is at now; empty where the forge does not say
+    branch_stays: str = ""  # why the change's own branch was not deleted; empty when it was
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Identifies a request that may have been made before."""
+
+    mark: str = ""  # the same each time; empty where nobody can know
+    tried_ms: int = 0  # when a process that was killed tried it; 0 when none was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineComment:
-    """What is to be said about a line of a pull request, or a range that ends with it."""
+class Statement:
+    """A comment on a line or a review, to be posted once."""
 
-    path: str
-    line: int
-    body: str
-    side: Literal["LEFT", "RIGHT"] = "RIGHT"
-    start_line: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
-    """A review: a summary, and comments on lines."""
-
-    commit: str  # that was read
-    body: str
-    comments: tuple[LineComment, ...] = ()
-    verdict: Verdict = "COMMENT"
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """A comment or review that is there now."""
-
-    id: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What people who may write there have said of a pull request."""
-
-    against: tuple[str, ...]  # who asked for changes, and has not approved it since
-    urls: frozenset[str]  # of all that approve it or ask for changes
+    said: Comment | Review
+    name: str = ""  # of the user who says it, for readers
+    attempt: Attempt = Attempt()
+    remarks: tuple[Remark, ...] = ()  # on lines, of a review by the agent
+    patch: Patch | None = None  # that the agent has read
 
 
 class Forge(Protocol):
-    """One repository of a forge."""
+    """One repository."""
 
-    async def target(self) -> Target:
-        """Where to push: a copy is made when there is no write access."""
+    @property
+    def name(self) -> ForgeName: ...
+
+    @property
+    def acts_on_text(self) -> bool:
+        """Whether others read there what commits say, and mentions and closing words take effect."""
         ...
 
-    async def check(self) -> None:
-        """Refuse what `target` would refuse, and make nothing."""
+    @property
+    def without_token(self) -> RepoUrl | None:
+        """The address on a GitHub for which there is no token, so that only a branch can be had."""
         ...
 
-    async def open(self, wanted: PullRequestWanted) -> PullRequest:
-        """Propose a branch that was pushed. One that proposes it already is updated instead."""
+    async def check(self, commits: Commits, commit: str) -> None:
+        """Refuse what `propose` is sure to refuse; nothing is pushed."""
         ...
 
-    async def update(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        labels: tuple[str, ...] = (),
-        reviewers: tuple[str, ...] = (),
-    ) -> PullRequest:
-        """Say something else about a pull request; labels and reviewers are added to those there are."""
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+        """Push a branch, and open or update the pull request of it. Work that is there is found again."""
         ...
 
-    async def pull(self, number: int) -> PullRequest: ...
+    async def read(self, change: Change) -> Standing: ...
 
-    async def diff(self, number: int) -> bytes:
-        """A pull request as a patch."""
+    async def diff(self, change: Change) -> bytes:
+        """A change as a patch; a pull request as it is now."""
         ...
 
-    async def merge(self, number: int, *, commit: str, method: MergeMethod | None = None) -> str:
-        """Bring a pull request into its base, if it is at `commit`: the commit that came of it, empty where
-        that is not told. Without a method, as the repository allows. One that is merged already is fine."""
+    async def merge(self, change: Change, merge: Merge) -> Merged:
+        """Bring a change into its base branch, and delete its own when nothing is lost by that."""
         ...
 
-    async def close(self, number: int) -> PullRequest:
-        """Close it; what was proposed is not wanted."""
+    async def close(self, change: Change) -> str:
+        """Close a change and delete its branch; the reason, if the branch stays."""
         ...
 
-    async def drop_branch(self, pull: PullRequest) -> str:
-        """Delete the branch of a pull request that is over; why it stays, if it does."""
+    async def post(self, change: Change, statement: Statement) -> str:
+        """Post a statement where the change is, unless it is there; its address, empty where it is kept here
+        alone. A comment on a line that does not exist is refused."""
         ...
 
-    async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
-        """Say something below an issue or pull request, or replace what comment `id` says."""
+    async def find(self, change: Change, review: Review) -> str | None:
+        """The address of a review that was posted; None when it was not."""
         ...
 
-    async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
-        """What was said below an issue or pull request, or on lines of it, and holds this text."""
-        ...
 
-    async def reply(self, number: int, comment_id: int, body: str) -> Posted:
-        """Answer a comment on a line."""
-        ...
-
-    async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
-        """Say something about a line by itself, as it is at `commit`."""
-        ...
-
-    async def review(self, number: int, review: Review) -> Posted: ...
-
-    async def verdicts(self, number: int) -> Verdicts:
-        """Who holds it back there. Of strangers, whom anybody may be, nothing is counted."""
-        ...
-
-    async def permission(self, user: str) -> Permission:
-        """What a person may do with the repository."""
-        ...
-
-    async def me(self) -> str:
-        """Who we are there: a login."""
-        ...
+def as_recorded(change: Change) -> Standing:
+    """A change that is known here alone."""
+    return Standing(
+        state=change.state,
+        title=change.title,
+        body=change.body,
+        base=change.base,
+        base_commit=change.base_commit,
+        commit=change.commit,
+        repository=change.repository,
+        merged_commit=change.merged_commit,
+    )

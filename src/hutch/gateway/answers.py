@@ -1,12 +1,12 @@
 """Answers in JSON: plain values, models and dataclasses, and lists a page at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast, get_type_hints
 
 import orjson
 from fastapi import Query, Request, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import ID_PATTERN, is_id
@@ -45,6 +45,36 @@ class Out(BaseModel):
     """What is answered."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, value: object) -> dict[str, Any]:
+        """The fields of this answer, read from a value of the domain: nothing else of it leaves."""
+        return {name: getattr(value, name) for name in cls.model_fields}
+
+
+AnOut = TypeVar("AnOut", bound=Out)
+
+
+def fields_from(source: type, names: str = "") -> Callable[[type[AnOut]], type[AnOut]]:
+    """Give an answer the fields of a dataclass: all of them, or those named.
+
+    The class itself declares only the fields that need a description, another type, or are not in the
+    dataclass.
+    """
+    types = get_type_hints(source)
+    taken = names.split() or [field.name for field in fields(source)]
+
+    def extend(model: type[AnOut]) -> type[AnOut]:
+        own = model.model_fields
+        order = dict.fromkeys([*taken, *own])
+        every: dict[str, Any] = {
+            name: (own[name].annotation, own[name]) if name in own else (types[name], ...) for name in order
+        }
+        about: dict[str, Any] = {"__doc__": model.__doc__, "__module__": model.__module__}
+        made: Any = create_model(model.__name__, __base__=model.__base__, **about, **every)
+        return cast("type[AnOut]", made)
+
+    return extend
 
 
 class Page(Out, Generic[T]):
@@ -99,10 +129,10 @@ def next_link(request: Request, parameter: str, next: str | int | None) -> dict[
     return {"Link": f'<{url.path}?{url.query}>; rel="next"'}
 
 
-def paged(request: Request, found: Sequence[Any], limit: int) -> Response:
+def paged(request: Request, found: Sequence[Any], limit: int, model: type[Out] | None = None) -> Response:
     """A page of things with an id, of which one more than `limit` was looked for."""
     more = found[limit - 1].id if len(found) > limit else None
-    return page(request, found[:limit], more)
+    return page(request, [model.of(each) for each in found[:limit]] if model else found[:limit], more)
 
 
 def _plain(value: object) -> Any:

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from hutch.app.server import Server
 from hutch.flows.users import Accounts
 from hutch.gateway import health, metrics, openapi, tracing
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.by_provider import open_provider_login
 from hutch.gateway.auth.doors import Doors
 from hutch.gateway.auth.guard import Guard
+from hutch.gateway.context import Server
 from hutch.gateway.graphql.door import routes as graphql_routes
 from hutch.gateway.idempotency import Answered
 from hutch.gateway.mcp import mount
@@ -43,6 +43,7 @@ from hutch.gateway.rest import (
     snapshots,
     terminals,
     tokens,
+    usage,
     users,
     webhooks,
 )
@@ -74,6 +75,7 @@ REST = (
     personas,
     models,
     settings,
+    usage,
     shares,
     login,
     oidc,

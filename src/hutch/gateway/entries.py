@@ -17,6 +17,13 @@ class Erased(Out):
     reason: str
 
 
+class Withheld(Out):
+    """An event that you may not see."""
+
+    type: str
+    withheld: Literal[True]
+
+
 class OtherEvent(BaseModel):
     """An event of a newer version than this document."""
 
@@ -31,4 +38,4 @@ class EntryOut(Out):
     seq: int = Field(ge=1)
     at_ms: int
     hash: str = Field(description="The link that this event is in the log's chain of hashes.")
-    event: Annotated[KnownEvent | Erased | OtherEvent, Field(union_mode="left_to_right")]
+    event: Annotated[KnownEvent | Erased | Withheld | OtherEvent, Field(union_mode="left_to_right")]

@@ -20,10 +20,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 import hutch
-from hutch.app.server import Server
 from hutch.domain.errors import HutchError
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Admin
+from hutch.gateway.context import Server
 from hutch.gateway.errors import Told
 from hutch.gateway.problem import problem
 from hutch.gateway.rest.route import PREFIX, PROBLEMS, server_of

@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from hutch.app.accounts import system_user
-from hutch.app.running import local_token
 from hutch.domain.errors import HutchError
 from hutch.domain.user import scopes_of
+from hutch.flows.system_user import system_user
 from hutch.flows.users import LOCAL, Accounts
 from hutch.settings import Paths
 from hutch.system.atomic_file import write_private
 from hutch.system.clock import wall_ms
+from hutch.system.running_server import local_token
 
 LIFE_DAYS = 365
 RENEW_BEFORE_MS = 24 * 3600 * 1000
@@ -57,7 +57,7 @@ async def _renew(accounts: Accounts, paths: Paths) -> None:
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)
         try:
-            secret = await asyncio.to_thread(local_token, paths)
+            secret = await asyncio.to_thread(local_token, paths.server_files)
             found = await accounts.tokens.recognise(secret) if secret else None
             if found is None or found[0].revoked_ms is not None:  # by somebody who wanted that
                 continue

@@ -23,16 +23,12 @@ from typing import Any
 import structlog
 import uvicorn
 
-from hutch.app.accounts import system_user
-from hutch.app.dispositions import ENDS, is_answered
-from hutch.app.queued_output import drain_output
-from hutch.app.records import only_server
-from hutch.app.running import Running, announced, local_token, withdraw
-from hutch.app.server import Server, open_server
 from hutch.domain.errors import BadRequest, DataGone, HutchError
+from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts, first_owner
 from hutch.gateway import local_token as own_token
 from hutch.gateway.app import make_app
+from hutch.gateway.context import OpenServer, Server
 from hutch.gateway.health import check_data
 from hutch.gateway.listening import exposure, listen, url_of
 from hutch.gateway.protocol import Protocol
@@ -40,7 +36,11 @@ from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.limits.meter import preferring_self
 from hutch.settings import Loaded
+from hutch.store.lock import hold
 from hutch.store.readiness import write_nothing
+from hutch.system.queued_output import drain_output
+from hutch.system.running_server import Running, announced, local_token, withdraw
+from hutch.system.signals import ENDS, is_answered
 
 MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
@@ -65,19 +65,20 @@ class Ready:
     warning: str = ""
 
 
-async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
-    """Serve until a signal says otherwise; `ready` is called once everything answers."""
+async def serve(loaded: Loaded, open_server: OpenServer, ready: Callable[[Ready], None]) -> None:
+    """Serve what `open_server` opens until a signal ends it; `ready` is called once everything answers."""
     settings, paths = loaded.settings.server, loaded.paths
     certificate = _tls_files(loaded)
-    with only_server(paths), listen(settings.host, settings.port) as listener, preferring_self():
+    alone = hold(paths.server_lock, holder="Hutch server")
+    with alone, listen(settings.host, settings.port) as listener, preferring_self():
         _allow_many_files()
         sys.setswitchinterval(SWITCH_S)
         url = url_of(listener, tls=bool(certificate))
         async with open_server(loaded) as server:
             accounts = Accounts(server.rows)
             made = await first_owner(server.rows, name=system_user())
-            token = await own_token.create(accounts, local_token(paths))
-            with announced(paths, url, certificate=certificate, token=token) as running:
+            token = await own_token.create(accounts, local_token(paths.server_files))
+            with announced(paths.server_files, url, certificate=certificate, token=token) as running:
                 opened_at = (settings.public_url or url).rstrip("/")
                 told = Ready(
                     running,
@@ -90,7 +91,7 @@ async def serve(loaded: Loaded, ready: Callable[[Ready], None]) -> None:
                 with _ended_by_signals(service, loaded):
                     async with own_token.renewing(accounts, paths):
                         await _serve_while_present(service, server, sockets=[listener])
-                token = local_token(paths) or token
+                token = local_token(paths.server_files) or token
             await own_token.revoke(accounts, token)
     logger.info("server.ended")
 
@@ -192,7 +193,7 @@ def _ended_by_signals(service: _Service, loaded: Loaded) -> Iterator[None]:
 
     def cut_short(reason: str, code: int) -> None:
         logger.warning("server.cut_short", reason=reason)
-        withdraw(loaded.paths)
+        withdraw(loaded.paths.server_files)
         drain_output()
         os._exit(code)  # jails die with us; what was under way is taken up at the next start
 

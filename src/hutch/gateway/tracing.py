@@ -14,11 +14,11 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import hutch
-from hutch.app.server import Server
 from hutch.domain.events import Event, ModelReplied, RunEnded, RunStarted, ToolReturned, UnknownEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.trace import trace_id
 from hutch.gateway import span_names as names
+from hutch.gateway.context import Server
 from hutch.gateway.counts import model_label
 from hutch.gateway.metrics import METHODS, SEEN
 

@@ -4,31 +4,14 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-from hutch.llm.api_client import ApiClient
+from hutch.llm import seam
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.fields import count, fields
+from hutch.llm.http_model import HttpModel
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
-from hutch.llm.provider import Account
-from hutch.llm.seam import (
-    CallArguments,
-    CallEnded,
-    CallStarted,
-    Delta,
-    Finish,
-    FinishReason,
-    FromModel,
-    FromTool,
-    FromUser,
-    Message,
-    Request,
-    Text,
-    Thinking,
-    Usage,
-)
-from hutch.llm.trouble import plain, translated
 
-FINISHES: dict[str | None, FinishReason] = {
+FINISHES: dict[str | None, seam.FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "calls",
@@ -43,33 +26,15 @@ MARKED_MESSAGES = 2
 NOTHING = "(empty)"  # texts of blanks only are refused
 
 
-class AnthropicModel:
-    """See `seam.Model`."""
-
+class AnthropicModel(HttpModel):
     context_tokens: int | None = 200_000
+    path = "/v1/messages"
+    models_path = "/v1/models?limit=1000"
 
-    def __init__(self, account: Account) -> None:
-        self.name = account.full_name
-        self._account = account
-        headers = {"Authorization": f"Bearer {account.key}", "Anthropic-Version": VERSION}
-        self._client = ApiClient(account, headers)
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._account.key}", "Anthropic-Version": VERSION}
 
-    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        body = self._body(request)
-        async with (
-            translated(self._account, names=self._names),
-            self._client.stream("/v1/messages", body) as events,
-        ):
-            async for piece in plain(_pieces(events, CallIds(request))):
-                yield piece
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def _names(self) -> list[str]:
-        return [model["id"] for model in (await self._client.get("/v1/models?limit=1000"))["data"]]
-
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: seam.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
             "max_tokens": request.most_tokens,
@@ -87,12 +52,15 @@ class AnthropicModel:
             body["temperature"] = request.temperature  # newer models have none
         return body
 
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+        return _pieces(events, ids)
 
-def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+
+def _messages(messages: tuple[seam.Message, ...]) -> list[dict[str, Any]]:
     """Neighbours of one role become one message, as the service wants it."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        role = "assistant" if isinstance(message, FromModel) else "user"
+        role = "assistant" if isinstance(message, seam.FromModel) else "user"
         blocks = list(_blocks(message))
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
@@ -103,18 +71,18 @@ def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     return turns
 
 
-def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+def _blocks(message: seam.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case FromUser():
+        case seam.FromUser():
             yield {"type": "text", "text": _visible(message.text)}
-        case FromTool():
+        case seam.FromTool():
             yield {
                 "type": "tool_result",
                 "tool_use_id": _id(message.call_id),
                 "content": _visible(message.text),
                 "is_error": not message.ok,
             }
-        case FromModel():
+        case seam.FromModel():
             for part in in_order(message, "anthropic"):
                 match part:
                     case Thought():
@@ -140,11 +108,11 @@ def _id(id_: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", id_)
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
     calls: dict[int, str] = {}
     thoughts: dict[int, dict[str, Any]] = {}
     order, meter = Order(), Meter()
-    usage, reason, ended = Usage(), None, False
+    usage, reason, ended = seam.Usage(), None, False
     async for piece in events:
         event = fields(piece)
         match event.type:
@@ -158,7 +126,7 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[De
                     case "tool_use":
                         calls[event.index] = ids.take(block.id)
                         order.call(calls[event.index])
-                        yield CallStarted(calls[event.index], block.name)
+                        yield seam.CallStarted(calls[event.index], block.name)
                     case "thinking" | "redacted_thinking":
                         thoughts[event.index] = block.without_nulls()
                         order.thought(thoughts[event.index])
@@ -167,16 +135,16 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[De
                 match delta.type:
                     case "text_delta" if delta.text:
                         order.text(delta.text)
-                        yield Text(delta.text)
+                        yield seam.Text(delta.text)
                     case "input_json_delta" if delta.partial_json:
-                        yield CallArguments(calls[event.index], delta.partial_json)
+                        yield seam.CallArguments(calls[event.index], delta.partial_json)
                     case "thinking_delta" if delta.thinking:
                         thoughts[event.index]["thinking"] += delta.thinking
-                        yield Thinking(delta.thinking)
+                        yield seam.Thinking(delta.thinking)
                     case "signature_delta":
                         thoughts[event.index]["signature"] = delta.signature
             case "content_block_stop" if event.index in calls:
-                yield CallEnded(calls[event.index])
+                yield seam.CallEnded(calls[event.index])
             case "message_delta":
                 usage, reason = _usage(event.usage, usage), event.delta.stop_reason
             case "message_stop":
@@ -185,17 +153,17 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[De
         raise Transient("the stream ended in the middle of a reply")
     if fresh := meter.read(usage):
         yield fresh
-    yield Finish(FINISHES.get(reason, "other"), order.opaque("anthropic"))
+    yield seam.Finish(FINISHES.get(reason, "other"), order.opaque("anthropic"))
 
 
-def _usage(told: Any, before: Usage) -> Usage:
+def _usage(told: Any, before: seam.Usage) -> seam.Usage:
     """What the service tells is a total each time; the cached parts are not in its `input_tokens`."""
     output, input_ = count(told.output_tokens) or before.output, count(told.input_tokens)
     if input_ is None:
-        return Usage(before.input, before.cached, before.cache_written, output)
+        return seam.Usage(before.input, before.cached, before.cache_written, output)
     cached, written = count(told.cache_read_input_tokens), count(told.cache_creation_input_tokens)
     cached, written = _or(cached, before.cached), _or(written, before.cache_written)
-    return Usage(input_ + cached + written, cached, written, output)
+    return seam.Usage(input_ + cached + written, cached, written, output)
 
 
 def _or(told: int | None, before: int) -> int:

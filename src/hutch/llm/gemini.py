@@ -5,31 +5,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from hutch.llm.api_client import ApiClient
+from hutch.llm import seam
 from hutch.llm.calls import CallIds, Meter, json_object
 from hutch.llm.faults import Transient
 from hutch.llm.fields import Fields, count, fields
+from hutch.llm.http_model import HttpModel
 from hutch.llm.order import Order, Said, Wanted, in_order
 from hutch.llm.provider import Account
-from hutch.llm.seam import (
-    CallArguments,
-    CallEnded,
-    CallStarted,
-    Delta,
-    Finish,
-    FinishReason,
-    FromModel,
-    FromTool,
-    FromUser,
-    Message,
-    Request,
-    Text,
-    Thinking,
-    Usage,
-)
-from hutch.llm.trouble import plain, translated
 
-FINISHES: dict[str, FinishReason] = {
+FINISHES: dict[str, seam.FinishReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "SAFETY": "refused",
@@ -42,35 +26,28 @@ BROKEN = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE
 PREFIXES = ("models/", "tunedModels/")
 
 
-class GeminiModel:
-    """See `seam.Model`."""
-
+class GeminiModel(HttpModel):
     context_tokens: int | None = 1_000_000
 
     def __init__(self, account: Account) -> None:
-        self.name = account.full_name
-        self._account = account
+        super().__init__(account)
         model = account.model if account.model.startswith(PREFIXES) else f"models/{account.model}"
-        self._path = f"/v1beta/{quote(model)}:streamGenerateContent?alt=sse"
-        self._client = ApiClient(account, {"X-Goog-Api-Key": account.key})
+        self.path = f"/v1beta/{quote(model)}:streamGenerateContent?alt=sse"
 
-    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        body = _body(request)
-        async with (
-            translated(self._account, names=self._names),
-            self._client.stream(self._path, body) as events,
-        ):
-            async for piece in plain(_pieces(events, CallIds(request))):
-                yield piece
-
-    async def close(self) -> None:
-        await self._client.close()
+    def _headers(self) -> dict[str, str]:
+        return {"X-Goog-Api-Key": self._account.key}
 
     async def _names(self) -> list[str]:
         return [model["name"] for model in (await self._client.get("/v1beta/models?pageSize=1000"))["models"]]
 
+    def _body(self, request: seam.Request) -> dict[str, Any]:
+        return _body(request)
 
-def _body(request: Request) -> dict[str, Any]:
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+        return _pieces(events, ids)
+
+
+def _body(request: seam.Request) -> dict[str, Any]:
     config: dict[str, Any] = {"maxOutputTokens": request.most_tokens}
     if request.temperature is not None:
         config["temperature"] = request.temperature
@@ -90,11 +67,11 @@ def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _contents(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+def _contents(messages: tuple[seam.Message, ...]) -> list[dict[str, Any]]:
     """Neighbours of one role become one content: the answers to calls must stand together."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        role = "model" if isinstance(message, FromModel) else "user"
+        role = "model" if isinstance(message, seam.FromModel) else "user"
         parts = list(_parts(message))
         if turns and turns[-1]["role"] == role:
             turns[-1]["parts"] += parts
@@ -103,14 +80,14 @@ def _contents(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     return turns
 
 
-def _parts(message: Message) -> Iterator[dict[str, Any]]:
+def _parts(message: seam.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case FromUser():
+        case seam.FromUser():
             yield {"text": message.text}
-        case FromTool():
+        case seam.FromTool():
             said = {"output" if message.ok else "error": message.text}
             yield {"functionResponse": {"id": message.call_id, "name": message.tool, "response": said}}
-        case FromModel():
+        case seam.FromModel():
             for part in in_order(message, "gemini"):
                 match part:
                     case Said() if part.text or part.mark:
@@ -129,7 +106,7 @@ def _mark(part: Fields) -> dict[str, str]:
     return {"signature": part.thoughtSignature} if part.thoughtSignature else {}
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
     order, meter = Order(), Meter()
     reason, calls = "", 0
     async for piece in events:
@@ -147,28 +124,28 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[De
                     id_ = ids.take(call.id)
                     calls += 1
                     order.call(id_, **_mark(part))
-                    yield CallStarted(id_, call.name)
-                    yield CallArguments(id_, json.dumps(call.as_sent("args") or {}, ensure_ascii=False))
-                    yield CallEnded(id_)
+                    yield seam.CallStarted(id_, call.name)
+                    yield seam.CallArguments(id_, json.dumps(call.as_sent("args") or {}, ensure_ascii=False))
+                    yield seam.CallEnded(id_)
                 elif part.thought:
                     if part.text:
-                        yield Thinking(part.text)
+                        yield seam.Thinking(part.text)
                 elif part.text or part.thoughtSignature:
                     order.text(part.text or "", **_mark(part))
                     if part.text:
-                        yield Text(part.text)
+                        yield seam.Text(part.text)
             if candidate.finishReason:
                 reason = str(candidate.finishReason)
     if not reason or reason in BROKEN:
         raise Transient(
             f"the reply was broken ({reason})" if reason else "the stream ended in the middle of a reply"
         )
-    finish: FinishReason = FINISHES.get(reason, "other")
-    yield Finish("calls" if calls and finish == "stop" else finish, order.opaque("gemini"))
+    finish: seam.FinishReason = FINISHES.get(reason, "other")
+    yield seam.Finish("calls" if calls and finish == "stop" else finish, order.opaque("gemini"))
 
 
-def _usage(told: Any) -> Usage:
-    return Usage(
+def _usage(told: Any) -> seam.Usage:
+    return seam.Usage(
         input=count(told.promptTokenCount) or 0,
         cached=count(told.cachedContentTokenCount) or 0,
         output=(count(told.candidatesTokenCount) or 0) + (count(told.thoughtsTokenCount) or 0),

@@ -81,6 +81,12 @@ def check_access(name: ModelName, access: Access) -> str:
     return base_url
 
 
+def check_usable(name: ModelName, access: Access) -> None:
+    """The same for any model: a script needs neither key nor address."""
+    if name.provider != "scripted":
+        check_access(name, access)
+
+
 def is_address(text: str) -> bool:
     """Whether something can be asked there. A password has no place in it: addresses are shown."""
     try:

@@ -4,30 +4,13 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-from hutch.llm.api_client import ApiClient
+from hutch.llm import seam
 from hutch.llm.calls import CallIds, Meter, json_arguments
 from hutch.llm.faults import Transient
 from hutch.llm.fields import Fields, count, fields
-from hutch.llm.provider import Account
-from hutch.llm.seam import (
-    CallArguments,
-    CallEnded,
-    CallStarted,
-    Delta,
-    Finish,
-    FinishReason,
-    FromModel,
-    FromTool,
-    FromUser,
-    Message,
-    Request,
-    Text,
-    Thinking,
-    Usage,
-)
-from hutch.llm.trouble import plain, translated
+from hutch.llm.http_model import HttpModel
 
-FINISHES: dict[str | None, FinishReason] = {
+FINISHES: dict[str | None, seam.FinishReason] = {
     "stop": "stop",
     "tool_calls": "calls",
     "function_call": "calls",
@@ -36,39 +19,10 @@ FINISHES: dict[str | None, FinishReason] = {
 }
 
 
-def openai_client(account: Account) -> ApiClient:
-    """A client of a server that speaks as OpenAI's."""
-    return ApiClient(account, {"Authorization": f"Bearer {account.key}"} if account.key else {})
+class OpenAIChatModel(HttpModel):
+    path = "/chat/completions"
 
-
-async def listed_names(client: ApiClient) -> list[str]:
-    """The models that such a server has."""
-    return [model["id"] for model in (await client.get("/models"))["data"]]
-
-
-class OpenAIChatModel:
-    """See `seam.Model`."""
-
-    context_tokens: int | None = None
-
-    def __init__(self, account: Account) -> None:
-        self.name = account.full_name
-        self._account = account
-        self._client = openai_client(account)
-
-    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        body = self._body(request)
-        async with (
-            translated(self._account, names=lambda: listed_names(self._client)),
-            self._client.stream("/chat/completions", body) as events,
-        ):
-            async for piece in plain(_pieces(events, CallIds(request))):
-                yield piece
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: seam.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
             "messages": [
@@ -96,15 +50,18 @@ class OpenAIChatModel:
             body["temperature"] = request.temperature
         return body
 
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+        return _pieces(events, ids)
 
-def _message(message: Message) -> Iterator[dict[str, Any]]:
+
+def _message(message: seam.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case FromUser():
+        case seam.FromUser():
             yield {"role": "user", "content": message.text}
-        case FromTool():
+        case seam.FromTool():
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"role": "tool", "tool_call_id": message.call_id, "content": text}
-        case FromModel() if message.text or message.calls:
+        case seam.FromModel() if message.text or message.calls:
             said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
             if message.calls:
                 said["tool_calls"] = [
@@ -126,7 +83,7 @@ class _Calls:
         self._open: dict[int, _Open] = {}  # the newest call at each place
         self.all: list[_Open] = []
 
-    def add(self, part: Any) -> Iterator[Delta]:
+    def add(self, part: Any) -> Iterator[seam.Delta]:
         function = part.function
         name = arguments = None
         if isinstance(function, Fields):
@@ -141,10 +98,10 @@ class _Calls:
             call = _Open(self._ids.take(part.id), part.id)
             self._open[place] = call
             self.all.append(call)
-            yield CallStarted(call.id, name)
+            yield seam.CallStarted(call.id, name)
         if arguments:
             call.arguments += arguments
-            yield CallArguments(call.id, arguments)
+            yield seam.CallArguments(call.id, arguments)
 
 
 class _Open:
@@ -174,7 +131,7 @@ def _text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
     calls, meter = _Calls(ids), Meter()
     reason: str | None = None
     refused = False
@@ -185,12 +142,12 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[De
         for choice in (chunk.choices or ())[:1]:
             delta = choice.delta
             if thought := getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None):
-                yield Thinking(str(thought))
+                yield seam.Thinking(str(thought))
             if delta.content:
-                yield Text(str(delta.content))
+                yield seam.Text(str(delta.content))
             if delta.refusal:
                 refused = True
-                yield Text(str(delta.refusal))
+                yield seam.Text(str(delta.refusal))
             for part in delta.tool_calls or ():
                 for piece in calls.add(part):
                     yield piece
@@ -198,16 +155,16 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[De
     if reason is None:
         raise Transient("the stream ended in the middle of a reply")
     for call in calls.all:
-        yield CallEnded(call.id)
+        yield seam.CallEnded(call.id)
     finish = FINISHES.get(reason, "other")
     if finish == "stop":
         finish = "calls" if calls.all else "refused" if refused else "stop"
-    yield Finish(finish)
+    yield seam.Finish(finish)
 
 
-def _usage(told: Any) -> Usage:
+def _usage(told: Any) -> seam.Usage:
     details = getattr(told, "prompt_tokens_details", None)
-    return Usage(
+    return seam.Usage(
         input=count(told.prompt_tokens) or 0,
         cached=count(getattr(details, "cached_tokens", None)) or 0,
         cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,

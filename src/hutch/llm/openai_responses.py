@@ -7,56 +7,22 @@ back with the next request.
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
+from hutch.llm import seam
 from hutch.llm.calls import CallIds, json_arguments
 from hutch.llm.faults import Transient
 from hutch.llm.fields import Fields, count, fields
-from hutch.llm.openai_chat import listed_names, openai_client
+from hutch.llm.http_model import HttpModel
 from hutch.llm.order import Order, Said, Thought, Wanted, in_order
 from hutch.llm.provider import Account
-from hutch.llm.seam import (
-    CallArguments,
-    CallEnded,
-    CallStarted,
-    Delta,
-    Finish,
-    FinishReason,
-    FromModel,
-    FromTool,
-    FromUser,
-    Message,
-    Request,
-    Text,
-    Thinking,
-    Usage,
-)
-from hutch.llm.trouble import STATUSES, Told, explained, plain, translated
+from hutch.llm.trouble import STATUSES, Told, explained
 
 THOUGHTLESS = ("gpt-3", "gpt-4", "chatgpt-")  # they refuse to be asked for encrypted thoughts
 
 
-class OpenAIResponsesModel:
-    """See `seam.Model`."""
+class OpenAIResponsesModel(HttpModel):
+    path = "/responses"
 
-    context_tokens: int | None = None
-
-    def __init__(self, account: Account) -> None:
-        self.name = account.full_name
-        self._account = account
-        self._client = openai_client(account)
-
-    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
-        body = self._body(request)
-        async with (
-            translated(self._account, names=lambda: listed_names(self._client)),
-            self._client.stream("/responses", body) as events,
-        ):
-            async for piece in plain(_pieces(events, CallIds(request), self._account)):
-                yield piece
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: seam.Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._account.model,
             "instructions": request.system or None,
@@ -83,15 +49,18 @@ class OpenAIResponsesModel:
             body["temperature"] = request.temperature
         return body
 
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[seam.Delta]:
+        return _pieces(events, ids, self._account)
 
-def _items(message: Message) -> Iterator[dict[str, Any]]:
+
+def _items(message: seam.Message) -> Iterator[dict[str, Any]]:
     match message:
-        case FromUser():
+        case seam.FromUser():
             yield {"role": "user", "content": message.text}
-        case FromTool():
+        case seam.FromTool():
             text = message.text if message.ok else f"Error: {message.text}"
             yield {"type": "function_call_output", "call_id": message.call_id, "output": text}
-        case FromModel():
+        case seam.FromModel():
             for part in in_order(message, "openai"):
                 match part:
                     case Thought():
@@ -107,7 +76,7 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
                         }
 
 
-async def _pieces(events: AsyncIterator[Any], ids: CallIds, account: Account) -> AsyncGenerator[Delta]:
+async def _pieces(events: AsyncIterator[Any], ids: CallIds, account: Account) -> AsyncGenerator[seam.Delta]:
     calls: dict[int, str] = {}
     begun: set[int] = set()  # the calls of which arguments have come
     phase: dict[str, str] = {}  # of the message that is being said
@@ -118,33 +87,33 @@ async def _pieces(events: AsyncIterator[Any], ids: CallIds, account: Account) ->
             case "response.output_item.added" if event.item.type == "function_call":
                 id_ = calls[event.output_index] = ids.take(event.item.call_id)
                 order.call(id_)
-                yield CallStarted(id_, event.item.name)
+                yield seam.CallStarted(id_, event.item.name)
             case "response.output_item.added" if event.item.type == "message":
                 phase = {"phase": event.item.phase} if event.item.phase else {}
             case "response.output_text.delta":
                 order.text(event.delta, **phase)
-                yield Text(event.delta)
+                yield seam.Text(event.delta)
             case "response.refusal.delta":
                 refused = True
                 order.text(event.delta, **phase)
-                yield Text(event.delta)
+                yield seam.Text(event.delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield Thinking(event.delta)
+                yield seam.Thinking(event.delta)
             case "response.function_call_arguments.delta" if event.delta:
                 begun.add(event.output_index)
-                yield CallArguments(calls[event.output_index], event.delta)
+                yield seam.CallArguments(calls[event.output_index], event.delta)
             case "response.output_item.done" if event.item.type == "function_call":
                 id_ = calls[event.output_index]
                 if event.item.arguments and event.output_index not in begun:
-                    yield CallArguments(id_, event.item.arguments)
-                yield CallEnded(id_)
+                    yield seam.CallArguments(id_, event.item.arguments)
+                yield seam.CallEnded(id_)
             case "response.output_item.done" if event.item.type == "reasoning":
                 if event.item.encrypted_content:  # without it, the service does not know it any more
                     order.thought(_without_status(event.item))
             case "response.completed" | "response.incomplete":
                 if event.response.usage:
                     yield _usage(event.response.usage)
-                yield Finish(_reason(event.response, bool(calls), refused), order.opaque("openai"))
+                yield seam.Finish(_reason(event.response, bool(calls), refused), order.opaque("openai"))
                 return
             case "response.failed":
                 raise _failed(account, event.response.error)
@@ -157,7 +126,7 @@ def _without_status(item: Fields) -> dict[str, Any]:
     return {name: value for name, value in item.without_nulls().items() if name != "status"}
 
 
-def _reason(response: Any, calls: bool, refused: bool) -> FinishReason:
+def _reason(response: Any, calls: bool, refused: bool) -> seam.FinishReason:
     why = getattr(response.incomplete_details, "reason", None)
     if why is not None:
         return "length" if why == "max_output_tokens" else "refused"
@@ -170,9 +139,9 @@ def _failed(account: Account, error: Any) -> Exception:
     return explained(account, Told(text, STATUSES.get(code), f"{code} {text}".lower()))
 
 
-def _usage(told: Any) -> Usage:
+def _usage(told: Any) -> seam.Usage:
     details = told.input_tokens_details
-    return Usage(
+    return seam.Usage(
         input=count(told.input_tokens) or 0,
         cached=count(getattr(details, "cached_tokens", None)) or 0,
         cache_written=count(getattr(details, "cache_write_tokens", None)) or 0,

@@ -30,6 +30,7 @@ from hutch.llm.seam import (
     Usage,
 )
 
+OFFLINE = Path(__file__).with_name("offline.json")  # what is said where no model can be used
 PIECE_LETTERS = 24
 STALL_S = 3600.0
 LETTERS_PER_TOKEN = 4

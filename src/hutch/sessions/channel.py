@@ -13,6 +13,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
+from hutch.domain.audience import Reader, show
 from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
@@ -33,7 +34,7 @@ class Channel:
         self.followers = 0
         self._log = log
         self._session_id = session_id
-        self._kept: deque[tuple[Update, int]] = deque()  # with what each weighs
+        self._kept: deque[tuple[Entry | Delta, int]] = deque()  # with what each weighs
         self._first = 0  # the place of the oldest one kept; places only ever rise
         self._weight = 0
         self._read_seq = 0  # of the last entry that was put in
@@ -52,8 +53,8 @@ class Channel:
         else:
             self._put(delta, len(delta.text) + 100)
 
-    async def follow(self, after: int) -> AsyncGenerator[Update]:
-        """Everything after a number."""
+    async def follow(self, reader: Reader, after: int) -> AsyncGenerator[Update]:
+        """Everything after a number, as this reader may see it."""
         head = await self._log.head(self._session_id)
         if after > head.seq:
             raise Conflict(
@@ -77,7 +78,7 @@ class Channel:
                 if not entries:  # the head of the log was set back, behind our back
                     raise EventsMissing(self._session_id, after + 1, max(self._before, known))
                 for entry in entries:
-                    yield entry
+                    yield show(entry, reader)
                     after = entry.seq
                     if entry.event.type == "session.ended":
                         return
@@ -86,12 +87,15 @@ class Channel:
             elif place - self._first < len(self._kept):
                 update = self._kept[place - self._first][0]
                 place += 1
-                if isinstance(update, Entry):
-                    if update.seq <= after:
-                        continue  # it was in the log before it was here
-                    after = update.seq
-                yield update
-                if isinstance(update, Entry) and update.event.type == "session.ended":
+                if isinstance(update, Delta):
+                    if reader.may_see(update.audience):
+                        yield update
+                    continue
+                if update.seq <= after:
+                    continue  # it was in the log before it was here
+                after = update.seq
+                yield show(update, reader)
+                if update.event.type == "session.ended":
                     return
             elif self._over is not None:
                 raise self._over
@@ -99,6 +103,11 @@ class Channel:
                 return
             else:
                 await self._news.wait()
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error to the followers, after everything that is in the log."""
+        self._over = error
+        self._wake()
 
     async def close(self) -> None:
         if self._reading is not None:
@@ -132,7 +141,7 @@ class Channel:
             _, delta = self._held.pop(0)
             self._put(delta, len(delta.text) + 100)
 
-    def _put(self, update: Update, weight: int) -> None:
+    def _put(self, update: Entry | Delta, weight: int) -> None:
         self._kept.append((update, weight))
         self._weight += weight
         while len(self._kept) > KEPT_UPDATES or (self._weight > KEPT_BYTES and len(self._kept) > 1):
@@ -154,18 +163,29 @@ class Channels:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._channels: dict[SessionId, Channel] = {}
+        self._failure: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error to all followers, now and later: nothing more will be recorded."""
+        self._failure = self._failure or error
+        for channel in self._channels.values():
+            channel.fail(error)
 
     def tell(self, session_id: SessionId, delta: Delta, *, after: int = 0) -> None:
         if channel := self._channels.get(session_id):
             channel.tell(delta, after)
 
-    async def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Update]:
+    async def follow(
+        self, session_id: SessionId, reader: Reader, *, after: int = 0
+    ) -> AsyncGenerator[Update]:
         channel = self._channels.get(session_id)
         if channel is None:
             channel = self._channels[session_id] = Channel(self._log, session_id)
+            if self._failure is not None:
+                channel.fail(self._failure)
         channel.followers += 1
         try:
-            async with aclosing(channel.follow(after)) as updates:
+            async with aclosing(channel.follow(reader, after)) as updates:
                 async for update in updates:
                     yield update
         finally:

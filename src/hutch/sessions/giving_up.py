@@ -34,7 +34,8 @@ async def tell_given_up(live: Live, runs: Sequence[QueuedRun], reason: str) -> N
 
 async def tell_undelivered(live: Live, entries: Sequence[Entry], run_id: str, reason: str) -> None:
     """Say that what a run did is not delivered, where somebody waits for that."""
-    if (await live.sessions.get(live.id)).deliver and _is_awaited(entries, run_id):
+    delivers = (await live.sessions.get(live.id)).deliver
+    if _is_awaited(entries, run_id, delivers=delivers):
         await live.append([undelivered(entries, run_id, reason)])
 
 
@@ -67,13 +68,13 @@ def first_end(entries: Sequence[Entry], run_id: str) -> RunEnded | None:
     return found
 
 
-def _is_awaited(entries: Sequence[Entry], run_id: str) -> bool:
+def _is_awaited(entries: Sequence[Entry], run_id: str, *, delivers: bool) -> bool:
     """Whether it is still open what comes of the delivery of a run."""
     awaited = False
     for entry in entries:
         match entry.event:
             case RunEnded() as ended if ended.run_id == run_id:
-                awaited = ended.outcome in DELIVERED
+                awaited = delivers and ended.outcome in DELIVERED
             case RunResumed() as resumed if resumed.run_id == run_id:
                 awaited = False
             case DeliveryAsked() as asked if asked.run_id == run_id:

@@ -6,10 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hutch.agent.recorder import Recorder
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
-from hutch.sessions.desk import Desk
+from hutch.sessions.sandbox import Sandbox
 from hutch.store.rows import Rows
 from hutch.store.seam import EventLog
 
@@ -41,8 +42,8 @@ class Done:
 class Ways:
     """How things are done here; the wiring knows."""
 
-    prepare: Callable[[Session], Awaitable[Prepared]]
-    open_desk: Callable[[Session], AbstractAsyncContextManager[Desk]]
+    prepare: Callable[[Session, Recorder], Awaitable[Prepared]]
+    open_sandbox: Callable[[Session, Recorder], AbstractAsyncContextManager[Sandbox]]
     perform: Callable[["Live", QueuedRun], Awaitable[Done]]
 
 

@@ -5,21 +5,22 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
 
+from hutch.domain.audience import Reader
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import EventsOmitted, SessionParked, TerminalEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import SessionState
-from hutch.sessions.desk import Desk
 from hutch.sessions.grounds import Grounds
 from hutch.sessions.live import Live
 from hutch.sessions.requests import Request
+from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.seam import Stream, Update, Viewer
 from hutch.sessions.taking import take_all
 from hutch.sessions.worker import Worker
@@ -30,6 +31,7 @@ from hutch.store.unfinished import Unfinished, find_unfinished
 from hutch.system.clock import STEADY
 
 T = TypeVar("T")
+RemoveWorkspace = Callable[[str], Awaitable[None]]  # by its id
 PATIENCE_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow
 LOOK_S = 2.0  # at sessions that nobody uses
 # A session in one of these states may have a jail.
@@ -57,12 +59,14 @@ USUAL = Bounds()
 class LocalHost:
     """`SessionHost` in this process; the only one on its database, or one of several."""
 
-    def __init__(self, grounds: Grounds, bounds: Bounds = USUAL) -> None:
+    def __init__(self, grounds: Grounds, remove_workspace: RemoveWorkspace, bounds: Bounds = USUAL) -> None:
         self._grounds = grounds
+        self._remove_workspace = remove_workspace
         self._bounds = bounds
         self._lives: dict[SessionId, Live] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
+        self._failure: HutchError | None = None  # why a command stopped its work
         self.worker = Worker(
             grounds.reserved_for or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
             Runs(grounds.rows),
@@ -70,6 +74,7 @@ class LocalHost:
             self._freed,
             room=bounds.runs,
             lease_ms=bounds.lease_ms,
+            give_up=self._give_up if grounds.reserved_for else None,
         )
 
     async def start(self, *, alone: bool = True) -> None:
@@ -97,7 +102,7 @@ class LocalHost:
             *(live.park(reason=reason) for live in self._lives.values()), return_exceptions=True
         )
         for error in results:
-            if isinstance(error, BaseException):
+            if isinstance(error, BaseException) and self._failure is None:
                 logger.error("session.not_parked", error=repr(error))
         self._lives.clear()
 
@@ -129,31 +134,34 @@ class LocalHost:
         if not 0 < port < 65536:
             raise BadRequest(f"{port} is no port. There are 1 to 65535.")
         live = await self._usable(session_id, changes=True)
-        async with live.used(changes=False) as desk:  # in a session that is not awake, no program listens
+        async with live.used(changes=False) as sandbox:  # in a session that is not awake, no program listens
             try:
-                return SocketStream(await desk.jail.connect(port))
+                return SocketStream(await sandbox.jail.connect(port))
             except NotFound as refused:
                 try:  # programs that listen on `localhost` often mean only this
-                    return SocketStream(await desk.jail.connect(port, host="::1"))
+                    return SocketStream(await sandbox.jail.connect(port, host="::1"))
                 except NotFound:
                     raise refused from None
 
-    def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Update]:
-        return self._grounds.channels.follow(session_id, after=after)
+    def follow(self, session_id: SessionId, reader: Reader, *, after: int = 0) -> AsyncGenerator[Update]:
+        return self._grounds.channels.follow(session_id, reader, after=after)
 
     async def close(self, session_id: SessionId, *, reason: str) -> None:
         live = self._lives.get(session_id)
         if live is not None and live.run is None:
             await live.park(reason=reason)
 
+    async def remove_workspace(self, workspace_id: str) -> None:
+        await self._remove_workspace(workspace_id)
+
     # --- for those who watch over it ---
 
     @asynccontextmanager
-    async def desk(self, session_id: SessionId) -> AsyncIterator[Desk]:
-        """The desk of a session, for reads in this process, such as a fork."""
+    async def sandbox(self, session_id: SessionId) -> AsyncIterator[Sandbox]:
+        """The sandbox of a session, for reads in this process, such as a fork."""
         live = await self._usable(session_id, changes=False)
-        async with live.used(changes=False) as desk:
-            yield desk
+        async with live.used(changes=False) as sandbox:
+            yield sandbox
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -210,6 +218,11 @@ class LocalHost:
         live.handed.clear()
         if not self.worker.closing:
             self._take_soon(live)
+
+    def _give_up(self, error: HutchError) -> None:
+        """Tell the command that nothing can be recorded. Its runs are paused when it ends."""
+        self._failure = self._failure or error
+        self._grounds.channels.fail(error)
 
     def _take_soon(self, live: Live) -> asyncio.Task[None]:
         task = asyncio.ensure_future(self._take(live))

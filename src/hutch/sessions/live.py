@@ -11,8 +11,10 @@ from typing import Any
 
 import structlog
 
-from hutch.agent.loop import Heard
-from hutch.agent.plain import written
+from hutch.agent.recorder import Recorder
+from hutch.agent.run_setup import Heard
+from hutch.agent.tools.all import built_in_tools
+from hutch.domain.audience import PUBLIC, show
 from hutch.domain.errors import Conflict, HutchError
 from hutch.domain.events import (
     ApprovalGiven,
@@ -28,10 +30,10 @@ from hutch.domain.events import (
 )
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Delivered, GivenInput, QueuedRun, Session, SessionState
-from hutch.sessions.desk import Desk
 from hutch.sessions.grounds import Grounds
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import FindLostByUndo, Request
+from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.serving import Serving
 from hutch.sessions.terminals import Terminals
 from hutch.sessions.undoing import lost_by_undo
@@ -52,9 +54,12 @@ class Live:
         self.id = session_id
         self.grounds = grounds
         self.log = grounds.log
+        self.recorder = Recorder(grounds.log, session_id, grounds.redactor)
+        self.recorder.listeners.append(self._note)
         self.sessions = Sessions(grounds.rows)
         self.runs = Runs(grounds.rows)
         self.inputs = Inputs(grounds.rows)
+        self.tools = built_in_tools()  # of this session alone
         self.inbox: list[Heard] = []
         self.recovered = False  # what an earlier life left is known
         self.done: set[int] = set()  # inputs whose effect is in the log, whether or not that is noted
@@ -72,26 +77,8 @@ class Live:
 
     # --- the log ---
 
-    async def append(self, events: Sequence[Event], *, printed: Sequence[Event] = ()) -> int:
-        """Write events, with what the jail has reported meanwhile; what was printed came before that."""
-        written = [*printed, *self._told(), *events]
-        if not written:
-            return 0
-        seq = (await self.log.append(self.id, written)).seq
-        for event in events:
-            if isinstance(event, DeliveryEnded):
-                await self.delivered(event, wall_ms())
-        return seq
-
-    async def recorded(self) -> None:
-        await self.log.settle(self.id)
-
-    async def admit(self) -> None:
-        await self.log.admit(self.id)
-
-    @property
-    def admits(self) -> bool:
-        return self.log.admits(self.id)
+    async def append(self, events: Sequence[Event]) -> int:
+        return await self.recorder.append(events)
 
     async def delivered(self, ended: DeliveryEnded, at_ms: int) -> None:
         """Note beside a run what the log says of its delivery."""
@@ -107,14 +94,17 @@ class Live:
         await self.append([InputTaken(input=given.seq, kind=kind, by=given.by, refused=refused)])
         await self.inputs.take(self.id, given.seq)
 
-    def happened(self, event: Event) -> None:
-        """An event of the run was written: inputs that it came of are done with."""
-        match event:
-            case MessageSent(input=number) if number in self.handed:
-                self.done.add(number)
-                self._later(self.taken(self.handed[number]))
-            case ApprovalGiven(call_id=call_id):
-                self._later(self.waits.settled(call_id))
+    async def _note(self, events: Sequence[Event]) -> None:
+        """Keep rows and inputs in step with events that were written."""
+        for event in events:
+            match event:
+                case DeliveryEnded():
+                    await self.delivered(event, wall_ms())
+                case MessageSent(input=number) if number in self.handed:
+                    self.done.add(number)
+                    self._later(self.taken(self.handed[number]))
+                case ApprovalGiven(call_id=call_id):
+                    self._later(self.waits.settled(call_id))
 
     async def settle(self) -> None:
         """Wait until what happened is noted."""
@@ -122,10 +112,10 @@ class Live:
             await asyncio.wait(self._noting)
 
     async def entries(self) -> list[Entry]:
-        """The whole log."""
+        """The whole log, as the agent may see it: what is for some people only is withheld."""
         found: list[Entry] = []
         while page := await self.log.read(self.id, after=found[-1].seq if found else 0):
-            found += page
+            found += [show(entry, PUBLIC) for entry in page]
         return found
 
     async def set_state(self, state: SessionState, reason: str = "") -> None:
@@ -157,7 +147,7 @@ class Live:
         await asyncio.wait([self.working])
         return True
 
-    # --- the desk ---
+    # --- the sandbox ---
 
     @property
     def is_open(self) -> bool:
@@ -168,17 +158,17 @@ class Live:
         return self._open is not None and not self._open.quiet  # a jail for more than reads
 
     @property
-    def desk(self) -> Desk:
+    def sandbox(self) -> Sandbox:
         if self._open is None:
             raise Conflict(f"The session {self.id} has no jail at the moment. Try again.")
-        return self._open.desk
+        return self._open.sandbox
 
     @property
     def serving(self) -> Serving:
         assert self._open is not None
         return self._open.serving
 
-    async def open(self, *, changes: bool = True) -> Desk:
+    async def open(self, *, changes: bool = True) -> Sandbox:
         """Have a workspace and a jail on it; a caller who `changes` nothing does not wake the session."""
         async with self._opening:
             if self._open is not None and self._open.lost:
@@ -196,7 +186,7 @@ class Live:
                     await complete(self._wake(self._open, []))
             if changes and self._open.quiet:
                 await complete(self._wake(self._open, [SessionWoken()]))
-            return self._open.desk
+            return self._open.sandbox
 
     async def _wake(self, opened: "_Open", events: Sequence[Event]) -> None:
         """Show in the log and in the state that the session has a jail."""
@@ -213,8 +203,8 @@ class Live:
             await self._shut(reason=reason)
 
     @asynccontextmanager
-    async def used(self, *, changes: bool = True) -> AsyncIterator[Desk]:
-        """Keep the desk open for a while."""
+    async def used(self, *, changes: bool = True) -> AsyncIterator[Sandbox]:
+        """Keep the sandbox open for a while."""
         self._users += 1
         try:
             yield await self.open(changes=changes)
@@ -230,16 +220,16 @@ class Live:
         opened = self._open
         return opened is not None and (
             opened.terminals.watched
-            or any(command.running for command in opened.desk.shells.background.list())
+            or any(command.running for command in opened.sandbox.shells.background.list())
         )
 
     async def call(self, request: Request[Any], *, by: str) -> Any:
         if request.changes:
-            await self.admit()
+            await self.recorder.admit()
         async with self.used(changes=request.changes):
             assert self._open is not None
             if isinstance(request, FindLostByUndo):
-                return await lost_by_undo(await self.entries(), self._open.desk.workspace)
+                return await lost_by_undo(await self.entries(), self._open.sandbox.workspace)
             return await self._open.serving.answer(request, by=by)
 
     @asynccontextmanager
@@ -255,7 +245,7 @@ class Live:
         if session.repository and not session.forked_from:
             source = self.grounds.redactor.clean(session.repository)
             await self.append([StepReached(step="cloning", message=f"Cloning repository {source}...")])
-        made = await self.grounds.ways.prepare(session)
+        made = await self.grounds.ways.prepare(session, self.recorder)
         await self.sessions.set(self.id, workspace_id=made.workspace_id)
         event = SessionPrepared(
             workspace=made.workspace_id,
@@ -274,8 +264,10 @@ class Live:
     async def _close(self, opened: "_Open", reason: str) -> None:
         snapshot = await opened.close(keep=not opened.lost and not opened.quiet)
         parked = [] if opened.quiet else [SessionParked(snapshot=snapshot, reason=reason)]
-        if not (await self.log.head(self.id)).ended:
-            await self.append([*opened.told(), *parked])
+        if (await self.log.head(self.id)).ended:
+            self.recorder.drop_pending()
+        else:
+            await self.append(parked)
         session = await self.sessions.get(self.id)
         if session.state in ("idle", "running", "waiting", "starting") and self.run is None:
             await self.set_state("parked", reason)
@@ -291,47 +283,44 @@ class Live:
             # The input stays untaken: it is seen in the log, and not done twice.
             logger.warning("session.input_not_noted", session_id=self.id, error=str(error))
 
-    def _told(self) -> list[Event]:
-        return self._open.told() if self._open is not None else []
-
 
 class _Open:
-    """A desk, and what was opened with it."""
+    """A sandbox, and what was opened with it."""
 
-    def __init__(self, live: Live, desk: Desk, stack: AsyncExitStack) -> None:
-        self.desk = desk
+    def __init__(self, live: Live, sandbox: Sandbox, stack: AsyncExitStack) -> None:
+        self.sandbox = sandbox
         self.lost = False
         self.quiet = True  # opened only for reads: neither the log nor the state shows it
-        self._live = live
+        self._recorder = recorder = live.recorder
         self._stack = stack
-        redactor = live.grounds.redactor
-        self._clean = redactor.clean
-        self.printing = Printing(lambda events: live.append([], printed=events), redactor)
-        self.terminals = Terminals(desk.jail, live, self.printing, redactor)
-        hashing = live.grounds.hashing
-        self.serving = Serving(desk, live, self.printing, self.terminals, redactor, hashing)
+        self.printing = Printing(lambda events: recorder.append(output=events), recorder.redactor)
+        self.terminals = Terminals(sandbox.jail, recorder, self.printing)
+        self.serving = Serving(
+            sandbox,
+            recorder,
+            self.printing,
+            self.terminals,
+            is_running=lambda: live.is_running,
+            hashing=live.grounds.hashing,
+        )
         self._loop = asyncio.get_running_loop()
-        self._pidfd = desk.jail.warden_pidfd
+        self._pidfd = sandbox.jail.warden_pidfd
         self._loop.add_reader(self._pidfd, self._lose)
-        desk.told.write = desk.shells.admit = lambda: live.append([])
-
-    def told(self) -> list[Event]:
-        """What the jail has told since, without secrets."""
-        told, self.desk.told[:] = list(self.desk.told), []
-        return [written(event, self._clean) for event in told]
 
     async def close(self, *, keep: bool) -> int:
         """End everything in it; the number of the last snapshot, 0 when there is none."""
         self._loop.remove_reader(self._pidfd)
-        await self.desk.told.settle()
+        await self._recorder.settle()
         snapshot = 0
         try:
             await self.terminals.close_all()
             await self.printing.close()
             if keep:
-                snapshot = (await self.desk.workspace.snapshot("before it is parked")).id
+                snapshot = (await self.sandbox.workspace.snapshot("before it is parked")).id
         except HutchError as error:
-            logger.warning("session.parked_without_snapshot", session_id=self._live.id, error=str(error))
+            logger.warning(
+                "session.parked_without_snapshot", session_id=self._recorder.session_id, error=str(error)
+            )
         finally:
             await self._stack.aclose()
         return snapshot
@@ -339,17 +328,17 @@ class _Open:
     def _lose(self) -> None:
         self._loop.remove_reader(self._pidfd)
         self.lost = True
-        logger.warning("session.jail_lost", session_id=self._live.id)
+        logger.warning("session.jail_lost", session_id=self._recorder.session_id)
 
 
 async def _open(live: Live, session: Session) -> _Open:
     stack = AsyncExitStack()
     try:
-        desk = await stack.enter_async_context(live.grounds.ways.open_desk(session))
+        sandbox = await stack.enter_async_context(live.grounds.ways.open_sandbox(session, live.recorder))
     except BaseException:
         await stack.aclose()
         raise
-    return _Open(live, desk, stack)
+    return _Open(live, sandbox, stack)
 
 
 def _kind(given: GivenInput) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hutch.domain.printable import printable
 from hutch.domain.redaction import Redactor
 from hutch.edit.edited import Edited, EditedFile
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.compare import Change
 from hutch.snapshots.storage import Snapshot
+from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import Difference
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Entry, Page

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from hutch.domain.events import Entry
+from hutch.domain.audience import Reader, ShownEntry
 from hutch.domain.ids import SessionId
 from hutch.sessions.requests import Request
 
@@ -28,9 +28,10 @@ class Delta:
     text: str
     call_id: str = ""
     tool: str = ""
+    audience: str | None = None  # as that of the event it is a piece of
 
 
-Update = Entry | Delta
+Update = ShownEntry | Delta
 
 
 class Viewer(Protocol):
@@ -109,8 +110,9 @@ class SessionHost(Protocol):
         """A TCP connection to a port in the jail."""
         ...
 
-    def follow(self, session_id: SessionId, *, after: int = 0) -> AsyncGenerator[Update]:
-        """Every entry after a number without gap or repetition, and the deltas of now among them.
+    def follow(self, session_id: SessionId, reader: Reader, *, after: int = 0) -> AsyncGenerator[Update]:
+        """Every entry after a number as this reader may see it, without gap or repetition, and the deltas of
+        now among them.
 
         Deltas are left out for who is too slow for them; entries never are.
         """
@@ -118,4 +120,8 @@ class SessionHost(Protocol):
 
     async def close(self, session_id: SessionId, *, reason: str) -> None:
         """Park it: its jail is closed, its workspace kept."""
+        ...
+
+    async def remove_workspace(self, workspace_id: str) -> None:
+        """Delete the files and snapshots of a session that has ended and is closed."""
         ...

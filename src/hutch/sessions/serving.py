@@ -4,25 +4,23 @@ What a request changes is in the log when it is answered, with who wanted it.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import structlog
 
+from hutch.agent.recorder import Recorder
 from hutch.agent.tools.bash import SHELL as AGENTS_PROGRAM
 from hutch.domain.errors import DoneUnrecorded, HutchError, LimitReached, NotFound, NotRecorded
-from hutch.domain.events import CommandSignalled, Event, FileChanged, ShellPrinted, SnapshotTaken
-from hutch.domain.printable import printable as printable_line
-from hutch.domain.redaction import Redactor, excerpt
-from hutch.domain.surrogates import printable
+from hutch.domain.events import CommandSignalled, Event, ShellPrinted
+from hutch.domain.redaction import excerpt
 from hutch.edit.file_change import FileChange
 from hutch.jail.seam import StreamName
 from hutch.jail.shell.background import BEFORE_BYTES, BackgroundCommand
 from hutch.jail.shell.result import Lost, Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
 from hutch.sessions import requests
-from hutch.sessions.desk import Desk
 from hutch.sessions.peoples_commands import (
     AFTER_COMMAND,
     AFTER_RESTORE,
@@ -34,10 +32,11 @@ from hutch.sessions.peoples_commands import (
 from hutch.sessions.ports import listening
 from hutch.sessions.printing import Make, Printing
 from hutch.sessions.redacting import clean_reason, is_text, redacted
-from hutch.sessions.session_log import SessionLog
+from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
 from hutch.snapshots.storage import Snapshot
 from hutch.store.gaps import is_storage_failure
+from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import differences
 from hutch.workspace.files.files import Status
 from hutch.workspace.found_context import hide_across_lines
@@ -48,24 +47,26 @@ logger = structlog.get_logger()
 
 
 class Serving:
-    """Requests at one desk."""
+    """Requests at one sandbox."""
 
     def __init__(
         self,
-        desk: Desk,
-        log: SessionLog,
+        sandbox: Sandbox,
+        recorder: Recorder,
         printing: Printing,
         terminals: Terminals,
-        redactor: Redactor,
+        *,
+        is_running: Callable[[], bool],
         hashing: asyncio.Semaphore,
     ) -> None:
         self._hashing = hashing  # of all sessions
         self._hashing_here = asyncio.Lock()
-        self._desk = desk
-        self._log = log
+        self._sandbox = sandbox
+        self._recorder = recorder
+        self._redactor = recorder.redactor
         self._printing = printing
         self._terminals = terminals
-        self._redactor = redactor
+        self._is_running = is_running  # an agent works in the session
 
     async def answer(self, request: requests.Request[Any], *, by: str) -> Any:
         found = await self._answer(request, by=by)
@@ -78,10 +79,10 @@ class Serving:
         threads, and with them every other session's.
         """
         async with self._hashing_here, self._hashing:
-            return await self._desk.workspace.stat(path, hashed=True)
+            return await self._sandbox.workspace.stat(path, hashed=True)
 
     async def _answer(self, request: requests.Request[Any], *, by: str) -> Any:
-        workspace, jail = self._desk.workspace, self._desk.jail
+        workspace, jail = self._sandbox.workspace, self._sandbox.jail
         match request:
             case requests.ListFiles(path, recursive, ignores, cursor, limit):
                 return await workspace.entries(
@@ -128,7 +129,7 @@ class Serving:
                 return await self._run(request)
             case requests.ListCommands():
                 await self._try_to_record()
-                return [self._state(each) for each in self._desk.shells.background]
+                return [self._state(each) for each in self._sandbox.shells.background]
             case requests.ReadCommand(id, offset):
                 await self._try_to_record()
                 return self._read(id, offset)
@@ -146,7 +147,7 @@ class Serving:
         return await self._snapshots(request)
 
     async def _snapshots(self, request: requests.Request[Any]) -> Any:
-        workspace = self._desk.workspace
+        workspace = self._sandbox.workspace
         match request:
             case requests.ListSnapshots():
                 return await workspace.list_snapshots()
@@ -169,36 +170,21 @@ class Serving:
         raise NotFound(f"There is no request '{type(request).__name__}'.")
 
     async def _tell(self, changes: Sequence[FileChange], by: str) -> Sequence[FileChange]:
-        def told(path: str) -> str:
-            return self._redactor.clean(printable(path))
-
-        await self._record(
-            [
-                FileChanged(
-                    path=told(change.path),
-                    kind=change.kind,
-                    before=change.before,
-                    after=change.after,
-                    moved_from=None if change.moved_from is None else told(change.moved_from),
-                    by=by,
-                )
-                for change in changes
-            ]
-        )
+        await self._record(self._recorder.files_changed(changes, by=by))
         return changes
 
     async def _kept(self, taken: Snapshot, reason: str = "") -> Snapshot:
         """Record a snapshot; `reason` is for one that is an older one, since nothing has changed."""
-        why = printable_line(self._redactor.clean(reason)) if reason else clean_reason(taken, self._redactor)
-        await self._record([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=why)])
+        why = printable(self._redactor.clean(reason)) if reason else clean_reason(taken, self._redactor)
+        await self._record([self._recorder.snapshot_taken(taken, why)])
         return taken
 
     async def _record(self, events: Sequence[Event] = ()) -> None:
         """Have it on disk that something was done, with all that was printed and reported before."""
         try:
             await self._printing.flush(quiet=False)
-            await self._log.append(events)
-            await self._log.recorded()
+            await self._recorder.append(events)
+            await self._recorder.confirm()
         except HutchError as error:
             if is_storage_failure(error):
                 is_full = isinstance(error, LimitReached)
@@ -214,14 +200,14 @@ class Serving:
             logger.warning("session.output_waits", error=str(error))
 
     async def _signal(self, id: str, signal: int, by: str) -> None:
-        command = self._desk.shells.background.get(id)
+        command = self._sandbox.shells.background.get(id)
         if command.running:
-            await self._log.append([CommandSignalled(background_id=id, signal=signal, by=by)])
+            await self._recorder.append([CommandSignalled(background_id=id, signal=signal, by=by)])
         await command.signal(signal)
 
     async def _run(self, wanted: requests.RunCommand) -> requests.CommandResult:
         program = AGENTS_PROGRAM if wanted.shell == AGENTS_SHELL else None
-        shell = self._desk.shells.shell(wanted.shell, program=program)
+        shell = self._sandbox.shells.shell(wanted.shell, program=program)
         output = self.open_output(wanted.shell)
         await self._keep_for_undo(f"{BEFORE_COMMAND}{wanted.shell}")
         result = await shell.run(
@@ -241,11 +227,13 @@ class Serving:
 
     async def _keep_for_undo(self, reason: str) -> None:
         """Take a snapshot while an agent works: an undo of its run names what a command has changed."""
-        if not self._log.is_running:
+        if not self._is_running():
             return
         try:
-            taken = await self._desk.workspace.snapshot(reason)  # an older one when nothing has changed since
-            await self._log.append([SnapshotTaken(snapshot=taken.id, tree=taken.tree, reason=reason)])
+            taken = await self._sandbox.workspace.snapshot(
+                reason
+            )  # an older one when nothing has changed since
+            await self._recorder.append([self._recorder.snapshot_taken(taken, reason)])
         except HutchError as error:  # an undo names more files then
             logger.warning("session.command_without_snapshot", error=str(error))
 
@@ -276,7 +264,7 @@ class Serving:
         )
 
     def _read(self, id: str, offset: int) -> requests.CommandOutput:
-        command = self._desk.shells.background.get(id)
+        command = self._sandbox.shells.background.get(id)
         tape = command.read(offset)
         data, start = tape.before + tape.data, len(tape.before)
         around = data[: start + ANSWER_BYTES + BEFORE_BYTES]

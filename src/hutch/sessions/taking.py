@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
-from hutch.agent.loop import Heard
+from hutch.agent.run_setup import Heard
 from hutch.domain import inputs
 from hutch.domain.errors import Conflict
 from hutch.domain.events import (
@@ -219,15 +219,15 @@ async def _undo(live: Live, given: GivenInput, *, discard: bool) -> str:
         waiting = await live.runs.unfinished(live.id)
         if any(run.state == "running" for run in waiting):
             return ""  # one was taken up this moment
-        async with live.used() as desk:
-            lost = await lost_by_undo(entries, desk.workspace)
+        async with live.used() as sandbox:
+            lost = await lost_by_undo(entries, sandbox.workspace)
         if lost and not discard:
             return live.grounds.redactor.clean(str(would_lose(lost)))
         for run in waiting:
             if run.id == run_id:  # it was to go on with what is taken back, or that was to be delivered
                 await give_up(live, run, UNDONE)
-        async with live.used() as desk:
-            before = (await desk.workspace.restore(snapshot)).before.id if snapshot else 0
+        async with live.used() as sandbox:
+            before = (await sandbox.workspace.restore(snapshot)).before.id if snapshot else 0
             rewound = SessionRewound(
                 to_seq=to_seq,
                 snapshot=snapshot,

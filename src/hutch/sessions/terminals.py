@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
+from hutch.agent.recorder import Recorder
 from hutch.domain.errors import BadRequest, Conflict, HutchError, LimitReached, NotFound
 from hutch.domain.events import (
     Event,
@@ -17,7 +18,6 @@ from hutch.domain.events import (
     TerminalResized,
 )
 from hutch.domain.printable import echo
-from hutch.domain.redaction import Redactor
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
 from hutch.jail.seam import Size
@@ -26,7 +26,6 @@ from hutch.sessions.masking import MaskedReader, first_masked
 from hutch.sessions.peoples_commands import PROMPT
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import TerminalState
-from hutch.sessions.session_log import SessionLog
 
 MOST_TERMINALS = 16
 MOST_SIDE = 1000  # rows or columns
@@ -77,13 +76,13 @@ class TerminalViewer:
         reader: TerminalReader,
         shown: MaskedReader,
         resized: Callable[[Held, Size], None],
-        log: SessionLog,
+        recorder: Recorder,
     ) -> None:
         self._held = held
         self._reader = reader
         self._shown = shown
         self._resized = resized
-        self._log = log
+        self._recorder = recorder
         self.missed_bytes = reader.missed_bytes
 
     @property
@@ -100,12 +99,12 @@ class TerminalViewer:
         self._reader.acknowledge(count)
 
     async def write(self, data: bytes) -> None:
-        if not self._log.admits:  # what comes of it could not be recorded
-            await self._log.admit()
+        if not self._recorder.admits:  # what comes of it could not be recorded
+            await self._recorder.admit()
         await self._held.terminal.write(data)
 
     def write_some(self, data: bytes) -> int:
-        if not self._log.admits:
+        if not self._recorder.admits:
             return 0
         return self._held.terminal.write_some(data)
 
@@ -124,11 +123,10 @@ class TerminalViewer:
 class Terminals:
     """All terminals of one jail."""
 
-    def __init__(self, jail: Jailed, log: SessionLog, printing: Printing, redactor: Redactor) -> None:
+    def __init__(self, jail: Jailed, recorder: Recorder, printing: Printing) -> None:
         self._jail = jail
-        self._log = log
+        self._recorder = recorder
         self._printing = printing
-        self._redactor = redactor
         self._held: dict[str, Held] = {}
         self._count = 0
         self._telling: set[asyncio.Future[object]] = set()
@@ -148,7 +146,7 @@ class Terminals:
             )
         self._count += 1
         id = str(self._count)
-        await self._log.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
+        await self._recorder.append([TerminalOpened(terminal=id, columns=columns, rows=rows, by=by)])
         try:
             terminal = await start_terminal(self._jail, size=size, env={"TERM": "xterm-256color"})
         except BaseException:
@@ -169,12 +167,12 @@ class Terminals:
     ) -> AsyncIterator[TerminalViewer]:
         held = self._get(id)
         reader = held.terminal.attach(first_masked(held.terminal, resume) if masked else resume)
-        shown = MaskedReader(held.terminal, reader, self._redactor)
+        shown = MaskedReader(held.terminal, reader, self._recorder.redactor)
         shown.masked = masked
         reader.missed_bytes = 0 if resume is None else reader.seq - resume
         held.viewers += 1
         try:
-            yield TerminalViewer(held, reader, shown, self._resize, self._log)
+            yield TerminalViewer(held, reader, shown, self._resize, self._recorder)
         finally:
             held.viewers -= 1
             reader.detach()
@@ -208,7 +206,7 @@ class Terminals:
 
     async def _tell(self, event: Event) -> object:
         try:
-            return await self._log.append([event])
+            return await self._recorder.append([event])
         except HutchError as error:  # the session is over, or the log keeps it until it can be written
             logger.warning("terminal.not_recorded", error=str(error))
             return None

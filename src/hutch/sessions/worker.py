@@ -21,10 +21,12 @@ from hutch.sessions.giving_up import CANCELLED, first_end, tell_undelivered
 from hutch.sessions.grounds import Done
 from hutch.sessions.leases import LeaseWatch
 from hutch.sessions.live import Live
+from hutch.store.gaps import is_storage_failure
 from hutch.store.reservation import is_reserved
 from hutch.store.runs import Room, Runs
 
 LOOK_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too
+RETRY_S = 1.0  # after the end of a run could not be recorded
 RECENT = 100  # entries in which the end of a run is looked for
 FAULT = "Hutch itself failed. This is a fault of it; its log has the details."
 logger = structlog.get_logger()
@@ -42,6 +44,7 @@ class Worker:
         *,
         room: Room,
         lease_ms: int,
+        give_up: Callable[[HutchError], None] | None = None,
     ) -> None:
         self.name = name
         self.runs = runs
@@ -49,6 +52,7 @@ class Worker:
         self.beat_at = time.monotonic()  # of the last look at the queue
         self._live = live
         self._freed = freed  # a session has nothing to do any more
+        self._give_up = give_up  # instead of trying again, when nothing can be recorded
         self._room = room
         self._lease_ms = lease_ms
         self._leases = LeaseWatch(lease_ms)
@@ -92,6 +96,8 @@ class Worker:
             try:
                 run = await self.runs.claim(self.name, lease_ms=self._lease_ms, room=self._room)
             except HutchError as error:
+                if self._gives_up(error):
+                    return
                 logger.warning("worker.cannot_claim", error=str(error))
                 run = None
             self.beat_at = time.monotonic()
@@ -106,6 +112,13 @@ class Worker:
                     await self._bell.wait()
             except TimeoutError:
                 pass
+
+    def _gives_up(self, error: HutchError) -> bool:
+        """Give up on an error of the storage; False for a worker that tries again, as a server's does."""
+        if self._give_up is None or not is_storage_failure(error):
+            return False
+        self._give_up(error)
+        return True
 
     async def _renew(self) -> None:
         while True:
@@ -150,15 +163,26 @@ class Worker:
         except Exception:
             logger.exception("run.failed")
             done = Done("failed", FAULT)
-        finishing = asyncio.ensure_future(self._finish(live, run, done))
+        finishing = asyncio.ensure_future(self._record_end(live, run, done))
         while not finishing.done():  # who stops it by now is too late, and must not come before its end
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([finishing])
-        try:
-            finishing.result()
-        except HutchError as error:
-            logger.error("run.not_ended", error=str(error))
+        finishing.result()
         logger.info("run.over", outcome=done.outcome if done else "left open")
+
+    async def _record_end(self, live: Live, run: QueuedRun, done: Done | None) -> None:
+        """Record how a run ended; on a full disk, as soon as there is room again."""
+        while True:
+            try:
+                await self._finish(live, run, done)
+                return
+            except HutchError as error:
+                if self._gives_up(error):
+                    return
+                logger.error("run.not_ended", error=str(error))
+                if self.closing or not is_storage_failure(error):
+                    return
+            await asyncio.sleep(RETRY_S)
 
     async def _perform(self, live: Live, run: QueuedRun) -> Done:
         async with live.used():
@@ -185,7 +209,7 @@ class Worker:
             return
         reason = live.grounds.redactor.clean(done.reason)
         ended = await self._ended(live, run.id) if run.kind == "prompt" else None
-        if ended is not None and done.outcome == "cancelled" and session.deliver:
+        if ended is not None and done.outcome == "cancelled":
             await tell_undelivered(live, await live.entries(), run.id, CANCELLED)
             done, reason = Done(ended.outcome), ended.reason  # of the work: that is not cancelled any more
         if run.kind == "prompt" and ended is None:

@@ -30,9 +30,11 @@ def _size(value: object) -> object:
 
 def _texts(value: object) -> object:
     """A list; in the environment and in flags also `one,two`."""
-    return (
-        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-    )
+    if not isinstance(value, str):
+        return value
+    if re.match(r"\s*\[\s*[\"']", value):  # an address in brackets has no quotes
+        raise ValueError("It should be a list with commas, without brackets and quotes: one,two")
+    return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def _host(value: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest
+from hutch.system.running_server import ServerFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class Paths:
         return self.keys / "signing.pem"
 
     @property
+    def personas(self) -> Path:
+        """The user's own personas; it need not be there."""
+        return self.config_file.parent / "personas"
+
+    @property
     def approvals(self) -> Path:
         """What the user has allowed always, in every repository."""
         return self.config_file.with_name("approvals.json")
@@ -76,9 +82,14 @@ class Paths:
         return self.data / "server.lock"
 
     @property
-    def server_file(self) -> Path:
-        """Where the server listens that runs now."""
-        return self.data / "server.json"
+    def server_files(self) -> ServerFiles:
+        """Where a server tells that it runs, and where it listens."""
+        return ServerFiles(
+            announcement=self.data / "server.json",
+            copy=self.state / "server.json",
+            lock=self.server_lock,
+            token=self.local_token,
+        )
 
     @property
     def local_token(self) -> Path:

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.printable import printable
 from hutch.snapshots.base_index import BaseIndex
 from hutch.snapshots.directory import Directory, as_house_error
 from hutch.snapshots.git_rules import Nothing
@@ -27,6 +26,7 @@ from hutch.snapshots.stat_cache import StatCache
 from hutch.snapshots.storage import CONFIG, SHOWN, Snapshot, Storage, commit_text
 from hutch.snapshots.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
 from hutch.system.atomic_file import sync_directory
+from hutch.system.terminal_text import printable
 
 DEFAULT = Limits()
 

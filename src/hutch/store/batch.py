@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from hutch.domain.audience import check_audience
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.events import EVENT_TYPES, Entry, Event, UnknownEvent, to_json
 from hutch.domain.ids import SessionId, parse_session_id
@@ -127,6 +128,7 @@ def _payload(event: Event | UnknownEvent) -> bytes:
     if event.type not in EVENT_TYPES and not ("." in event.type and EVENT_TYPE.fullmatch(event.type)):
         raise BadRequest(f"{event.type[:80]!r} is not an event type. One looks like 'noun.past_verb'.")
     try:
+        check_audience(event)
         payload = to_json(event)
     except TypeError as error:
         raise BadRequest(f"A {event.type} event cannot be recorded: {error}.") from None

@@ -30,6 +30,7 @@ BACKUPS_KEPT = 3
 WAL_KEPT_BYTES = 16 * 1024 * 1024
 READERS_AND_WRITER = 8
 EXPORTS = 8
+WAL_INDEX_STEP_BYTES = 32 * 1024  # by which SQLite makes the index of its write-ahead file longer
 
 
 LEFT_BEHIND = {  # names for people, and the files that an installation makes only after its database
@@ -59,6 +60,11 @@ class Migrations:
 
 
 MIGRATIONS = Migrations(Path(__file__).with_name("migrations"), REVISIONS)
+
+
+def replace_lost_database(path: Path) -> None:
+    """Make an empty database where an installation has lost its own; its keys and blobs stay."""
+    open_database(path, begin_anew=True).dispose()
 
 
 def open_database(
@@ -112,12 +118,14 @@ def plain_errors(path: Path) -> Iterator[None]:
 
 def _explain(path: Path, error: BaseException) -> HutchError:
     text = str(error)
-    if "disk is full" in text or "No space left" in text or "quota exceeded" in text.lower():
+    is_full = "disk is full" in text or "No space left" in text or "quota exceeded" in text.lower()
+    code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
+    if is_full or (code == sqlite3.SQLITE_IOERR and not _has_room(path.parent)):
         return LimitReached(
             f"The disk that holds {path.parent} is full; nothing was written. Free some space there.",
             limit="disk",
         )
-    if getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE in DAMAGED_CODES:
+    if code in DAMAGED_CODES:
         return DatabaseDamaged(
             f"The database {path} is damaged ({text}). Stop Hutch, keep a copy of the file, then put back "
             f"the newest one from {path.parent / 'backups'} or try: sqlite3 {path} .recover"
@@ -138,6 +146,15 @@ def _explain(path: Path, error: BaseException) -> HutchError:
             "or set HUTCH_HOME to a directory that is."
         )
     return Unavailable(f"The database {path} does not work: {text}. Run: hutch doctor")
+
+
+def _has_room(directory: Path) -> bool:
+    """False when the index of the write-ahead file does not fit: SQLite calls that an I/O error."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:  # what is wrong with it has another name
+        return True
+    return found.f_bavail * found.f_frsize >= WAL_INDEX_STEP_BYTES
 
 
 def _left_behind(data: Path) -> list[str]:

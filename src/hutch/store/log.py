@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import structlog
 from sqlalchemy import Connection, Engine, func, select
 
+from hutch.domain.audience import Reader
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, rise_above
@@ -29,9 +30,10 @@ from hutch.store.database import (
 )
 from hutch.store.defects import damaged, end_missing, find_defects
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
-from hutch.store.evidence import open_evidence
+from hutch.store.evidence import View
 from hutch.store.notary import Notary
 from hutch.store.presence import Presence
+from hutch.store.projections import Projector
 from hutch.store.records import (
     count_payloads,
     no_session,
@@ -45,6 +47,8 @@ from hutch.store.schema import logs
 from hutch.store.seam import Evidence, Head, Listener
 from hutch.store.signing import Signer, Statement
 from hutch.store.transaction import Transaction
+from hutch.store.usage import UsageProjection, erase_usage
+from hutch.store.usage_fold import UsageChange, UsageState
 from hutch.store.writer import Writer
 
 PAGE_EVENTS = 500
@@ -237,11 +241,12 @@ class SqlLog:
         return self._signer.sign("receipt", session_id, head.seq, head.hash)
 
     @asynccontextmanager
-    async def evidence(self, session_id: SessionId) -> AsyncIterator[Evidence]:
+    async def evidence(self, session_id: SessionId, reader: Reader) -> AsyncIterator[Evidence]:
         async with self._exports:
             await self.head(session_id)
             await self._writer.work(lambda transaction: self._notary.sign_head(transaction, session_id))
-            async with open_evidence(self._engine, self._path, self._blobs, session_id) as evidence:
+            view = View(self._engine, self._path, self._blobs, session_id, reader, self._signer)
+            async with view as evidence:
                 yield evidence
 
     async def fetch(self, query: Callable[[Connection], T]) -> T:
@@ -251,6 +256,10 @@ class SqlLog:
     async def change(self, do: Callable[[Connection], T]) -> T:
         """`Rows`: write them, in one transaction."""
         return await self._writer.work(lambda transaction: do(transaction.rows))
+
+    def usage_projector(self) -> Projector[UsageState, UsageChange]:
+        """Keeps the totals of what was used in step with this log."""
+        return Projector(self, self._blobs, UsageProjection())
 
     async def close(self) -> None:
         await self._finish(self._close())
@@ -276,6 +285,7 @@ class SqlLog:
                 raise no_session(session_id)
             texts = None if everything else texts_of(transaction.rows, self._blobs, log.id, chunk)
             erase_copies(transaction.rows, session_id, texts)
+            erase_usage(transaction.rows, session_id)
             return erase_payloads(transaction, self._signer, log, chunk, reason)
 
         erased = 0

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
+REVISIONS = tuple(f"{number:04}" for number in range(1, 14))
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -331,4 +331,61 @@ answered_requests = Table(
     Column("headers", Text, nullable=False),  # JSON
     Column("body", LargeBinary, nullable=False),
     Column("at_ms", BigInteger, nullable=False, index=True),
+)
+
+# --- Projections: rows that are folded from the logs, and can be dropped and folded again. ---
+
+projections = Table(
+    "projections",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("version", Integer, nullable=False),  # of the fold that made its rows
+    Column("position", BigInteger, nullable=False),  # of the last event that is in them
+)
+
+# Logs that have lost payloads since they were folded.
+refolds = Table(
+    "refolds",
+    metadata,
+    Column("projection", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    Column("erasures", BigInteger, nullable=False),  # how many: one that comes during a fold is noticed
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),  # the session's owner; empty when it is not known
+    Column("model", Text, primary_key=True),
+    Column("persona", Text, primary_key=True),
+    Column("day", Text, primary_key=True),  # in UTC, as 2025-01-31
+    Column("runs", BigInteger, nullable=False),
+    Column("turns", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cost_nano_usd", BigInteger, nullable=False),  # a whole number: sums are exact in any order
+    Column("unpriced", BigInteger, nullable=False),
+    Column("tool_calls", BigInteger, nullable=False),
+    Column("tool_errors", BigInteger, nullable=False),
+    Column("duration_ms", BigInteger, nullable=False),
+    Index("usage_by_user", "user_id"),
+)
+
+usage_sessions = Table(
+    "usage_sessions",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+)
+
+usage_runs = Table(
+    "usage_runs",
+    metadata,
+    Column("session_id", Text, primary_key=True),
+    Column("run_id", Text, primary_key=True),
+    Column("model", Text, nullable=False),
+    Column("persona", Text, nullable=False),
+    Column("duration_ms", BigInteger, nullable=False),
 )

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
+from hutch.domain.audience import Reader
 from hutch.domain.errors import Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId
@@ -132,6 +133,9 @@ class EventLog(Protocol):
         """A signed statement of the head, for somebody to keep elsewhere."""
         ...
 
-    def evidence(self, session_id: SessionId) -> AbstractAsyncContextManager[Evidence]:
-        """A consistent view of the whole log with its signatures, signed up to its head."""
+    def evidence(self, session_id: SessionId, reader: Reader) -> AbstractAsyncContextManager[Evidence]:
+        """A consistent view of the whole log with its signatures, signed up to its head.
+
+        A payload that this reader may not see is left out as an erased one is, and signed as withheld.
+        """
         ...

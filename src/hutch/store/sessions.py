@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import SessionId
 from hutch.domain.printable import echo
-from hutch.domain.session import Bounds, Delivery, Session, SessionState
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Delivery, Session, SessionState
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions, shares
 from hutch.system.clock import wall_ms
@@ -83,7 +84,7 @@ class Sessions:
             lambda connection: connection.execute(wanted.values(**values, updated_ms=wall_ms()))
         )
 
-    async def change(self, session_id: SessionId, *, limits: Bounds, model: str, deliver: bool) -> None:
+    async def change(self, session_id: SessionId, *, limits: RunLimits, model: str, deliver: bool) -> None:
         """What its runs may do from now on."""
         await self.set(session_id, limits=json.dumps(asdict(limits)), model=model, deliver=deliver)
 
@@ -130,7 +131,7 @@ def read_session(row: RowMapping) -> Session:
         **{
             **values,
             "network": tuple(json.loads(values["network"])),
-            "limits": Bounds(**json.loads(values["limits"])),
+            "limits": RunLimits(**json.loads(values["limits"])),
             "delivery": _delivery(json.loads(values["delivery"])),
         }
     )

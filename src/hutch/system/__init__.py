@@ -1,1 +1,1 @@
-"""What every room needs of the operating system: time, locks, files that are replaced whole."""
+"""What every room needs of the machine: time, locks, files that are replaced whole, text for a terminal."""

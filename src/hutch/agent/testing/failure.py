@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hutch.agent.plain import plain, shortened
 from hutch.agent.testing.report import Failure
-from hutch.domain.printable import printable
+from hutch.system.terminal_text import printable
 
 MOST_LETTERS = 6000  # that are looked at; what is shown is less
 NAME_LETTERS = 300

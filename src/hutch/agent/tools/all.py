@@ -1,4 +1,4 @@
-"""All tools there are, in the order in which models are told of them."""
+"""The tools that come with Hutch, in the order in which models see them."""
 
 from hutch.agent.tools.apply_patch import ApplyPatch
 from hutch.agent.tools.ask_user import AskUser
@@ -10,6 +10,7 @@ from hutch.agent.tools.finish import Finish
 from hutch.agent.tools.glob import Glob
 from hutch.agent.tools.grep import GrepTool
 from hutch.agent.tools.read_file import ReadFile
+from hutch.agent.tools.registry import ToolRegistry
 from hutch.agent.tools.run_tests import RunTests
 from hutch.agent.tools.seam import Tool
 from hutch.agent.tools.write_file import WriteFile
@@ -28,4 +29,8 @@ TOOLS: tuple[Tool, ...] = (
     AskUser(),
     Finish(),
 )
-NAMES = tuple(tool.name for tool in TOOLS)
+
+
+def built_in_tools() -> ToolRegistry:
+    """A new registry of the tools that come with Hutch: the one that a session begins with."""
+    return ToolRegistry(TOOLS)

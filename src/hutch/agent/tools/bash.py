@@ -1,7 +1,6 @@
 """bash: commands in one shell that keeps its directory and variables."""
 
 import asyncio
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field
@@ -43,12 +42,11 @@ class Bash:
         waits = given.timeout_s is not None and given.yield_s is None
         yield_s = None if waits else YIELD_S if given.yield_s is None else given.yield_s
         output = context.open_output(shell.name) if context.open_output else None
-        on_output = partial(context.on_output, shell.name) if context.on_output else None
         result = await shell.run(
             given.command,
             timeout_s=given.timeout_s,
             yield_s=yield_s,
-            on_output=output.add if output else on_output,
+            on_output=output.add if output else None,
             on_lost=output.leave_out if output else None,
         )
         if output:
@@ -84,10 +82,10 @@ def _printed(result: Result, context: Context) -> Printed:
     """The output without secrets. It is cut afterwards: half of a secret is not recognised."""
 
     def clean(data: bytes) -> str:
-        return context.clean(plain(data.decode(errors="replace")))
+        return context.redactor.clean(plain(data.decode(errors="replace")))
 
     def clean_running(data: bytes) -> str:  # the rest of a secret may be about to come
-        return context.clean(context.settle(plain(data.decode(errors="replace"))))
+        return context.redactor.clean(context.redactor.settled(plain(data.decode(errors="replace"))))
 
     clean_end = clean_running if result.running else clean
     return Printed(

@@ -29,10 +29,10 @@ class BashOutput:
         missed = tape.start - tape.asked
 
         def told(part: bytes) -> str:
-            return context.clean(plain(part.decode(errors="replace")))
+            return context.redactor.clean(plain(part.decode(errors="replace")))
 
         def told_running(part: bytes) -> str:  # the rest of a secret may be about to come
-            return context.clean(context.settle(plain(part.decode(errors="replace"))))
+            return context.redactor.clean(context.redactor.settled(plain(part.decode(errors="replace"))))
 
         whole, start = tape.before + tape.data, len(tape.before)
         now = told_running if tape.running else told

@@ -46,7 +46,7 @@ class GrepTool:
         hidden = context.hides and context.hides(self.name, path)
         found = await context.workspace.grep(context.jail, wanted, ignore=context.ignore, hidden=hidden)
         tree, lines = context.workspace.opened.directory, found.lines
-        lines = await context.workspace.work(hide_across_lines, tree, lines, context.mask)
+        lines = await context.workspace.work(hide_across_lines, tree, lines, context.redactor.mask)
         found = replace(found, lines=await asyncio.to_thread(_shown, lines, context))
         data = {
             "total": found.total,
@@ -65,7 +65,9 @@ class GrepTool:
 
 def _shown(lines: Sequence[Line], context: Context) -> list[Line]:
     """As much of each line as is told; clean before, since half of a secret would not be recognised."""
-    clean = redact_lines(lines, clean=context.clean, settle=context.settle, mask=context.mask)
+    clean = redact_lines(
+        lines, clean=context.redactor.clean, settle=context.redactor.settled, mask=context.redactor.mask
+    )
     return [replace(line, text=_cut(line.text)) for line in clean]
 
 

@@ -73,8 +73,8 @@ def _shown(found: Lines, context: Context) -> list[str]:
     lines = split_lines(found.text)
     count = _fitting(lines)
     text, rest = "".join(lines[:count]), "".join(lines[count:])
-    text = _hidden(found.before, text, rest + found.after, context.mask)
-    return [_shortened(line, context.clean) for line in split_lines(text)]
+    text = _hidden(found.before, text, rest + found.after, context.redactor.mask)
+    return [_shortened(line, context.redactor.clean) for line in split_lines(text)]
 
 
 def _fitting(lines: list[str]) -> int:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
 from hutch.jail.seam import Jail, StreamName
 from hutch.jail.shell.result import Lost, Result
@@ -36,7 +37,6 @@ class ToolResult:
 
 Ask = Callable[[str], Awaitable[str]]
 Hides = Callable[[str, str], Callable[[str], bool]]
-OnOutput = Callable[[str, StreamName, bytes], None]  # of which shell, and what
 
 
 class CommandOutput(Protocol):
@@ -58,25 +58,22 @@ class CommandOutput(Protocol):
 OpenOutput = Callable[[str], CommandOutput]  # for a command of this shell
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Context:
-    """What tools work on."""
+    """What tools work on, for one run or one caller."""
 
     workspace: Workspace
     jail: Jail
     shells: Shells
+    redactor: Redactor = field(default_factory=Redactor)  # for texts that are cut before they are returned
     ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
     test_command: str | None = None  # found by looking when not set
     test_timeout_s: float | None = None  # that of the `test` limits when not set
     ask: Ask | None = None  # None when nobody is there to answer
     read: dict[str, str] = field(default_factory=dict)  # hashes of files as the model last saw them
     outputs: Iterator[int] = field(default_factory=lambda: count(1))  # of those that were too long to be told
-    on_output: OnOutput | None = None  # what a shell prints while it does
-    open_output: OpenOutput | None = None  # in place of on_output, for whoever records what is printed
+    open_output: OpenOutput | None = None  # records what commands print
     hides: Hides | None = None  # what rules keep from a tool that looks below a path
-    settle: Callable[[str], str] = str  # leaves away the beginning of a secret at the end of what goes on
-    mask: Callable[[bytes], bytes] = bytes  # puts a `*` for each byte of a secret
-    clean: Callable[[str], str] = str  # takes secrets out of a text: for what is cut before it is told
 
 
 class Tool(Protocol):

@@ -18,6 +18,7 @@ from hutch.agent.tools.paths import HALVES, legible
 from hutch.agent.tools.seam import Arguments, Context, Tool, ToolResult
 from hutch.domain import faults
 from hutch.domain.errors import HutchError
+from hutch.domain.redaction import Redactor
 from hutch.llm.seam import ToolSpec
 
 MOST_LETTERS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
@@ -27,16 +28,9 @@ SHOWN_LETTERS = 200  # of a wrong argument
 class Toolbox:
     """Tools by name."""
 
-    def __init__(
-        self,
-        tools: Iterable[Tool],
-        *,
-        clean: Callable[[str], str] = str,
-        settle: Callable[[str], str] = str,
-        mask: Callable[[bytes], bytes] = bytes,
-    ) -> None:
+    def __init__(self, tools: Iterable[Tool], redactor: Redactor | None = None) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._clean, self._settle, self._mask = clean, settle, mask
+        self._redactor = redactor or Redactor()
         self.specs = tuple(
             ToolSpec(tool.name, tool.description, schema(tool.arguments)) for tool in self._tools.values()
         )
@@ -48,7 +42,7 @@ class Toolbox:
         """With those tools alone."""
         wanted = set(names)
         chosen = (tool for name, tool in self._tools.items() if name in wanted)
-        return Toolbox(chosen, clean=self._clean, settle=self._settle, mask=self._mask)
+        return Toolbox(chosen, self._redactor)
 
     def parallel(self, name: str) -> bool:
         """Whether a call may run beside others."""
@@ -88,7 +82,6 @@ class Toolbox:
 
     async def use(self, name: str, given: Arguments, context: Context) -> ToolResult:
         """Do what was asked; a refusal is a result too. Nothing in it is a secret or no text."""
-        context.clean, context.settle, context.mask = self._clean, self._settle, self._mask
         try:
             result = await self._tools[name](given, context)
         except HutchError as error:
@@ -119,7 +112,7 @@ class Toolbox:
                 return value
 
     def _text(self, text: str) -> str:
-        return self._clean(legible(text))
+        return self._redactor.clean(legible(text))
 
 
 @cache

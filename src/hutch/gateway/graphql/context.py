@@ -8,11 +8,11 @@ from graphql import DocumentNode
 from strawberry.dataloader import DataLoader
 from strawberry.types import Info as AnyInfo
 
-from hutch.app.server import Server
 from hutch.domain.change import Change
 from hutch.domain.session import QueuedRun
 from hutch.domain.user import User, Who
 from hutch.flows.site import Site
+from hutch.gateway.context import Server
 from hutch.store.batches import Batches
 from hutch.store.shares import Share
 

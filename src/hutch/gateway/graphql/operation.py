@@ -15,10 +15,10 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOpe
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from hutch.app.server import Server
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, TooManyRequests
 from hutch.domain.user import Who
 from hutch.gateway.answers import to_json
+from hutch.gateway.context import Server
 from hutch.gateway.errors import INTERNAL, told
 from hutch.gateway.graphql.bounds import parse_bounded
 from hutch.gateway.graphql.context import Context

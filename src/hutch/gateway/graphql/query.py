@@ -5,14 +5,13 @@ from typing import get_args
 
 import strawberry
 
-from hutch.app.model_list import model_states
-from hutch.app.personas import every_persona
 from hutch.domain.change import ChangeState
 from hutch.domain.errors import BadRequest
 from hutch.domain.printable import echo
 from hutch.domain.session import SessionState
 from hutch.flows import changes as changes_flow
 from hutch.flows import sessions as flow
+from hutch.flows.personas import list_personas
 from hutch.gateway.answers import cursor
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import First, Session, SessionPage, within
@@ -26,10 +25,8 @@ LONGEST_TEXT = 500
 class Query:
     @strawberry.field(description="Who asks.")
     async def me(self, info: Info) -> Me:
-        who = info.context.who
-        return Me(
-            id=strawberry.ID(who.user.id), name=who.user.name, role=who.user.role, scopes=sorted(who.scopes)
-        )
+        user, scopes = info.context.who.user, sorted(info.context.who.scopes)
+        return Me.of({"id": user.id, "name": user.name, "role": user.role, "scopes": scopes})
 
     @strawberry.field(description="The sessions that you may see, the newest first.")
     async def sessions(
@@ -104,16 +101,13 @@ class Query:
 
     @strawberry.field(description="Those who can work in a session.")
     async def personas(self, info: Info) -> list[Persona]:
-        found = await asyncio.to_thread(every_persona, info.context.server.loaded)
-        return [Persona(**{**personas.told(each), "tools": list(each.tools)}) for each in found]
+        found = await asyncio.to_thread(list_personas, info.context.server.loaded.paths.personas)
+        return [Persona.of(personas.told(each)) for each in found]
 
     @strawberry.field(description="What can think here, and which one does when nobody names one.")
     async def models(self, info: Info) -> Models:
-        choice, providers = await model_states(info.context.server.loaded)
+        choice, providers = await info.context.server.list_models()
         hidden = choice.name.startswith("scripted:") and not info.context.who.is_owner
-        names = Provider.__annotations__
-        return Models(
-            default="scripted" if hidden else choice.name,
-            reason=choice.reason,
-            providers=[Provider(**{name: getattr(each, name) for name in names}) for each in providers],
-        )
+        default = "scripted" if hidden else choice.name
+        usable = [Provider.of(each) for each in providers]
+        return Models.of({"default": default, "reason": choice.reason, "providers": usable})

@@ -1,18 +1,20 @@
 """A session as a node of the graph, with all that hangs on it."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import strawberry
 
 from hutch.domain.errors import BadRequest, Denied
 from hutch.flows.access import may
+from hutch.flows.reading import read_page
 from hutch.flows.sessions import Shown, may_write
 from hutch.gateway.graphql.bounds import MOST_PAGE
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.values import (
     BigInt,
     Change,
+    ChangedFile,
     Difference,
     Event,
     File,
@@ -24,8 +26,11 @@ from hutch.gateway.graphql.values import (
     Share,
     Snapshot,
     User,
+    node,
 )
+from hutch.gateway.rest import files, snapshots
 from hutch.gateway.rest.paths import parse_path
+from hutch.gateway.rest.sessions import OWN_FIELDS, SessionOut
 from hutch.sessions.redacting import clean_text
 from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
 
@@ -42,45 +47,33 @@ def within(first: int) -> int:
     return first
 
 
-@strawberry.type(description="A piece of work with its own log, workspace and jail.")
+@node(
+    SessionOut,
+    "owner owner_name delivery delivered",
+    "A piece of work with its own log, workspace and jail.",
+)
 class Session:
     shown: strawberry.Private[Shown]
-    id: strawberry.ID
     owner_id: strawberry.ID
-    purpose: str
-    role: str
-    expectations: str
-    repository: str
-    revision: str
-    persona: str
-    model: str
-    network: list[str]
-    deliver: bool
-    forked_from: str
-    state: str
-    reason: str
-    created_ms: BigInt
-    updated_ms: BigInt
-    place: int | None = strawberry.field(description="In the queue, while it waits: 1 is next.")
     head: Head
     limits: Limits
     removed: bool = strawberry.field(description="Whether it was: only who follows the list is told of one.")
 
     @classmethod
     def of(cls, shown: Shown, *, removed: bool = False) -> "Session":
-        session, bounds = shown.session, shown.session.limits
-        same = ("purpose", "role", "expectations", "repository", "revision", "persona", "model", "deliver")
-        more = ("forked_from", "state", "reason", "created_ms", "updated_ms")
-        return cls(
-            shown=shown,
-            id=strawberry.ID(session.id),
-            owner_id=strawberry.ID(session.owner),
-            network=list(session.network),
-            place=shown.place,
-            head=Head.of(shown.head),
-            removed=removed,
-            limits=Limits(**{name: getattr(bounds, name) for name in Limits.__annotations__}),
-            **{name: getattr(session, name) for name in (*same, *more)},
+        session, make = shown.session, cast("Any", cls)
+        same = [name for name in OWN_FIELDS.split() if name in cls.__annotations__ and name != "limits"]
+        return cast(
+            "Session",
+            make(
+                shown=shown,
+                owner_id=session.owner,
+                place=shown.place,
+                head=Head.of(shown.head),
+                limits=Limits.of(session.limits),
+                removed=removed,
+                **{name: getattr(session, name) for name in same},
+            ),
         )
 
     @strawberry.field(description="Whose it is.")
@@ -106,8 +99,10 @@ class Session:
 
     @strawberry.field(description="What happened after a number, the oldest first.")
     async def events(self, info: Info, after: BigInt = BigInt(0), first: First = 50) -> list[Event]:  # noqa: B008
-        found = await info.context.server.log.read(self.shown.session.id, after=after, limit=within(first))
-        return [Event.of(each) for each in found]
+        read = await read_page(
+            info.context.site, info.context.who, self.shown.session, after=after, limit=within(first)
+        )
+        return [Event.of(each) for each in read.entries]
 
     @strawberry.field(description="What is in a directory of the workspace.")
     async def files(
@@ -122,7 +117,7 @@ class Session:
             parse_path(path, or_root=True), recursive=recursive, cursor=after or None, limit=within(first)
         )
         found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
-        return FilePage(items=[File.of(each) for each in found.entries], next=found.cursor)
+        return FilePage(items=[File.of(files.told(each)) for each in found.entries], next=found.cursor)
 
     @strawberry.field(description=f"The first {FILE_BYTES // 1024} KiB of a file.")
     async def file(self, info: Info, path: Path) -> FileContent:
@@ -141,7 +136,7 @@ class Session:
             self.shown.session.id, ListSnapshots(), by=info.context.who.user.id
         )
         newest = sorted(found, key=lambda each: -each.id)[: within(first)]
-        return [Snapshot.of(each) for each in newest]
+        return [Snapshot.of(snapshots.told(each)) for each in newest]
 
     @strawberry.field(description="Between two snapshots; without them, from the session's first to now.")
     async def diff(
@@ -157,7 +152,8 @@ class Session:
         read_only = not await may_write(site, who, session)
         wanted = Diff(old, new, parse_path(path, or_root=True), after or "", within(first), read_only)
         found = await info.context.site.host.call(self.shown.session.id, wanted, by=info.context.who.user.id)
-        return Difference.of(found)
+        changed = [ChangedFile.of(each) for each in found.files]
+        return Difference.of({**snapshots.difference_json(found), "files": changed})
 
 
 @strawberry.type(description="Sessions, the newest first; ask again with `next` until that is null.")

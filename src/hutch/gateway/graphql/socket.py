@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from hutch.app.server import Server
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
 from hutch.domain.printable import echo
 from hutch.gateway.auth.guard import Guard
+from hutch.gateway.context import Server
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused
 from hutch.gateway.stream.socket import refuse
 

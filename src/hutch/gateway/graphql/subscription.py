@@ -8,7 +8,6 @@ from typing import Annotated
 import strawberry
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.events import Entry
 from hutch.gateway.answers import LARGEST
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import Session
@@ -18,6 +17,7 @@ from hutch.gateway.stream.follow import Follower
 from hutch.gateway.stream.permit import permit_known
 from hutch.gateway.stream.streams import RENEW_S
 from hutch.gateway.stream.tickets import tickets_of
+from hutch.sessions.seam import Delta as SeamDelta
 
 Update = Annotated[Event | Delta, strawberry.union("Update", description="An event, or a piece of a reply.")]
 
@@ -39,11 +39,12 @@ class Subscription:
             if not await Follower(allowed, after).check():
                 return
             asked = time.monotonic()
-            async with aclosing(info.context.server.host.follow(allowed.session.id, after=after)) as updates:
+            host = info.context.server.host
+            async with aclosing(host.follow(allowed.session.id, allowed.reader, after=after)) as updates:
                 async for update in updates:
                     if time.monotonic() - asked > RENEW_S:  # nothing is told by a leave older than this
                         allowed, asked = await allowed.renew(), time.monotonic()
-                    if isinstance(update, Entry):
+                    if not isinstance(update, SeamDelta):
                         yield Event.of(update)
                     elif deltas:
                         yield Delta.of(update)

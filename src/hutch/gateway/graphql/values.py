@@ -1,24 +1,36 @@
-"""The things of the graph that only hold values."""
+"""The things of the graph that only hold values.
 
-from typing import Any, NewType
+Their fields come from the answers of the REST API, which take theirs from the domain.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial, reduce
+from inspect import get_annotations
+from operator import or_
+from types import GenericAlias, UnionType
+from typing import Any, Literal, NewType, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import orjson
 import strawberry
+from pydantic import BaseModel
 from strawberry.scalars import JSON
 
-from hutch.domain import change as domain
-from hutch.domain.events import Entry, entry_json
-from hutch.domain.session import QueuedRun
-from hutch.domain.user import User as DomainUser
-from hutch.gateway.rest import files, snapshots
+from hutch.domain.audience import ShownEntry, entry_json
+from hutch.gateway.rest.changes import ChangeOut
+from hutch.gateway.rest.files import FileOut
+from hutch.gateway.rest.login import UserOut
+from hutch.gateway.rest.models import ModelsOut, ProviderOut
+from hutch.gateway.rest.personas import PersonaOut
+from hutch.gateway.rest.runs import RunOut
+from hutch.gateway.rest.sessions import HeadOut, LimitsOut
+from hutch.gateway.rest.shares import ShareOut
+from hutch.gateway.rest.snapshots import ChangedOut, DifferenceOut, SnapshotOut
 from hutch.sessions.seam import Delta as SeamDelta
-from hutch.snapshots.storage import Snapshot as StoredSnapshot
-from hutch.store.seam import Head as StoreHead
-from hutch.store.shares import Share as StoreShare
-from hutch.workspace.comparison import Difference as FoundDifference
-from hutch.workspace.files.listing import Entry as FileEntry
 
+T = TypeVar("T")
 BigInt = NewType("BigInt", int)
+BIG = frozenset({"seq", "input", "turn", "turns", "tokens", "size", "bytes"})
 SCALARS: dict[object, Any] = {
     BigInt: strawberry.scalar(
         name="BigInt",
@@ -29,82 +41,78 @@ SCALARS: dict[object, Any] = {
 }
 
 
-@strawberry.type(description="Somebody with an account here.")
-class User:
-    id: strawberry.ID
-    name: str
-    role: str
+def node(source: type, without: str = "", description: str = "") -> Callable[[type[T]], type[T]]:
+    """Make a type of the graph with the fields of an answer, or of a dataclass, but for some."""
+    described: Mapping[str, Any] = source.model_fields if issubclass(source, BaseModel) else {}
+    types = {name: field.annotation for name, field in described.items()}
+    if not types:
+        types = {field.name: get_type_hints(source)[field.name] for field in fields(source)}
+    left_out = without.split()
+
+    def make(cls: type[T]) -> type[T]:
+        own = get_annotations(cls)
+        taken = [name for name in types if name not in left_out and name not in own]
+        for name in taken:
+            if name in described and described[name].description:
+                setattr(cls, name, strawberry.field(description=described[name].description))
+        cls.__annotations__ = {**{name: _graph_type(name, types[name]) for name in taken}, **own}
+        return strawberry.type(cls, description=description or source.__doc__)
+
+    return make
+
+
+def _graph_type(name: str, annotation: Any) -> Any:
+    """The type of a field of an answer, as the graph has it."""
+    match get_origin(annotation):
+        case origin if origin is UnionType:
+            return reduce(or_, (_graph_type(name, each) for each in get_args(annotation)))
+        case origin if origin is Literal:
+            return str
+        case origin if origin in (tuple, list):
+            return GenericAlias(list, get_args(annotation)[:1])
+    if annotation is int:
+        return BigInt if name in BIG or name.endswith("_ms") else int
+    return strawberry.ID if name in ("id", "session_id", "run_id", "user_id") else annotation
+
+
+class Node:
+    """Made from a value of the domain, or from what the REST API tells of it."""
 
     @classmethod
-    def of(cls, user: DomainUser) -> "User":
-        return cls(id=strawberry.ID(user.id), name=user.name, role=user.role)
+    def of(cls, value: Any) -> Self:
+        read = value.__getitem__ if isinstance(value, Mapping) else partial(getattr, value)
+        make: Any = cls
+        return cast("Self", make(**{name: read(name) for name in cls.__annotations__}))
 
 
-@strawberry.type(description="The caller, and what they came with.")
-class Me(User):
+@node(UserOut, "created_ms disabled")
+class User(Node):
+    pass
+
+
+@node(UserOut, "created_ms disabled", "The caller, and what they came with.")
+class Me(Node):
     scopes: list[str]
 
 
-@strawberry.type(description="The newest place in a session's log.")
-class Head:
-    seq: BigInt
-    hash: str
-    at_ms: BigInt
-
-    @classmethod
-    def of(cls, head: StoreHead) -> "Head":
-        return cls(seq=BigInt(head.seq), hash=head.hash, at_ms=BigInt(head.at_ms))
+@node(HeadOut)
+class Head(Node):
+    pass
 
 
-@strawberry.type(description="How far a run may go; null is as the persona and the settings say.")
-class Limits:
-    turns: BigInt | None
-    tokens: BigInt | None
-    cost_usd: float | None
-    timeout_s: float | None
+@node(LimitsOut, description="How far a run may go; null is as the persona and the settings say.")
+class Limits(Node):
+    pass
 
 
-@strawberry.type(description="One go of an agent at a prompt.")
-class Run:
-    id: strawberry.ID
-    session_id: strawberry.ID
-    prompt: str
-    input: BigInt
-    state: str
-    queued_ms: BigInt
-    started_ms: BigInt
-    ended_ms: BigInt
-    outcome: str
-    reason: str
-
-    @classmethod
-    def of(cls, run: QueuedRun) -> "Run":
-        return cls(**{name: getattr(run, name) for name in cls.__annotations__})
+@node(RunOut, "owner delivered")
+class Run(Node):
+    pass
 
 
-@strawberry.type(description="A branch with a commit that somebody can review and merge.")
-class Change:
-    id: strawberry.ID
-    session_id: strawberry.ID
-    run_id: strawberry.ID
-    repository: str
-    branch: str
-    base: str
-    base_commit: str
-    commit: str
-    title: str
-    body: str
-    tests: str
-    state: str
-    created_ms: BigInt
-    merged_commit: str
-    forge: str
-    number: int
-    url: str
-
-    @classmethod
-    def of(cls, change: domain.Change) -> "Change":
-        return cls(**{name: getattr(change, name) for name in cls.__annotations__})
+@node(ChangeOut)
+class Change(Node):
+    pass
 
 
 @strawberry.type(description="An event at its place in a session's log; `event` is as in docs/events.md.")
@@ -116,7 +124,7 @@ class Event:
     event: JSON
 
     @classmethod
-    def of(cls, entry: Entry) -> "Event":
+    def of(cls, entry: ShownEntry) -> "Event":
         told = orjson.loads(entry_json(entry))
         return cls(
             seq=told["seq"],
@@ -127,35 +135,18 @@ class Event:
         )
 
 
-@strawberry.type(
-    description="A piece of a reply as it comes. It is not kept: the whole reply will be an event."
+@node(
+    SeamDelta,
+    "audience",
+    "A piece of a reply as it comes. It is not kept: the whole reply will be an event.",
 )
-class Delta:
-    run_id: strawberry.ID
-    turn: BigInt
-    kind: str
-    text: str
-    call_id: str
-    tool: str
-
-    @classmethod
-    def of(cls, delta: SeamDelta) -> "Delta":
-        return cls(**{name: getattr(delta, name) for name in cls.__annotations__})
+class Delta(Node):
+    pass
 
 
-@strawberry.type(description="One name in a workspace.")
-class File:
-    path: str
-    kind: str
-    size: BigInt
-    mode: int
-    modified_ms: BigInt
-    target: str | None
-    utf8: bool
-
-    @classmethod
-    def of(cls, entry: FileEntry) -> "File":
-        return cls(**files.told(entry))
+@node(FileOut)
+class File(Node):
+    pass
 
 
 @strawberry.type(
@@ -174,85 +165,36 @@ class FileContent:
     cut: bool = strawberry.field(description="There is more than was told.")
 
 
-@strawberry.type(description="The content of a workspace at one moment.")
-class Snapshot:
-    id: int
-    tree: str
-    taken_ms: BigInt
-    reason: str
-    files: int
-    bytes: BigInt
-    left_out: int
-
-    @classmethod
-    def of(cls, snapshot: StoredSnapshot) -> "Snapshot":
-        return cls(**snapshots.told(snapshot))
+@node(SnapshotOut)
+class Snapshot(Node):
+    pass
 
 
-@strawberry.type(description="What became of one file.")
-class ChangedFile:
-    path: str
-    kind: str
-    old_path: str | None
-    added: int | None
-    deleted: int | None
+@node(ChangedOut, "old_mode new_mode")
+class ChangedFile(Node):
+    pass
 
 
-@strawberry.type(description="What differs between two snapshots.")
-class Difference:
-    old: int | None
-    new: int | None
+@node(DifferenceOut)
+class Difference(Node):
     files: list[ChangedFile]
-    total: int
-    next: str | None
-    patch: str
-    cut: bool
-
-    @classmethod
-    def of(cls, found: FoundDifference) -> "Difference":
-        names = ChangedFile.__annotations__
-        changed = [ChangedFile(**{name: getattr(each, name) for name in names}) for each in found.files]
-        return cls(
-            old=found.old,
-            new=found.new,
-            files=changed,
-            total=found.total,
-            next=found.cursor,
-            patch=found.patch.decode(errors="replace"),
-            cut=found.cut,
-        )
 
 
-@strawberry.type(description="A user's part in a session.")
-class Share:
-    user_id: strawberry.ID
-    role: str
-    created_ms: BigInt
-
-    @classmethod
-    def of(cls, share: StoreShare) -> "Share":
-        return cls(**{name: getattr(share, name) for name in cls.__annotations__})
+@node(ShareOut, "session_id user_name created_by")
+class Share(Node):
+    pass
 
 
-@strawberry.type(description="Who can work in a session.")
-class Persona:
-    name: str
-    description: str
-    tools: list[str]
-    default: str
-    model: str | None
+@node(PersonaOut)
+class Persona(Node):
+    pass
 
 
-@strawberry.type(description="Who gives models.")
-class Provider:
-    name: str
-    usable: bool
-    reason: str
-    default_model: str | None
+@node(ProviderOut)
+class Provider(Node):
+    pass
 
 
-@strawberry.type(description="What can be used here. Keys are never told.")
-class Models:
-    default: str
-    reason: str
+@node(ModelsOut)
+class Models(Node):
     providers: list[Provider]

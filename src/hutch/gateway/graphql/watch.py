@@ -6,12 +6,12 @@ from typing import Any
 
 import structlog
 
-from hutch.app.server import Server
 from hutch.domain.errors import HutchError
 from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.guard import Guard
+from hutch.gateway.context import Server
 from hutch.store.batches import Batches
 from hutch.system.clock import wall_ms
 

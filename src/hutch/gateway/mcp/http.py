@@ -5,9 +5,8 @@ loopback address is listened on, the Host and Origin of a request must be this
 server's own (so no page can come here under a name of its choosing), and the
 caller must know the token.
 
-There is room for a limited number of sessions of MCP's older protocol. A client that
-vanishes does not end its session, which would stay for half an hour. So when all places
-are taken, a new client takes that of the session that was idle for longest.
+A client of MCP's older protocol that vanishes does not end its session. The library ends
+it when it was idle for half an hour, and there is room for many until then.
 """
 
 import asyncio
@@ -15,13 +14,11 @@ import ipaddress
 import json
 import secrets
 import socket
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
@@ -29,63 +26,10 @@ from hutch.domain.errors import BadRequest, Denied, Unavailable
 from hutch.flows.tool_calls import Tools
 from hutch.gateway.mcp.server import make_server
 
-App = Callable[[Any, Any, Any], Awaitable[None]]
-SESSION, VERSION = MCP_SESSION_ID_HEADER.lower().encode(), b"mcp-protocol-version"
 PATH = "/mcp"
-MOST_SESSIONS = 64
+MAX_SESSIONS = 1000
 MOST_BODY_BYTES = 16 * 1024 * 1024
 PATIENCE_S = 2  # for requests under way when the server ends
-
-
-class Crowd:
-    """Passes requests on, and knows which sessions are in use."""
-
-    def __init__(self, app: App, most: int) -> None:
-        self._app = app
-        self._most = most
-        self._busy: OrderedDict[bytes, int] = OrderedDict()  # requests under way; the longest idle first
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        headers = dict(scope["headers"])
-        session: bytes | None = headers.get(SESSION)
-        if session is None and VERSION not in headers:
-            await self._make_room(scope)
-        if session is not None and session in self._busy:
-            self._busy[session] += 1
-
-        async def told(message: Any) -> None:
-            if message["type"] == "http.response.start" and session is None and message["status"] < 400:
-                new = dict(message.get("headers") or ()).get(SESSION)
-                if new is not None:
-                    self._busy[new] = 0
-            await send(message)
-
-        try:
-            await self._app(scope, receive, told)
-        finally:
-            if session is not None and session in self._busy:
-                self._busy[session] -= 1
-                self._busy.move_to_end(session)
-                if scope["method"] == "DELETE":
-                    del self._busy[session]
-
-    async def _make_room(self, scope: Any) -> None:
-        while len(self._busy) >= self._most:
-            idle = next((session for session, busy in self._busy.items() if not busy), None)
-            if idle is None:
-                return  # who comes is told that all is full
-            del self._busy[idle]
-            kept = [(name, value) for name, value in scope["headers"] if name == b"host"]
-            ending = {**scope, "method": "DELETE", "headers": [*kept, (SESSION, idle)]}
-            await self._app(ending, _nothing, _unheard)
-
-
-async def _nothing() -> Any:
-    return {"type": "http.request", "body": b"", "more_body": False}
-
-
-async def _unheard(message: Any) -> None:
-    """Nobody waits for this answer."""
 
 
 def listen(address: str) -> socket.socket:
@@ -121,10 +65,8 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
         make_server(tools),
         security_settings=_own_names(listener),
         max_request_body_size=MOST_BODY_BYTES,
-        max_sessions=MOST_SESSIONS,
+        max_sessions=MAX_SESSIONS,
     )
-
-    crowd = Crowd(manager.handle_request, MOST_SESSIONS)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] != PATH:
@@ -134,7 +76,7 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
                 send, 401, "The token is missing or wrong. Send the header: Authorization: Bearer TOKEN."
             )
         else:
-            await crowd(scope, receive, send)
+            await manager.handle_request(scope, receive, send)
 
     config = uvicorn.Config(
         app,

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from hutch.app.server import Server
 from hutch.gateway.auth.who import guard_of
+from hutch.gateway.context import Server
 
 PATH = "/mcp"
 

@@ -17,9 +17,9 @@ from mcp.types import (
 )
 
 import hutch
-from hutch.app.server import Server
 from hutch.domain.errors import HutchError
 from hutch.gateway.answers import to_json
+from hutch.gateway.context import Server
 from hutch.gateway.errors import told
 from hutch.gateway.mcp.tools import TOOLS, Call, use
 

@@ -11,15 +11,16 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import Field, ValidationError
 
-from hutch.app.server import Server
 from hutch.domain import faults
+from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest
-from hutch.domain.events import entry_json
 from hutch.domain.inputs import AnyInput
 from hutch.domain.printable import echo
 from hutch.domain.user import Who
 from hutch.flows import sessions as flow
+from hutch.flows.reading import read_page
 from hutch.gateway.answers import LARGEST, In, cursor
+from hutch.gateway.context import Server
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.content import Content
 from hutch.gateway.rest.edits import EditIn, PatchIn, told
@@ -194,9 +195,8 @@ async def send_input(call: Call, given: InputGiven) -> Any:
 
 
 async def session_events(call: Call, given: EventsAsked) -> Any:
-    session = await flow.allowed(call.server.site, call.who, given.session_id)
-    entries = await call.server.log.read(session.id, after=given.after, limit=given.limit)
-    return {"events": [orjson.loads(entry_json(entry)) for entry in entries]}
+    read = await read_page(call.server.site, call.who, given.session_id, after=given.after, limit=given.limit)
+    return {"events": [orjson.loads(entry_json(entry)) for entry in read.entries]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from hutch.agent.policy import Rule
-from hutch.app.approvals import kept_approvals
 from hutch.gateway.answers import Out, Page, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.rest.route import router, server_of
@@ -27,7 +26,7 @@ class ApprovalOut(Out):
 @routes.get("/me/approvals", response_model=Page[ApprovalOut])
 async def list_approvals(request: Request, who: Reader) -> Response:
     """What you have allowed always, the oldest first; all of it at once."""
-    kept = kept_approvals(server_of(request).loaded.paths, who.user.id)
+    kept = server_of(request).approvals(who.user.id)
     found = await asyncio.to_thread(kept.rules)
     return page(request, [{"tool": rule.tool, "pattern": rule.pattern} for rule in found], None)
 
@@ -35,6 +34,6 @@ async def list_approvals(request: Request, who: Reader) -> Response:
 @routes.delete("/me/approvals", status_code=204)
 async def withdraw_approval(request: Request, who: Writer, tool: Tool, pattern: Pattern = "") -> Response:
     """Withdraw what you have allowed: from the next run on it is asked about again."""
-    kept = kept_approvals(server_of(request).loaded.paths, who.user.id)
+    kept = server_of(request).approvals(who.user.id)
     await asyncio.to_thread(kept.withdraw, [Rule("allow", tool, pattern)])
     return Response(status_code=204)

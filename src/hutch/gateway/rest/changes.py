@@ -1,18 +1,17 @@
 """Changes: what runs have proposed, to be read, merged or closed."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from hutch.app import merging
-from hutch.app.changes import AUTHOR
-from hutch.app.settler import Settler
 from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.flows import changes as flow
-from hutch.flows.review import Strategy
-from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
+from hutch.flows import merging
+from hutch.flows.decider import Decider
+from hutch.forge.seam import Strategy
+from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage
 from hutch.gateway.rest.route import router, server_of
@@ -23,23 +22,17 @@ routes = router("changes")
 DIFF = "text/x-diff"
 
 
+@fields_from(
+    Change,
+    "id session_id run_id repository branch base base_commit commit title body tests state created_ms "
+    "merged_commit forge number",
+)
 class ChangeOut(Out):
     """A branch with a commit that somebody can review and merge."""
 
     id: str = Field(examples=["chg_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    session_id: str
-    run_id: str
-    repository: str
-    branch: str
     base: str = Field(description="The branch that it is for.")
-    base_commit: str
-    commit: str
-    title: str
-    body: str
     tests: str = Field(description="What the tests said, in a line; empty when there are none.")
-    state: ChangeState
-    created_ms: int
-    merged_commit: str
     forge: ForgeName = Field(description="`git` is a repository elsewhere of which only branches are known.")
     number: int = Field(description="Of the pull request; 0 where there is none.")
     url: str = Field(description="Where it can be looked at.")
@@ -71,10 +64,6 @@ class MergedOut(Out):
     overridden: list[str] = Field(description="What spoke against it, when `force` was given.")
 
 
-def told(change: Change) -> dict[str, Any]:
-    return {name: getattr(change, name) for name in ChangeOut.model_fields}
-
-
 @routes.get("/changes", operation_id="list_changes", response_model=Page[ChangeOut])
 async def listed(
     request: Request,
@@ -88,14 +77,13 @@ async def listed(
     found = await flow.page(
         server_of(request).site, who, session_id=session, state=state, before=cursor, limit=limit + 1
     )
-    more = found[limit - 1].id if len(found) > limit else None
-    return page(request, [told(each) for each in found[:limit]], more)
+    return paged(request, found, limit, ChangeOut)
 
 
 @routes.get("/changes/{change_id}", operation_id="get_change", response_model=ChangeOut)
 async def show(request: Request, who: Reader, change_id: str) -> Response:
     """One change."""
-    return answer(told(await flow.find(server_of(request).site, who, change_id)))
+    return answer(ChangeOut.of(await flow.find(server_of(request).site, who, change_id)))
 
 
 @routes.get(
@@ -108,7 +96,7 @@ async def diff(request: Request, who: Reader, change_id: str) -> Response:
     """A change as a patch."""
     server = server_of(request)
     change = await flow.find(server.site, who, change_id)
-    patch = await merging.diff(server.loaded, server.rows, change, user=who.user.id)
+    patch = await merging.diff(server.changes, change, user=who.user.id)
     patch = await asyncio.to_thread(clean_bytes, patch, server.redactor)
     return Response(patch, 200, {"Content-Disposition": "attachment"}, DIFF)
 
@@ -126,14 +114,13 @@ async def merge(
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
     done = await merging.merge(
-        server.loaded,
-        server.site.rows,
+        server.changes,
         found,
         strategy=wanted.strategy if wanted else None,
         force=wanted is not None and wanted.force,
-        author=server.loaded.settings.delivery.author or AUTHOR,
+        author=server.changes.author,
         user=who.user.id,
-        by=Settler(server.rows, guard.actor(request.scope, who), who.is_owner),
+        by=Decider(server.rows, guard.actor(request.scope, who), who.is_owner),
     )
     told_of = {"commit": done.commit, "branch_stays": done.branch_stays, "overridden": done.overridden}
     return answer({"id": done.change.id, "base": done.change.base, **told_of})
@@ -146,6 +133,6 @@ async def close(
     """Close a change and delete its branch."""
     server = server_of(request)
     found = await flow.find(server.site, who, change_id, "manage")
-    by = Settler(server.rows, guard.actor(request.scope, who), who.is_owner)
-    await merging.close(server.loaded, server.rows, found, user=who.user.id, by=by)
+    by = Decider(server.rows, guard.actor(request.scope, who), who.is_owner)
+    await merging.close(server.changes, found, user=who.user.id, by=by)
     return Response(status_code=204)

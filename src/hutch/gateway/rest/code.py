@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.domain.session import Bounds, Delivery, Session
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Delivery, NewSession, Session
 from hutch.domain.user import Who
-from hutch.flows import code as flow
-from hutch.flows.code import NewCode
+from hutch.flows.code_change import submit as flow
 from hutch.gateway.answers import In, Out
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
@@ -134,14 +134,14 @@ async def submit(
     their `answerUrl`.
     """
     tickets_of(request.app).check(who)  # before anything comes of it
-    wanted = NewCode(
+    wanted = NewSession(
         repository=new.repoUrl,
         prompt=new.prompt,
         plain_directory=new.plainDirectory,
         revision=new.branch,
         persona=new.persona,
         model=new.model,
-        limits=Bounds(cost_usd=new.maxCost, timeout_s=new.timeoutSeconds),
+        limits=RunLimits(cost_usd=new.maxCost, timeout_s=new.timeoutSeconds),
         delivery=Delivery(
             title=new.title,
             branch=new.branch,

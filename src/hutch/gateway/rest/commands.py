@@ -6,12 +6,19 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from hutch.flows.sessions import allowed
-from hutch.gateway.answers import LARGEST, In, Out, answer
+from hutch.gateway.answers import LARGEST, In, Out, answer, fields_from
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.rest.route import router, server_of
-from hutch.sessions.requests import ListCommands, ReadCommand, RunCommand, SignalCommand
+from hutch.gateway.rest.route import ask, router
+from hutch.sessions.requests import (
+    CommandOutput,
+    CommandResult,
+    CommandState,
+    ListCommands,
+    ReadCommand,
+    RunCommand,
+    SignalCommand,
+)
 
 routes = router("commands")
 
@@ -34,34 +41,14 @@ class CommandIn(In):
     )
 
 
+@fields_from(CommandResult)
 class CommandResultOut(Out):
     """A command that has ended, or goes on in the background under `id`."""
 
-    exit_code: int | None
-    signal: int | None
-    stdout: str
-    stderr: str
-    timed_out: bool
-    running: bool
-    id: str | None
-    cwd: str
-    truncated: bool
-    duration_s: float
-    note: str
 
-
+@fields_from(CommandState)
 class CommandOut(Out):
     """A command in the background."""
-
-    id: str
-    shell: str
-    command: str
-    cwd: str
-    running: bool
-    exit_code: int | None
-    signal: int | None
-    timed_out: bool
-    duration_s: float
 
 
 class CommandsOut(Out):
@@ -71,12 +58,9 @@ class CommandsOut(Out):
     next: None = None
 
 
-class OutputOut(CommandOut):
+@fields_from(CommandOutput)
+class OutputOut(Out):
     """What a command printed from `start` to `end`; ask again with offset = `end`."""
-
-    text: str
-    start: int
-    end: int
 
 
 class SignalIn(In):
@@ -88,18 +72,14 @@ class SignalIn(In):
 @routes.post("/sessions/{session_id}/commands", operation_id="run_command", response_model=CommandResultOut)
 async def run(request: Request, who: Writer, once: ByKey, session_id: str, wanted: CommandIn) -> Response:
     """Run a command in a shell and wait for it, or for `yield_s`."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    asked = RunCommand(wanted.command, wanted.shell, wanted.timeout_s, wanted.yield_s)
-    return answer(await site.host.call(session.id, asked, by=who.user.id))
+    command = RunCommand(wanted.command, wanted.shell, wanted.timeout_s, wanted.yield_s)
+    return answer(await ask(request, who, session_id, command))
 
 
 @routes.get("/sessions/{session_id}/commands", operation_id="list_commands", response_model=CommandsOut)
 async def listed(request: Request, who: Reader, session_id: str) -> Response:
     """The commands in the background."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    found = await site.host.call(session.id, ListCommands(), by=who.user.id)
+    found = await ask(request, who, session_id, ListCommands())
     return answer({"items": list(found), "next": None})
 
 
@@ -114,9 +94,7 @@ async def output(
     offset: Annotated[int, Query(ge=0, le=LARGEST, description="From this byte on.")] = 0,
 ) -> Response:
     """What a command in the background has printed."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    return answer(await site.host.call(session.id, ReadCommand(command_id, offset), by=who.user.id))
+    return answer(await ask(request, who, session_id, ReadCommand(command_id, offset)))
 
 
 @routes.post(
@@ -126,16 +104,12 @@ async def signal(
     request: Request, who: Writer, once: ByKey, session_id: str, command_id: CommandId, wanted: SignalIn
 ) -> Response:
     """Send a signal to a command in the background and all that it started."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    await site.host.call(session.id, SignalCommand(command_id, wanted.signal), by=who.user.id)
+    await ask(request, who, session_id, SignalCommand(command_id, wanted.signal))
     return Response(status_code=204)
 
 
 @routes.delete("/sessions/{session_id}/commands/{command_id}", status_code=204, operation_id="end_command")
 async def end(request: Request, who: Writer, session_id: str, command_id: CommandId) -> Response:
     """End a command in the background, with all that it started."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    await site.host.call(session.id, SignalCommand(command_id, int(signals.SIGKILL)), by=who.user.id)
+    await ask(request, who, session_id, SignalCommand(command_id, int(signals.SIGKILL)))
     return Response(status_code=204)

@@ -1,16 +1,16 @@
 """What is said about the lines of a change."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.app.pulls import Asked
-from hutch.app.reviews import comment
 from hutch.domain.patch import Side
 from hutch.domain.review import Comment, Remark, Severity
 from hutch.flows import changes
-from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, page
+from hutch.flows.reviews.people import comment
+from hutch.forge.seam import Attempt
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
 from hutch.gateway.rest.route import router, server_of
@@ -36,26 +36,17 @@ class CommentIn(In):
     commit: Commit = ""
 
 
+@fields_from(
+    Comment,
+    "id change_id review_id author path line side severity body commit created_ms resolved_ms resolved_by",
+)
 class CommentOut(Out):
     """A comment on a line."""
 
-    id: str
-    change_id: str
     review_id: str = Field(description="The review that it belongs to; empty when it was made by itself.")
     author: str = Field(description="A user's id, or `hutch`.")
-    path: str
-    line: int
-    side: Side
     severity: str = Field(description="`blocker`, `should`, `could`, or empty.")
-    body: str
-    commit: str
-    created_ms: int
     resolved_ms: int = Field(description="0 until it is dealt with.")
-    resolved_by: str
-
-
-def told(made: Comment) -> dict[str, Any]:
-    return {name: getattr(made, name) for name in CommentOut.model_fields}
 
 
 @routes.get(
@@ -73,8 +64,7 @@ async def listed(
     site = server_of(request).site
     change = await changes.find(site, who, change_id)
     found = await Comments(site.rows).of_change(change.id, resolved=resolved, after=cursor, limit=limit + 1)
-    more = found[limit - 1].id if len(found) > limit else None
-    return page(request, [told(each) for each in found[:limit]], more)
+    return paged(request, found, limit, CommentOut)
 
 
 @routes.post(
@@ -95,18 +85,17 @@ async def add(request: Request, who: Writer, once: ByKeyWithRow, change_id: str,
         body=server.redactor.clean(new.body),
     )
     made, _ = await comment(
-        server.loaded,
-        server.rows,
+        server.changes,
         change,
         remark,
         author=who.user.id,
         user=who.user.id,
         name=who.user.name,
         commit=new.commit,
-        asked=Asked(once.mark, once.tried_ms),
-        also=once.keep(lambda made: answer(told(made), 201)),
+        attempt=Attempt(once.mark, once.tried_ms),
+        also=once.keep(lambda made: answer(CommentOut.of(made), 201)),
     )
-    return answer(told(made), 201)
+    return answer(CommentOut.of(made), 201)
 
 
 @routes.post(
@@ -118,4 +107,5 @@ async def resolve(request: Request, who: Writer, once: ByKey, change_id: str, co
     """Say that a comment is dealt with."""
     site = server_of(request).site
     change = await changes.find(site, who, change_id, "input")
-    return answer(told(await Comments(site.rows).resolve(change.id, comment_id, who.user.id)))
+    resolved = await Comments(site.rows).resolve(change.id, comment_id, who.user.id)
+    return answer(CommentOut.of(resolved))

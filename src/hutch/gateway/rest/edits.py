@@ -6,15 +6,16 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.edited import Edited
+from hutch.edit.edited import Edited, EditedFile
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import LARGEST, In, Out, answer, next_link
+from hutch.gateway.answers import LARGEST, In, Out, answer, fields_from, next_link
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.paths import PathText, parse_path
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.route import ask, router, server_of
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
+from hutch.workspace.found_lines import Line
 from hutch.workspace.search import MOST_CONTEXT, Grep
 
 routes = router("files")
@@ -64,15 +65,12 @@ class PatchIn(In):
     patch: str = Field(min_length=1)
 
 
+@fields_from(EditedFile, "path kind diff notes warnings moved_from")
 class EditedFileOut(Out):
     """What became of one file."""
 
-    path: str
-    kind: Literal["created", "modified", "deleted", "moved", "unchanged"]
-    diff: str
     notes: list[str] = Field(description="How the text was found, and what was done already.")
     warnings: list[str] = Field(description="Such as a syntax that was whole before.")
-    moved_from: str | None
 
 
 class EditedOut(Out):
@@ -82,13 +80,9 @@ class EditedOut(Out):
     changes: list[FileChangeOut]
 
 
+@fields_from(Line)
 class LineOut(Out):
     """A line that was found, or one beside it."""
-
-    path: str
-    number: int
-    text: str
-    matched: bool
 
 
 class FoundOut(Out):
@@ -112,29 +106,20 @@ class PathsOut(Out):
 
 
 def told(edited: Edited) -> dict[str, object]:
-    names = EditedFileOut.model_fields
-    return {
-        "files": [{name: getattr(file, name) for name in names} for file in edited.files],
-        "changes": edited.changes,
-    }
+    return {"files": [EditedFileOut.of(file) for file in edited.files], "changes": edited.changes}
 
 
 @routes.post("/sessions/{session_id}/edit", operation_id="edit_file", response_model=EditedOut)
 async def edit(request: Request, who: Writer, once: ByKey, session_id: str, wanted: EditIn) -> Response:
     """Make edits in a file, all or none. Small differences in space are forgiven, and told."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    edits = [each.model_dump() for each in wanted.edits]
-    asked = EditFile(parse_path(wanted.path), edits)
-    return answer(told(await site.host.call(session.id, asked, by=who.user.id)))
+    edit = EditFile(parse_path(wanted.path), [each.model_dump() for each in wanted.edits])
+    return answer(told(await ask(request, who, session_id, edit)))
 
 
 @routes.post("/sessions/{session_id}/patch", operation_id="apply_patch", response_model=EditedOut)
 async def patch(request: Request, who: Writer, once: ByKey, session_id: str, wanted: PatchIn) -> Response:
     """Do all that a patch says, or nothing."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    return answer(told(await site.host.call(session.id, ApplyPatch(wanted.patch), by=who.user.id)))
+    return answer(told(await ask(request, who, session_id, ApplyPatch(wanted.patch))))
 
 
 @routes.get("/sessions/{session_id}/grep", operation_id="search_files", response_model=FoundOut)
@@ -172,7 +157,7 @@ async def grep(
     read_only = not await may_write(site, who, session)
     found = await site.host.call(session.id, SearchFiles(wanted, read_only), by=who.user.id)
     headers = next_link(request, "offset", found.next)
-    return answer({name: getattr(found, name) for name in FoundOut.model_fields}, headers=headers)
+    return answer(FoundOut.of(found), headers=headers)
 
 
 @routes.get("/sessions/{session_id}/glob", operation_id="find_files", response_model=PathsOut)

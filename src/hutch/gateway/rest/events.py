@@ -1,16 +1,13 @@
 """Events: what happened in a session, a page at a time."""
 
-import asyncio
 from typing import Annotated
 
 import orjson
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain.events import entry_json
-from hutch.domain.ids import SessionId
-from hutch.domain.session import Session
-from hutch.flows import sessions as flow
+from hutch.domain.audience import entry_json
+from hutch.flows.reading import read_page
 from hutch.gateway.answers import LARGEST, Out, page
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.entries import EntryOut
@@ -51,18 +48,6 @@ async def listed(
     """
     if SSE in request.headers.get("accept", ""):
         return _Streamed()
-    server = server_of(request)
-    session, read = await asyncio.gather(  # at once: it is read often
-        flow.allowed(server.site, who, session_id),
-        server.log.page(SessionId(session_id), after=after, limit=limit),
-        return_exceptions=True,
-    )
-    for problem in (session, read):  # in this order: to whom it is not shown, it does not exist
-        if isinstance(problem, BaseException):
-            raise problem
-    assert isinstance(session, Session) and isinstance(read, tuple)
-    entries, more = read
-    if more and len(entries) == limit:
-        more = entries[-1].seq < (await server.log.head(session.id)).seq
-    shown = [orjson.Fragment(entry_json(entry)) for entry in entries]
-    return page(request, shown, entries[-1].seq if more else None, "after")
+    read = await read_page(server_of(request).site, who, session_id, after=after, limit=limit)
+    shown = [orjson.Fragment(entry_json(entry)) for entry in read.entries]
+    return page(request, shown, read.entries[-1].seq if read.more else None, "after")

@@ -1,17 +1,17 @@
 """The files of a session: listed, moved, and given directories; see `content` for what is in them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.surrogates import printable
-from hutch.flows.sessions import allowed
-from hutch.gateway.answers import In, Out, Page, answer, page
+from hutch.edit.file_change import FileChange
+from hutch.gateway.answers import In, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.route import ask, router
 from hutch.sessions.requests import ListFiles, MakeDirectory, MoveFile
 from hutch.workspace.files.listing import Entry
 
@@ -20,12 +20,10 @@ routes = router("files")
 MOST_ENTRIES = 1000
 
 
+@fields_from(Entry, "path kind size mode target")
 class FileOut(Out):
     """One name in the workspace."""
 
-    path: str
-    kind: Literal["file", "directory", "link", "other"]
-    size: int
     mode: int = Field(description="Permission bits.")
     modified_ms: int
     target: str | None = Field(description="Where a link points.")
@@ -34,14 +32,12 @@ class FileOut(Out):
     )
 
 
+@fields_from(FileChange)
 class FileChangeOut(Out):
     """What became of one file."""
 
-    path: str
-    kind: Literal["created", "modified", "deleted", "moved"]
     before: str | None = Field(description="The SHA-256 of what was there.")
     after: str | None = Field(description="The SHA-256 of what is there now.")
-    moved_from: str | None
 
 
 class MoveIn(In):
@@ -60,15 +56,8 @@ class DirectoryIn(In):
 
 def told(entry: Entry) -> dict[str, Any]:
     name = printable(entry.path)
-    return {
-        "path": name,
-        "kind": entry.kind,
-        "size": entry.size,
-        "mode": entry.mode,
-        "modified_ms": entry.modified_ns // 1_000_000,
-        "target": entry.target,
-        "utf8": name == entry.path,
-    }
+    same = {field: getattr(entry, field) for field in ("kind", "size", "mode", "target")}
+    return {"path": name, **same, "modified_ms": entry.modified_ns // 1_000_000, "utf8": name == entry.path}
 
 
 @routes.get("/sessions/{session_id}/files", operation_id="list_files", response_model=Page[FileOut])
@@ -83,20 +72,16 @@ async def listed(
     limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="How many at most.")] = 200,
 ) -> Response:
     """What is in a directory, in the order of names."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
     wanted = ListFiles(parse_path(path, or_root=True), recursive, not ignored, cursor or None, limit)
-    found = await site.host.call(session.id, wanted, by=who.user.id)
+    found = await ask(request, who, session_id, wanted)
     return page(request, [told(each) for each in found.entries], found.cursor)
 
 
 @routes.post("/sessions/{session_id}/move", operation_id="move_file", response_model=list[FileChangeOut])
 async def move(request: Request, who: Writer, once: ByKey, session_id: str, wanted: MoveIn) -> Response:
     """Give a file, a link or a directory another name."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    asked = MoveFile(parse_path(wanted.path), parse_path(wanted.to), wanted.replace)
-    return answer(await site.host.call(session.id, asked, by=who.user.id))
+    move = MoveFile(parse_path(wanted.path), parse_path(wanted.to), wanted.replace)
+    return answer(await ask(request, who, session_id, move))
 
 
 @routes.post(
@@ -106,6 +91,4 @@ async def make_directory(
     request: Request, who: Writer, once: ByKey, session_id: str, wanted: DirectoryIn
 ) -> Response:
     """Make a directory and those above it; the answer names those that were not there."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    return answer(await site.host.call(session.id, MakeDirectory(parse_path(wanted.path)), by=who.user.id))
+    return answer(await ask(request, who, session_id, MakeDirectory(parse_path(wanted.path))))

@@ -7,13 +7,14 @@ from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
 from hutch.domain.printable import echo
-from hutch.domain.user import SCOPES, Role, Scope, User, Who
+from hutch.domain.user import SCOPES, Scope, User, Who
 from hutch.flows.users import LOGIN_LINK_S
-from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, page
 from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.auth.login import log_in
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
+from hutch.store.browsers import Browser
 from hutch.system.clock import wall_ms
 
 routes = router("login")
@@ -24,14 +25,9 @@ Secret = Annotated[str, Field(max_length=200)]
 Password = Annotated[str, Field(max_length=1024)]
 
 
+@fields_from(User, "id name role created_ms disabled")
 class UserOut(Out):
     """Somebody with an account here."""
-
-    id: str
-    name: str
-    role: Role
-    created_ms: int
-    disabled: bool
 
 
 class LoginState(Out):
@@ -58,15 +54,10 @@ class Me(Out):
     credential_id: str
 
 
+@fields_from(Browser, "id began_by address agent created_ms used_ms")
 class BrowserOut(Out):
     """A browser in which the caller is logged in."""
 
-    id: str
-    began_by: Literal["password", "link", "oidc"]
-    address: str
-    agent: str
-    created_ms: int
-    used_ms: int
     current: bool
 
 
@@ -170,19 +161,10 @@ async def browsers(
 ) -> Response:
     """The browsers in which one is logged in, the newest first."""
     found = await guard.accounts.browsers.list(who.user.id, before=cursor, limit=limit + 1)
-    told = [
-        BrowserOut(
-            id=each.id,
-            began_by=each.began_by,
-            address=each.address,
-            agent=each.agent,
-            created_ms=each.created_ms,
-            used_ms=each.used_ms,
-            current=each.id == who.credential_id,
-        )
-        for each in found
-    ]
-    return paged(request, told, limit)
+    more = found[limit - 1].id if len(found) > limit else None
+    names = [name for name in BrowserOut.model_fields if name != "current"]
+    browsers = [{name: getattr(each, name) for name in names} for each in found[:limit]]
+    return page(request, [{**each, "current": each["id"] == who.credential_id} for each in browsers], more)
 
 
 @routes.delete("/me/browsers/{browser_id}", status_code=204)

@@ -3,19 +3,18 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.app.model_list import model_states
-from hutch.gateway.answers import Out, answer
+from hutch.flows.model_list import ProviderState
+from hutch.gateway.answers import Out, answer, fields_from
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of
 
 routes = router("models")
 
 
+@fields_from(ProviderState, "name usable reason default_model")
 class ProviderOut(Out):
     """Who gives models."""
 
-    name: str
-    usable: bool
     reason: str = Field(description="Why it can be used, or what is missing.")
     default_model: str | None = Field(description="`provider:name`, when one is known.")
 
@@ -31,7 +30,6 @@ class ModelsOut(Out):
 @routes.get("/models", operation_id="list_models", response_model=ModelsOut)
 async def listed(request: Request, who: Reader) -> Response:
     """The providers that can be used here, and the model that is used when nobody names one."""
-    loaded = server_of(request).loaded
-    choice, providers = await model_states(loaded)
+    choice, providers = await server_of(request).list_models()
     name = choice.name if who.is_owner or not choice.name.startswith("scripted:") else "scripted"
     return answer({"default": name, "reason": choice.reason, "providers": providers})

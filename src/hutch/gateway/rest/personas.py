@@ -7,7 +7,7 @@ from fastapi import Path, Request, Response
 from pydantic import Field
 
 from hutch.agent.persona import Persona
-from hutch.app.personas import every_persona, find_persona
+from hutch.flows.personas import find_persona, list_personas
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of
@@ -51,12 +51,12 @@ def told(persona: Persona) -> dict[str, Any]:
 @routes.get("/personas", operation_id="list_personas", response_model=PersonasOut)
 async def listed(request: Request, who: Reader) -> Response:
     """Those who can work in a session."""
-    found = await asyncio.to_thread(every_persona, server_of(request).loaded)
+    found = await asyncio.to_thread(list_personas, server_of(request).loaded.paths.personas)
     return answer({"items": [told(each) for each in found], "next": None})
 
 
 @routes.get("/personas/{name}", operation_id="get_persona", response_model=WholePersonaOut)
 async def show(request: Request, who: Reader, name: Annotated[str, Path(max_length=100)]) -> Response:
     """One of them, with the prompt."""
-    found = await asyncio.to_thread(find_persona, server_of(request).loaded, name)
+    found = await asyncio.to_thread(find_persona, name, server_of(request).loaded.paths.personas)
     return answer({**told(found), "prompt": found.prompt})

@@ -3,10 +3,9 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.flows.sessions import allowed
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Reader
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.route import ask, router
 from hutch.sessions.requests import ListPorts
 
 routes = router("previews")
@@ -31,9 +30,7 @@ class PreviewsOut(Out):
 @routes.get("/sessions/{session_id}/previews", operation_id="list_previews", response_model=PreviewsOut)
 async def listed(request: Request, who: Reader, session_id: str) -> Response:
     """The ports that programs in the jail listen on, and where to look at them."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    ports = await site.host.call(session.id, ListPorts(), by=who.user.id)
+    ports = await ask(request, who, session_id, ListPorts())
     origin = request.scope.get("hutch.origin") or ""
-    items = [{"port": port, "url": f"{origin}/preview/{session.id}/{port}/"} for port in ports]
+    items = [{"port": port, "url": f"{origin}/preview/{session_id}/{port}/"} for port in ports]
     return answer({"items": items, "next": None})

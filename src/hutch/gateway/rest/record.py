@@ -9,11 +9,11 @@ from fastapi.responses import FileResponse
 from pydantic import Field
 from starlette.background import BackgroundTask
 
-from hutch.app import records
-from hutch.flows.sessions import allowed
+from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of
+from hutch.store.export import export as write_record
 
 routes = router("record")
 
@@ -45,13 +45,17 @@ class ReceiptOut(Out):
     },
 )
 async def export(request: Request, who: Reader, session_id: str) -> Response:
-    """The whole log with its signatures as one file: `hutch verify` checks it offline."""
+    """The whole log with its signatures as one file: `hutch verify` checks it offline.
+
+    What you may not see is left out, and the signatures say so.
+    """
     server = server_of(request)
     session = await allowed(server.site, who, session_id)
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="hutch-record-")
     try:
         path = Path(folder.name) / f"{session.id}.zip"
-        await records.export(server.log, session.id, path, overwrite=False)
+        reader = await reader_of(server.site, who, session)
+        await write_record(server.log, session.id, path, reader, overwrite=False)
     except BaseException:
         folder.cleanup()
         raise

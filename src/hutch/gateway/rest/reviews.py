@@ -1,24 +1,27 @@
 """Verdicts on changes: by people, and by the agent that reviews."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.app import reviews
-from hutch.app.pulls import Asked
-from hutch.app.server import Server
-from hutch.app.settler import Settler
 from hutch.domain.errors import Denied, NotFound
 from hutch.domain.review import Review, Verdict
-from hutch.domain.session import Bounds, Session
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Session
 from hutch.domain.user import Who
-from hutch.flows import ai_review, changes
+from hutch.flows import changes
 from hutch.flows.access import check_may_open
+from hutch.flows.decider import Decider
+from hutch.flows.reviews import agent, people
+from hutch.flows.reviews.publication import first_of
+from hutch.flows.reviews.subject import find_change_at, find_subject
 from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
-from hutch.gateway.answers import In, Out, Page, answer, page
+from hutch.forge.seam import Attempt
+from hutch.gateway.answers import In, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
+from hutch.gateway.context import Server
 from hutch.gateway.idempotency import ByKeyWithRow, Once
 from hutch.gateway.rest.comments import Body, Commit
 from hutch.gateway.rest.route import PREFIX, router, server_of
@@ -59,24 +62,12 @@ class UnderReviewOut(Out):
     commit: str
 
 
+@fields_from(Review, "id change_id author verdict title body commit session_id run_id url created_ms")
 class ReviewOut(Out):
     """A verdict on a change, at one commit."""
 
-    id: str
-    change_id: str
     author: str = Field(description="A user's id, or `hutch`.")
-    verdict: Verdict
-    title: str
-    body: str
-    commit: str
-    session_id: str
-    run_id: str
     url: str = Field(description="Where it was posted; empty when it is only here.")
-    created_ms: int
-
-
-def told(review: Review) -> dict[str, Any]:
-    return {name: getattr(review, name) for name in ReviewOut.model_fields}
 
 
 @routes.get(
@@ -86,7 +77,7 @@ async def listed(request: Request, who: Reader, change_id: str) -> Response:
     """The verdicts on a change, the oldest first."""
     site = server_of(request).site
     change = await changes.find(site, who, change_id)
-    return page(request, [told(each) for each in await Reviews(site.rows).of_change(change.id)], None)
+    return page(request, [ReviewOut.of(each) for each in await Reviews(site.rows).of_change(change.id)], None)
 
 
 @routes.post(
@@ -143,9 +134,7 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
     check_may_open(who)  # before anything is fetched
     change_id = await _change_at(server, who, how.url)
     user = who.user.id
-    repository, subject = await reviews.subject_of(
-        server.loaded, server.rows, change_id or how.url, user=user
-    )
+    repository, subject = await find_subject(server.changes, change_id or how.url, user=user)
     target = change_id or subject.pull_url
 
     async def may_see(session_id: str) -> bool:
@@ -155,16 +144,14 @@ async def review_pull(request: Request, who: Writer, once: ByKeyWithRow, how: Pu
             return False
         return True
 
-    async with reviews.first_of(
-        server.loaded, server.rows, subject, again=how.again, user=user, may_see=may_see
-    ):
+    async with first_of(server.changes, subject, again=how.again, user=user, may_see=may_see):
         return await _begin(request, who, once, repository, subject.commit, target, how)
 
 
 async def _change_at(server: Server, who: Who, url: str) -> str:
     """The change that a pull request is, if they may speak about it: what others have read of it neither
     holds its merge back nor lets it through."""
-    found = await reviews.change_at(server.rows, url)
+    found = await find_change_at(server.changes, url)
     try:
         return (await changes.find(server.site, who, found.id, "input")).id if found else ""
     except (NotFound, Denied):
@@ -178,7 +165,7 @@ async def _begin(
         told = {"session_id": session.id, "commit": commit}
         return answer(told, 202, {"Location": f"{PREFIX}/sessions/{session.id}"})
 
-    session = await ai_review.submit(
+    session = await agent.submit(
         server_of(request).site,
         who,
         repository=repository,
@@ -186,7 +173,7 @@ async def _begin(
         target=target,
         instructions=how.instructions,
         model=how.model,
-        limits=Bounds(cost_usd=how.max_cost, timeout_s=how.timeout_s),
+        limits=RunLimits(cost_usd=how.max_cost, timeout_s=how.timeout_s),
         also=once.keep(lambda opened: told_of(opened.session)),
     )
     return told_of(session)
@@ -204,9 +191,8 @@ async def _judge(
     server = server_of(request)
     change = await changes.find(server.site, who, change_id, "input")
     said = said or JudgeIn()
-    given = await reviews.judge(
-        server.loaded,
-        server.rows,
+    given = await people.judge(
+        server.changes,
         change,
         verdict,
         author=who.user.id,
@@ -214,8 +200,8 @@ async def _judge(
         user=who.user.id,
         name=who.user.name,
         commit=said.commit,
-        by=Settler(server.rows, actor, who.is_owner),
-        asked=Asked(once.mark, once.tried_ms),
-        also=once.keep(lambda given: answer(told(given), 201)),
+        by=Decider(server.rows, actor, who.is_owner),
+        attempt=Attempt(once.mark, once.tried_ms),
+        also=once.keep(lambda given: answer(ReviewOut.of(given), 201)),
     )
-    return answer(told(given), 201)
+    return answer(ReviewOut.of(given), 201)

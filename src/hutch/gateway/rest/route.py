@@ -1,7 +1,7 @@
 """How every route of the API reads a request."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -9,10 +9,14 @@ from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from hutch.app.server import Server
+from hutch.domain.user import Who
+from hutch.flows.sessions import allowed
+from hutch.gateway.context import Server
 from hutch.gateway.idempotency import seen_through
+from hutch.sessions.requests import Request as SessionRequest
 
 PREFIX = "/api/v1"
+T = TypeVar("T")
 
 
 class JsonRequest(Request):
@@ -79,3 +83,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "It cannot be done, and why.", "content": _CONTENT},
     "5XX": {"description": "The server cannot do it now, or ever had not enough room.", "content": _CONTENT},
 }
+
+
+async def ask(request: Request, who: Who, session_id: str, wanted: SessionRequest[T]) -> T:
+    """What a session answers, if the caller may ask it that: to change something takes more than to read."""
+    site = server_of(request).site
+    session = await allowed(site, who, session_id, "input" if wanted.changes else "read")
+    return await site.host.call(session.id, wanted, by=who.user.id)

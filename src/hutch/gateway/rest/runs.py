@@ -1,15 +1,15 @@
 """Runs: what became of each prompt."""
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from hutch.domain.session import Bounds, QueuedRun, RunState
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Delivered, QueuedRun
 from hutch.flows import handing_over, resuming
 from hutch.flows import sessions as flow
-from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow
 from hutch.gateway.rest.limits import Limits
@@ -18,31 +18,27 @@ from hutch.gateway.rest.route import router, server_of
 routes = router("runs")
 
 
+@fields_from(Delivered)
 class DeliveredOut(Out):
     """How handing over what a run did ended, the last time."""
 
     outcome: str = Field(description="proposed; nothing, as nothing was changed; or failed.")
     reason: str = Field(description="Why it failed.")
     failing: bool = Field(description="It failed since its tests do. See `failing` of deliver_run.")
-    change_id: str
-    url: str
-    at_ms: int
 
 
+@fields_from(
+    QueuedRun,
+    "id session_id owner prompt input state queued_ms started_ms ended_ms outcome reason delivered",
+)
 class RunOut(Out):
     """One go of an agent at a prompt."""
 
     id: str = Field(examples=["run_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    session_id: str
-    owner: str
-    prompt: str
     input: int = Field(description="The number of the input that it came with; 0 is the session's first.")
-    state: RunState
-    queued_ms: int
     started_ms: int = Field(description="0 before it has begun.")
     ended_ms: int = Field(description="0 before it has ended.")
     outcome: str = Field(description="How it ended: done, tests_failing, cancelled, failed and others.")
-    reason: str
     delivered: DeliveredOut | None = Field(description="null where it was not tried, or not yet.")
 
 
@@ -62,29 +58,19 @@ class ResumeIn(In):
     deliver: bool | None = Field(None, description="Whether what it does is handed over.")
 
 
-def told(run: QueuedRun) -> dict[str, Any]:
-    values = {name: getattr(run, name) for name in RunOut.model_fields}
-    return {**values, "delivered": told_delivery(run)}
-
-
-def told_delivery(run: QueuedRun | None) -> dict[str, Any] | None:
-    return asdict(run.delivered) if run and run.delivered else None
-
-
 @routes.get("/sessions/{session_id}/runs", operation_id="list_runs", response_model=Page[RunOut])
 async def listed(
     request: Request, who: Reader, session_id: str, cursor: Cursor = "", limit: Limit = 50
 ) -> Response:
     """The runs of a session, the newest first."""
     found = await flow.runs(server_of(request).site, who, session_id, before=cursor, limit=limit + 1)
-    more = found[limit - 1].id if len(found) > limit else None
-    return page(request, [told(each) for each in found[:limit]], more)
+    return paged(request, found, limit, RunOut)
 
 
 @routes.get("/runs/{run_id}", operation_id="get_run", response_model=RunOut)
 async def show(request: Request, who: Reader, run_id: str) -> Response:
     """One run."""
-    return answer(told(await flow.run(server_of(request).site, who, run_id)))
+    return answer(RunOut.of(await flow.run(server_of(request).site, who, run_id)))
 
 
 @routes.post("/runs/{run_id}/deliver", operation_id="deliver_run", status_code=202, response_model=RunOut)
@@ -103,7 +89,7 @@ async def deliver(
     asked = await handing_over.deliver(server_of(request).site, who, run_id, failing=failing)
     detail = "its tests fail" if failing else ""
     await guard.accounts.note(guard.actor(request.scope, who), "run.deliver_asked", run_id, detail=detail)
-    return answer(told(asked), 202)
+    return answer(RunOut.of(asked), 202)
 
 
 @routes.post("/runs/{run_id}/resume", operation_id="resume_run", status_code=202, response_model=RunOut)
@@ -113,7 +99,7 @@ async def resume(
     """Let a run go on that was stopped, paused, or ended at a limit. What it has taken so far counts: after
     a limit, give a higher one."""
     said = said or ResumeIn()
-    bounds = Bounds(**said.limits.model_dump())
+    bounds = RunLimits(**said.limits.model_dump())
     site = server_of(request).site
     resumed = await resuming.resume(site, who, run_id, limits=bounds, model=said.model, deliver=said.deliver)
-    return answer(told(resumed), 202)
+    return answer(RunOut.of(resumed), 202)

@@ -1,26 +1,27 @@
 """Sessions: opened, listed, looked at, forked and removed."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import ConfigDict, Field
 
-from hutch.app import workspaces
 from hutch.domain.errors import BadRequest
-from hutch.domain.session import Bounds, Delivery, QueuedRun, Session, SessionState
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Delivery, NewSession, QueuedRun, Session, SessionState
 from hutch.domain.user import Who
 from hutch.flows import removal
 from hutch.flows import sessions as flow
 from hutch.flows.access import Action
-from hutch.flows.sessions import NewSession, Shown
+from hutch.flows.sessions import Shown
 from hutch.flows.site import Site
-from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, page
+from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
 from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import PREFIX, router, server_of
-from hutch.gateway.rest.runs import DeliveredOut, told_delivery
+from hutch.gateway.rest.runs import DeliveredOut
 from hutch.store.seam import Head
 from hutch.store.users import Users
 
@@ -84,35 +85,19 @@ class NewSessionIn(In):
     prompt: Long = Field("", description="The first; without one the session is only made ready.")
 
 
+@fields_from(Head, "seq hash at_ms")
 class HeadOut(Out):
     """The newest place in a session's log."""
 
-    seq: int
-    hash: str
-    at_ms: int
 
-
+@fields_from(RunLimits, "turns tokens cost_usd timeout_s")
 class LimitsOut(Out):
     """How far a run may go."""
 
-    turns: int | None
-    tokens: int | None
-    cost_usd: float | None
-    timeout_s: float | None
 
-
+@fields_from(Delivery, "title branch draft labels reviewers tests issue author unattended")
 class DeliveryOut(Out):
     """How what is done is to be handed over."""
-
-    title: str
-    branch: str
-    draft: bool
-    labels: list[str]
-    reviewers: list[str]
-    tests: str
-    issue: str
-    author: str
-    unattended: bool
 
 
 class SessionDeliveredOut(DeliveredOut):
@@ -121,28 +106,22 @@ class SessionDeliveredOut(DeliveredOut):
     run_id: str
 
 
+OWN_FIELDS = (
+    "id owner purpose role expectations repository revision persona model network limits deliver delivery "
+    "forked_from state reason created_ms updated_ms"
+)
+
+
+@fields_from(Session, OWN_FIELDS)
 class SessionOut(Out):
     """A session as its users see it."""
 
     id: str = Field(examples=["ses_01jd2m4c9k7w6t0q8n5x3vbaeh"])
-    owner: str
     owner_name: str = Field(description="What people call the owner.")
-    purpose: str
-    role: str
-    expectations: str
-    repository: str
-    revision: str
-    persona: str
-    model: str
-    network: list[str]
     limits: LimitsOut
-    deliver: bool
     delivery: DeliveryOut
     forked_from: str = Field(description="`SESSION@SNAPSHOT`, when it began as a copy.")
-    state: SessionState
     reason: str = Field(description="Why it is in that state, when there is something to say.")
-    created_ms: int
-    updated_ms: int
     place: int | None = Field(description="In the queue, while it waits: 1 is next.")
     head: HeadOut | None = Field(description="Of its log; null where it is not looked up.")
     delivered: SessionDeliveredOut | None = Field(
@@ -166,11 +145,11 @@ def told(
     run: QueuedRun | None = None,
 ) -> dict[str, Any]:
     """A session as clients get it; the run is the last that was to be handed over."""
-    values = {name: getattr(session, name) for name in _OWN}
-    newest = {"seq": head.seq, "hash": head.hash, "at_ms": head.at_ms} if head else None
-    delivery = told_delivery(run)
-    delivered = {**delivery, "run_id": run.id} if run and delivery else None
+    values = {name: getattr(session, name) for name in OWN_FIELDS.split()}
+    newest = HeadOut.of(head) if head else None
+    delivered = {**asdict(run.delivered), "run_id": run.id} if run and run.delivered else None
     more = {"owner_name": owner_name, "place": place, "head": newest, "delivered": delivered}
+    values["delivery"] = DeliveryOut.of(session.delivery)
     return {**values, **more}
 
 
@@ -207,15 +186,10 @@ def _plain(given: In) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-_OWN = tuple(
-    name for name in SessionOut.model_fields if name not in ("owner_name", "place", "head", "delivered")
-)
-
-
 @routes.post("/sessions", status_code=201, operation_id="create_session", response_model=SessionOut)
 async def create(request: Request, who: Writer, once: ByKeyWithRow, new: NewSessionIn) -> Response:
     """Open a session. Its workspace is made ready, and its prompt taken up, when there is room."""
-    limits, delivery = Bounds(**_plain(new.limits)), Delivery(**_plain(new.delivery))
+    limits, delivery = RunLimits(**_plain(new.limits)), Delivery(**_plain(new.delivery))
     wanted = NewSession(**{**_plain(new), "limits": limits, "delivery": delivery})
     made = made_for(who)
     session = await flow.create(
@@ -254,7 +228,7 @@ async def show(request: Request, who: Reader, session_id: str) -> Response:
 async def remove(request: Request, who: Writer, guard: AGuard, session_id: str) -> Response:
     """End a session, delete its workspace, and take it out of all lists. Its log stays."""
     server = server_of(request)
-    await removal.remove(server.site, who, session_id, lambda id: workspaces.remove(server.loaded, id))
+    await removal.remove(server.site, who, session_id)
     await guard.accounts.note(guard.actor(request.scope, who), "session.removed", session_id)
     return Response(status_code=204)
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from hutch.domain.user import ShareRole
 from hutch.flows.sharing import share, shares_of, unshare
 from hutch.flows.users import Accounts
-from hutch.gateway.answers import In, Out
+from hutch.gateway.answers import In, Out, fields_from
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.rest.route import router
 from hutch.store.shares import Share
@@ -21,15 +21,11 @@ SessionName = Annotated[str, Path(max_length=80)]
 UserName = Annotated[str, Path(max_length=80, description="A user's name or id.")]
 
 
+@fields_from(Share, "session_id user_id role created_by created_ms")
 class ShareOut(Out):
     """A user's part in a session."""
 
-    session_id: str
-    user_id: str
     user_name: str = Field(description="What people call them.")
-    role: ShareRole
-    created_by: str
-    created_ms: int
 
 
 class NewShare(In):
@@ -64,4 +60,4 @@ async def _told(accounts: Accounts, found: Sequence[Share]) -> list[ShareOut]:
     """Shares with names: who owns a session need not know all users."""
     ids = {each.user_id for each in found}
     names = await accounts.users.names(ids)
-    return [ShareOut(**asdict(each), user_name=names[each.user_id]) for each in found]
+    return [ShareOut.model_validate({**asdict(each), "user_name": names[each.user_id]}) for each in found]

@@ -1,19 +1,20 @@
 """Snapshots of a session's files, and what differs between two of them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import LARGEST, In, Limit, NumberCursor, Out, Page, answer, page
+from hutch.gateway.answers import LARGEST, In, Limit, NumberCursor, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
-from hutch.gateway.rest.route import router, server_of
+from hutch.gateway.rest.route import ask, router, server_of
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
+from hutch.snapshots.compare import Change
 from hutch.snapshots.storage import Snapshot
-from hutch.workspace.comparison import MAX_FILES
+from hutch.workspace.comparison import MAX_FILES, Difference
 
 routes = router("snapshots")
 
@@ -22,15 +23,12 @@ Number = Annotated[int, Path(ge=1, le=LARGEST)]
 Of = Annotated[int | None, Query(ge=1, le=LARGEST)]
 
 
+@fields_from(Snapshot, "id tree reason files bytes left_out")
 class SnapshotOut(Out):
     """The content of a workspace at one moment."""
 
-    id: int
     tree: str = Field(description="The git tree of what would be committed.")
     taken_ms: int
-    reason: str
-    files: int
-    bytes: int
     left_out: int = Field(description="Entries that were seen and not kept.")
 
 
@@ -46,18 +44,14 @@ class RestoreIn(In):
     path: PathText = Field("", description="Only this; empty is everything.")
 
 
+@fields_from(Change)
 class ChangedOut(Out):
     """What became of one file."""
 
-    path: str
-    kind: Literal["added", "deleted", "modified", "renamed", "retyped"]
-    old_path: str | None
-    old_mode: int
-    new_mode: int
     added: int | None = Field(description="Lines; null when it is binary.")
-    deleted: int | None
 
 
+@fields_from(Difference, "old new files total patch cut")
 class DifferenceOut(Out):
     """What differs between two snapshots."""
 
@@ -73,15 +67,14 @@ class DifferenceOut(Out):
 
 
 def told(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        "id": snapshot.id,
-        "tree": snapshot.tree,
-        "taken_ms": int(snapshot.taken_at.timestamp() * 1000),
-        "reason": snapshot.reason,
-        "files": snapshot.files,
-        "bytes": snapshot.bytes,
-        "left_out": snapshot.left_out,
-    }
+    same = ("id", "tree", "reason", "files", "bytes", "left_out")
+    taken_ms = int(snapshot.taken_at.timestamp() * 1000)
+    return {**{name: getattr(snapshot, name) for name in same}, "taken_ms": taken_ms}
+
+
+def difference_json(found: Difference) -> dict[str, Any]:
+    same = {name: getattr(found, name) for name in ("old", "new", "files", "total", "cut")}
+    return {**same, "next": found.cursor, "patch": found.patch.decode(errors="replace")}
 
 
 @routes.get(
@@ -91,9 +84,7 @@ async def listed(
     request: Request, who: Reader, session_id: str, cursor: NumberCursor = "", limit: Limit = 50
 ) -> Response:
     """The snapshots of a session, the newest first."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    every = await site.host.call(session.id, ListSnapshots(), by=who.user.id)
+    every = await ask(request, who, session_id, ListSnapshots())
     before = int(cursor) if cursor else None
     found = sorted((each for each in every if before is None or each.id < before), key=lambda each: -each.id)
     more = str(found[limit - 1].id) if len(found) > limit else None
@@ -110,10 +101,8 @@ async def take(
     request: Request, who: Writer, once: ByKey, session_id: str, wanted: NewSnapshotIn | None = None
 ) -> Response:
     """Keep the files as they are now."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
     reason = (wanted or NewSnapshotIn()).reason
-    return answer(told(await site.host.call(session.id, TakeSnapshot(reason), by=who.user.id)), 201)
+    return answer(told(await ask(request, who, session_id, TakeSnapshot(reason))), 201)
 
 
 @routes.post(
@@ -130,10 +119,8 @@ async def restore(
     wanted: RestoreIn | None = None,
 ) -> Response:
     """Put files back to what they were. The answer is the snapshot of what was there before."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
     path = parse_path(wanted.path if wanted else "", or_root=True)
-    return answer(told(await site.host.call(session.id, RestoreSnapshot(number, path), by=who.user.id)))
+    return answer(told(await ask(request, who, session_id, RestoreSnapshot(number, path))))
 
 
 @routes.get(
@@ -164,14 +151,4 @@ async def diff(
     if DIFF in request.headers.get("accept", ""):
         headers = {"Content-Disposition": "attachment", "X-Diff-Cut": str(found.cut).lower()}
         return Response(found.patch, 200, headers, DIFF)
-    return answer(
-        {
-            "old": found.old,
-            "new": found.new,
-            "files": found.files,
-            "total": found.total,
-            "next": found.cursor,
-            "patch": found.patch.decode(errors="replace"),
-            "cut": found.cut,
-        }
-    )
+    return answer(difference_json(found))

@@ -5,12 +5,11 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from pydantic import Field
 
-from hutch.flows.sessions import allowed
-from hutch.gateway.answers import In, Out, answer
+from hutch.gateway.answers import In, Out, answer, fields_from
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
-from hutch.gateway.rest.route import router, server_of
-from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal
+from hutch.gateway.rest.route import ask, router
+from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal, TerminalState
 
 routes = router("terminals")
 
@@ -24,16 +23,11 @@ class TerminalIn(In):
     rows: int = Field(24, ge=1, le=MOST_SIDE)
 
 
+@fields_from(TerminalState)
 class TerminalOut(Out):
     """A terminal."""
 
-    id: str
-    columns: int
-    rows: int
-    viewers: int
     seq: int = Field(description="Bytes that it has printed so far.")
-    ended: bool
-    exit_code: int | None
 
 
 class TerminalsOut(Out):
@@ -53,20 +47,14 @@ async def open_(
     request: Request, who: Writer, once: ByKey, session_id: str, wanted: TerminalIn | None = None
 ) -> Response:
     """Open a terminal with a login shell in the jail."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
     size = wanted or TerminalIn()
-    return answer(
-        await site.host.call(session.id, OpenTerminal(size.columns, size.rows), by=who.user.id), 201
-    )
+    return answer(await ask(request, who, session_id, OpenTerminal(size.columns, size.rows)), 201)
 
 
 @routes.get("/sessions/{session_id}/terminals", operation_id="list_terminals", response_model=TerminalsOut)
 async def listed(request: Request, who: Reader, session_id: str) -> Response:
     """The terminals of a session."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id)
-    found = await site.host.call(session.id, ListTerminals(), by=who.user.id)
+    found = await ask(request, who, session_id, ListTerminals())
     return answer({"items": list(found), "next": None})
 
 
@@ -77,7 +65,5 @@ async def close(
     request: Request, who: Writer, session_id: str, terminal_id: Annotated[str, Path(max_length=100)]
 ) -> Response:
     """Close a terminal, and end what runs in it."""
-    site = server_of(request).site
-    session = await allowed(site, who, session_id, "input")
-    await site.host.call(session.id, CloseTerminal(terminal_id), by=who.user.id)
+    await ask(request, who, session_id, CloseTerminal(terminal_id))
     return Response(status_code=204)

@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.errors import Denied
 from hutch.domain.user import SCOPES, Scope, Who, scopes_of, widened
 from hutch.flows.users import LONGEST_TOKEN_NAME, TOKEN_DAYS
-from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
@@ -17,18 +17,11 @@ from hutch.store.tokens import Token
 routes = router("tokens")
 
 
+@fields_from(Token, "id user_id name prefix scopes created_ms expires_ms last_used_ms revoked_ms")
 class TokenOut(Out):
     """What is known of a token; it cannot be used with that."""
 
-    id: str
-    user_id: str
-    name: str
-    prefix: str
     scopes: list[Scope]
-    created_ms: int
-    expires_ms: int | None
-    last_used_ms: int | None
-    revoked_ms: int | None
 
 
 class CreatedToken(TokenOut):
@@ -57,7 +50,7 @@ async def list_tokens(
         who.need("admin")
     whose = None if everyone else who.user.id
     found = await guard.accounts.tokens.list(whose, before=cursor, limit=limit + 1)
-    return paged(request, [TokenOut(**_told(token)) for token in found], limit)
+    return paged(request, [TokenOut.model_validate(_told(token)) for token in found], limit)
 
 
 @routes.post("/tokens", status_code=201)
@@ -68,7 +61,7 @@ async def create_token(given: NewToken, request: Request, who: Reader, guard: AG
     token, secret = await guard.accounts.new_token(
         who.user, name=given.name, scopes=scopes, days=given.days, actor=guard.actor(request.scope, who)
     )
-    return CreatedToken(**_told(token), token=secret)
+    return CreatedToken.model_validate({**_told(token), "token": secret})
 
 
 @routes.delete("/tokens/{token_id}", status_code=204)
@@ -92,6 +85,4 @@ async def _may_make(guard: Guard, who: Who, scopes: frozenset[Scope]) -> None:
 
 
 def _told(token: Token) -> dict[str, object]:
-    names = ("id", "user_id", "name", "prefix", "created_ms", "expires_ms", "last_used_ms", "revoked_ms")
-    told: dict[str, object] = {name: getattr(token, name) for name in names}
-    return {**told, "scopes": [scope for scope in SCOPES if scope in token.scopes]}
+    return {**TokenOut.of(token), "scopes": [scope for scope in SCOPES if scope in token.scopes]}

@@ -7,11 +7,13 @@ from pydantic import Field
 
 from hutch.domain.user import LONGEST_NAME, Role, ShareRole, parse_name
 from hutch.flows.users import LONGEST_INVITE_S
-from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, paged
+from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.auth.login import base_of, log_in
 from hutch.gateway.auth.who import Admin, AGuard, Reader
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
 from hutch.gateway.rest.route import router
+from hutch.store.audit import AuditEntry
+from hutch.store.links import Link
 
 routes = router("users")
 
@@ -45,16 +47,9 @@ class NewInvite(In):
     days: int = Field(7, ge=1, le=LONGEST_INVITE_S // DAY_S)
 
 
+@fields_from(Link, "id role session_id share_role created_by created_ms expires_ms")
 class InviteOut(Out):
     """An invite that nobody has accepted yet."""
-
-    id: str
-    role: Role | None
-    session_id: str | None
-    share_role: ShareRole | None
-    created_by: str
-    created_ms: int
-    expires_ms: int
 
 
 class Accept(In):
@@ -74,19 +69,9 @@ class Joined(Out):
     share_role: ShareRole | None
 
 
+@fields_from(AuditEntry, "id at_ms user_id credential_id action object address ok detail trace_id")
 class AuditOut(Out):
     """One thing that was done, or tried."""
-
-    id: int
-    at_ms: int
-    user_id: str
-    credential_id: str
-    action: str
-    object: str
-    address: str
-    ok: bool
-    detail: str
-    trace_id: str
 
 
 @routes.get("/users", response_model=Page[UserOut])
@@ -95,7 +80,7 @@ async def list_users(
 ) -> Response:
     """All users, the oldest first."""
     found = await guard.accounts.users.list(after=cursor, limit=limit + 1)
-    return paged(request, [user_out(user) for user in found], limit)
+    return paged(request, found, limit, UserOut)
 
 
 @routes.post("/users", status_code=201)
@@ -142,7 +127,7 @@ async def list_invites(
 ) -> Response:
     """Those that still work, the newest first."""
     found = await guard.accounts.links.invites(before=cursor, limit=limit + 1)
-    return paged(request, [InviteOut.model_validate(link) for link in found], limit)
+    return paged(request, found, limit, InviteOut)
 
 
 @routes.post("/invites", status_code=201)
@@ -194,4 +179,4 @@ async def read_audit(
     """What was done by whom from where, the newest first."""
     found = await guard.accounts.audit.list(before=cursor, limit=limit)
     items = [AuditOut.model_validate(entry) for entry in found]
-    return Page(items=items, next=str(items[-1].id) if len(items) == limit else None)
+    return Page(items=items, next=str(found[-1].id) if len(found) == limit else None)

@@ -9,9 +9,9 @@ import orjson
 from fastapi import Header, Request, Response
 from pydantic import Field
 
-from hutch.app.triggers import hosts_of, webhook_secret
 from hutch.domain.errors import BadRequest, LimitReached, NotFound, Unauthenticated
 from hutch.flows.github_events import is_signed, wish_of
+from hutch.forge.gh import GITHUB
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.rest.route import router, server_of
 
@@ -43,7 +43,7 @@ async def github(
 ) -> Response:
     """Where GitHub tells of issues and comments. Signed with the secret `github_webhook_secret`."""
     server = server_of(request)
-    secret = await asyncio.to_thread(webhook_secret, server.loaded)
+    secret = await asyncio.to_thread(server.webhook_secret)
     if not secret:
         raise NotFound("Webhooks are not set up. An owner can: hutch config set-secret github_webhook_secret")
     body = await _body(request)
@@ -58,7 +58,7 @@ async def github(
     except orjson.JSONDecodeError:
         raise BadRequest("The body is no JSON. Set the content type application/json at GitHub.") from None
     github = server.loaded.settings.github
-    wish = wish_of(x_github_event, told, mention=github.mention, hosts=hosts_of(server.loaded))
+    wish = wish_of(x_github_event, told, mention=github.mention, hosts=(GITHUB, *github.hosts))
     if isinstance(wish, str):
         return answer({"state": "ignored", "reason": wish}, 202)
     digest = hashlib.sha256(body).hexdigest()

@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from hutch.domain.audience import Reader, ShownEntry
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.domain.events import Entry
 from hutch.domain.session import QueuedRun, Session
 from hutch.domain.user import Who
 from hutch.flows.site import Site
@@ -51,7 +51,7 @@ class CodeStream(Response):
         self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = permit_watching(scope, self._who, self._session)
+        allowed = await permit_watching(scope, self._who, self._session)
         last_id = place(Headers(scope=scope).get("last-event-id"), "Last-Event-ID") or 0
         headers = [*HEADERS, (b"location", self.location.encode())]
         async with streams_of(scope["app"]).open(allowed, send) as stream:
@@ -62,10 +62,11 @@ class CodeStream(Response):
             async def run() -> Ending:
                 site = allowed.server.site
                 telling = Telling(self._run_id)
-                async with aclosing(_follow(site, allowed.session.id, self._run_id)) as updates:
+                updates = _follow(site, allowed.session.id, allowed.reader, self._run_id)
+                async with aclosing(updates):
                     async for update, again in updates:
                         frames = telling.frames(update, again=again)
-                        if isinstance(update, Entry) and update.seq <= start_after(last_id):
+                        if not isinstance(update, QueuedRun) and update.seq <= start_after(last_id):
                             frames = []
                         if frames and telling.result.get("outcome") in WITH_DIFF:
                             frames = await _with_diff(site, allowed.session.id, frames)
@@ -102,7 +103,7 @@ class CodeResult(Response):
         self.location = f"/api/code/{run_id}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = permit_watching(scope, self._who, self._session)
+        allowed = await permit_watching(scope, self._who, self._session)
         if allowed.server.closing:
             raise Unavailable(f"The server ends, the run does not. GET {self.location} in a moment.")
         headers = [*JSON_HEADERS, (b"location", self.location.encode())]
@@ -126,7 +127,8 @@ class CodeResult(Response):
                 await stream.put(piece(body))
 
             async def run() -> Ending:
-                await tell(await result(allowed.server.site, allowed.session.id, self._run_id))
+                session_id, reader = allowed.session.id, allowed.reader
+                await tell(await result(allowed.server.site, session_id, reader, self._run_id))
                 return OVER
 
             if not whole:
@@ -159,10 +161,10 @@ async def _end(stream: Stream, run: Coroutine[Any, Any, Ending], receive: Receiv
         stream.beat = None
 
 
-async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
+async def result(site: Site, session_id: Any, reader: Reader, run_id: str) -> dict[str, Any]:
     """All of it, when it is over."""
     telling, pull, diff = Telling(run_id), None, None
-    async with aclosing(_follow(site, session_id, run_id)) as updates:
+    async with aclosing(_follow(site, session_id, reader, run_id)) as updates:
         async for update, again in updates:
             for _, frame in telling.frames(update, again=again):
                 if frame["type"] == "pull_request":
@@ -183,18 +185,20 @@ async def result(site: Site, session_id: Any, run_id: str) -> dict[str, Any]:
     }
 
 
-async def _follow(site: Site, session_id: Any, run_id: str) -> AsyncGenerator[tuple[Entry | QueuedRun, bool]]:
+async def _follow(
+    site: Site, session_id: Any, reader: Reader, run_id: str
+) -> AsyncGenerator[tuple[ShownEntry | QueuedRun, bool]]:
     """What tells of a run, in order, each with whether another attempt to deliver it follows."""
     lookahead = Lookahead(run_id, (await site.log.head(session_id)).seq)
-    async with aclosing(follow_run(site, session_id, run_id)) as updates:
+    async with aclosing(follow_run(site, session_id, reader, run_id)) as updates:
         async for update in updates:
-            if isinstance(update, Entry):
-                for told in lookahead.next(update):
-                    yield told
-            else:
+            if isinstance(update, QueuedRun):
                 for told in lookahead.release():
                     yield told
                 yield update, False
+            else:
+                for told in lookahead.next(update):
+                    yield told
 
 
 async def _with_diff(

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from hutch.domain.errors import Conflict, RecordDamaged
+from hutch.flows.reading import read_page
 from hutch.gateway.stream.frames import last_seq
 from hutch.gateway.stream.permit import Permit
 from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
@@ -36,12 +37,14 @@ class Follower:
             if not head.ended:
                 raise end_missing(head.session_id)
         if self.seq < head.seq:  # a client that comes back to a missing event is refused, not sent around
-            await self._permit.server.log.read(head.session_id, after=self.seq, limit=1)
+            permit = self._permit
+            await read_page(permit.server.site, permit.who, permit.session, after=self.seq, limit=1)
         return not (head.ended and self.seq == head.seq)
 
     async def run(self, write: Write) -> Ending:
         """Write every update, one after the other: who is slow is waited for, and nothing is kept."""
-        updates = self._permit.server.host.follow(self._permit.session.id, after=self.seq)
+        permit = self._permit
+        updates = permit.server.host.follow(permit.session.id, permit.reader, after=self.seq)
         try:
             async with aclosing(updates):
                 async for update in updates:

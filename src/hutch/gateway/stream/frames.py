@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
-from hutch.domain.events import Entry, entry_json
 from hutch.domain.printable import echo
 from hutch.gateway.answers import LARGEST
 from hutch.gateway.errors import told
@@ -101,4 +101,4 @@ def place(text: str | None, name: str) -> int | None:
 
 def last_seq(update: Update, before: int) -> int:
     """Where somebody goes on who has seen this."""
-    return update.seq if isinstance(update, Entry) else before
+    return before if isinstance(update, Delta) else update.seq

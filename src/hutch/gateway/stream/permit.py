@@ -7,12 +7,13 @@ must not see more.
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from hutch.app.server import Server
+from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, TooManyRequests
 from hutch.domain.session import Session
 from hutch.domain.user import Who
-from hutch.flows.sessions import allowed
+from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.auth.guard import Guard
+from hutch.gateway.context import Server
 from hutch.gateway.stream.streams import Stream
 from hutch.gateway.stream.tickets import Ticket, tickets_of
 
@@ -26,13 +27,16 @@ class Permit:
     scope: Any
     who: Who
     session: Session
+    reader: Reader
     writes: bool  # whether they may work in it, or only watch
     ticket: Ticket
 
     async def renew(self, session: Session | None = None) -> "Permit":
-        """The same as of now; refused when it no longer holds."""
+        """The same as of now; refused when it no longer holds, or would show less from now on."""
         who = await self.guard.still(self.scope)
-        session, writes = await _what(self.server, who, session or self.session.id)
+        session, reader, writes = await _what(self.server, who, session or self.session.id)
+        if self.reader.owner_side and not reader.owner_side:
+            raise Denied(f"{who.user.name} may see less of the session {session.id} now. Follow it again.")
         return replace(self, who=who, session=session, writes=writes)
 
     def count(self) -> None:
@@ -60,18 +64,19 @@ async def permit(scope: Any, session_id: str) -> Permit:
 async def permit_known(scope: Any, who: Who, session_id: str) -> Permit:
     """The same, for a caller who was recognised and counted before."""
     who.need("read")
-    session, writes = await _what(_server(scope), who, session_id)
-    return _permit(scope, who, session, writes=writes)
+    session, reader, writes = await _what(_server(scope), who, session_id)
+    return _permit(scope, who, session, reader, writes=writes)
 
 
-def permit_watching(scope: Any, who: Who, session: Session) -> Permit:
+async def permit_watching(scope: Any, who: Who, session: Session) -> Permit:
     """The same, for a caller who may see the session, as was checked before, and who only watches."""
-    return _permit(scope, who, session, writes=False)
+    reader = await reader_of(_server(scope).site, who, session)
+    return _permit(scope, who, session, reader, writes=False)
 
 
-def _permit(scope: Any, who: Who, session: Session, *, writes: bool) -> Permit:
+def _permit(scope: Any, who: Who, session: Session, reader: Reader, *, writes: bool) -> Permit:
     ticket = tickets_of(scope["app"]).take(scope, who)
-    return Permit(_server(scope), _guard(scope), scope, who, session, writes, ticket)
+    return Permit(_server(scope), _guard(scope), scope, who, session, reader, writes, ticket)
 
 
 def _server(scope: Any) -> Server:
@@ -82,8 +87,9 @@ def _guard(scope: Any) -> Guard:
     return cast(Guard, scope["app"].state.guard)
 
 
-async def _what(server: Server, who: Who, session: Session | str) -> tuple[Session, bool]:
+async def _what(server: Server, who: Who, session: Session | str) -> tuple[Session, Reader, bool]:
     try:
-        return await allowed(server.site, who, session, "input"), True
+        found, writes = await allowed(server.site, who, session, "input"), True
     except Denied:
-        return await allowed(server.site, who, session), False
+        found, writes = await allowed(server.site, who, session), False
+    return found, await reader_of(server.site, who, found), writes

@@ -17,7 +17,6 @@ from urllib.parse import parse_qs, quote
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hutch.app.server import Server
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated
 from hutch.domain.printable import echo
 from hutch.domain.session import Session
@@ -25,6 +24,7 @@ from hutch.domain.user import Who, scopes_of
 from hutch.flows.sessions import allowed
 from hutch.gateway.auth.guard import REMEMBERED_S, Guard, client_of
 from hutch.gateway.auth.names import values
+from hutch.gateway.context import Server
 from hutch.gateway.problem import tell
 from hutch.gateway.stream.passes import STAY_S, Pass, Passes
 from hutch.gateway.stream.permit import permit

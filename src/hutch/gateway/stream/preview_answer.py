@@ -7,9 +7,9 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from hutch.app.server import Server
 from hutch.domain.errors import HutchError, NotFound
 from hutch.domain.session import Session
+from hutch.gateway.context import Server
 from hutch.gateway.problem import tell
 from hutch.gateway.stream.proxied_socket import SocketToJail
 from hutch.gateway.stream.proxy import BadAnswer, Exchange, bad_gateway

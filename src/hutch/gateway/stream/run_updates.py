@@ -4,37 +4,41 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from hutch.domain.audience import Reader, ShownEntry
 from hutch.domain.errors import NotFound
-from hutch.domain.events import Entry, ErasedEvent
+from hutch.domain.events import ErasedEvent, WithheldEvent
 from hutch.domain.ids import SessionId
 from hutch.domain.session import QueuedRun
 from hutch.flows.site import Site
-from hutch.sessions.seam import Update
+from hutch.sessions.seam import Delta, Update
 from hutch.store.runs import Runs
 
 END = "session.ended"
 POLL_INTERVAL_S = 0.5  # the row of a run is written a moment after the last event
 
 
-async def follow_run(site: Site, session_id: SessionId, run_id: str) -> AsyncGenerator[Entry | QueuedRun]:
-    """The entries of the session, from the first on.
+async def follow_run(
+    site: Site, session_id: SessionId, reader: Reader, run_id: str
+) -> AsyncGenerator[ShownEntry | QueuedRun]:
+    """The entries of the session, from the first on, as this reader may see them.
 
-    The event that says how the run ended may have been erased. So a log with erased events is followed
-    until its end only, once the row of the run says that it has ended: the row comes last then. It also
-    comes last when the session has ended.
+    The event that says how the run ended may have been erased, or be withheld. So a log with such events is
+    followed until its end only, once the row of the run says that it has ended: the row comes last then. It
+    also comes last when the session has ended.
     """
-    seq, has_erased = 0, False
-    async with aclosing(site.host.follow(session_id)) as updates:
+    seq, has_gaps = 0, False
+    async with aclosing(site.host.follow(session_id, reader)) as updates:
         while True:
-            update = await (_next_or_end(site, updates, run_id, seq) if has_erased else anext(updates, None))
-            if update is None or (has_erased and isinstance(update, Entry) and update.event.type == END):
-                break
+            update = await (_next_or_end(site, updates, run_id, seq) if has_gaps else anext(updates, None))
+            if isinstance(update, Delta):
+                continue
             if isinstance(update, QueuedRun):
                 yield update
                 return
-            if isinstance(update, Entry):
-                seq, has_erased = update.seq, has_erased or isinstance(update.event, ErasedEvent)
-                yield update
+            if update is None or (has_gaps and update.event.type == END):
+                break
+            seq, has_gaps = update.seq, has_gaps or isinstance(update.event, ErasedEvent | WithheldEvent)
+            yield update
     try:
         yield await Runs(site.rows).get(run_id)
     except NotFound:  # the session was removed

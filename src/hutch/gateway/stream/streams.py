@@ -17,9 +17,9 @@ from typing import Any, Protocol, cast
 import structlog
 from uvicorn.protocols.utils import ClientDisconnected
 
-from hutch.app.server import Server
 from hutch.domain.errors import Denied, HutchError, NotFound
 from hutch.domain.session import Session
+from hutch.gateway.context import Server
 from hutch.gateway.stream.wire import abort_of
 from hutch.store.sessions import Sessions
 

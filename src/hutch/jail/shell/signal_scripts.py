@@ -90,8 +90,19 @@ def is_alive(pid):
         return False
 
 
-with open("/proc/%d/status" % shell) as file:
-    caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+def has_trap():
+    # An interactive bash blocks SIGTERM while it forks, and has no handler for it meanwhile.
+    until = time.monotonic() + 1
+    while True:
+        with open("/proc/%d/status" % shell) as file:
+            status = dict(line.split(":", 1) for line in file)
+        blocked, caught = (int(status[name], 16) >> (number - 1) & 1 for name in ("SigBlk", "SigCgt"))
+        if caught or not blocked or time.monotonic() > until:
+            return caught
+        time.sleep(0.001)
+
+
+caught = has_trap()
 passed_on = look()
 for pid in passed_on:
     send(pid, number)
@@ -101,7 +112,7 @@ if not replaced:
     send(shell, 18)
 if replaced:
     sys.exit(0)
-if caught >> (number - 1) & 1:
+if caught:
     for attempt in range(100):
         prey = look()
         if not is_alive(shell):  # what it began after the look gets the signal too

@@ -1,0 +1,138 @@
+"""The one way into the log of a session.
+
+Commands and connections of the jail are reported here. They wait for the next event of
+the session, whoever appends it, and are written without secrets just before it; when
+nothing follows, they are written by themselves after a moment. The agent's loop,
+requests of people, calls over MCP and terminals all append through the same recorder.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from hutch.agent.plain import whole
+from hutch.domain.errors import HutchError
+from hutch.domain.events import Event, FileChanged, RanTests, SnapshotTaken
+from hutch.domain.ids import SessionId
+from hutch.domain.redaction import Redactor
+from hutch.domain.surrogates import printable
+from hutch.edit.file_change import FileChange
+from hutch.snapshots.storage import Snapshot
+from hutch.store.seam import EventLog
+from hutch.system.thread import complete
+
+WRITE_DELAY_S = 0.02
+logger = structlog.get_logger()
+
+Listener = Callable[[Sequence[Event]], Awaitable[None]]  # called with events that are in the log
+
+
+class Recorder:
+    """Appends the events of one session."""
+
+    def __init__(self, log: EventLog, session_id: SessionId, redactor: Redactor) -> None:
+        self.log = log
+        self.session_id = session_id
+        self.redactor = redactor
+        self.last_seq = 0  # of what was appended here
+        self.listeners: list[Listener] = []
+        self._pending: list[Event] = []  # reported by the jail, not yet written
+        self._writing: asyncio.Task[None] | None = None
+
+    async def append(self, events: Sequence[Event] = (), *, output: Sequence[Event] = ()) -> int:
+        """Write events after everything that the jail has reported; return the number of the last one.
+
+        `output` is what commands have printed, which comes before what was reported of them. All of it is
+        durable when this returns. A caller that is cancelled meanwhile waits for that: else it would not
+        know whether the events are in the log.
+        """
+        written = [*output, *self._take_pending(), *events]
+        return await complete(self._append(written)) if written else 0
+
+    def report(self, event: Event) -> None:
+        """Add what the jail reports; it is written with the next event, or else soon."""
+        self._pending.append(event)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.ensure_future(self._write_soon())
+
+    def drop_pending(self) -> None:
+        """Forget what the jail has reported: the log has ended."""
+        self._pending.clear()
+
+    async def settle(self) -> None:
+        """Wait for the write that a report has scheduled."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    async def confirm(self) -> None:
+        """Wait until everything that was appended is on disk; raise when something could not be written."""
+        await self.log.settle(self.session_id)
+
+    async def admit(self) -> None:
+        """Raise when something that is about to begin could not be recorded."""
+        await self.log.admit(self.session_id)
+
+    @property
+    def admits(self) -> bool:
+        """What `admit` says, as far as that is known without waiting."""
+        return self.log.admits(self.session_id)
+
+    def files_changed(
+        self, changes: Iterable[FileChange], *, by: str = "", call_id: str = ""
+    ) -> list[FileChanged]:
+        """The events for changed files: of a call of a tool, or `by` a person."""
+        return [
+            FileChanged(
+                path=self._clean_path(change.path),
+                kind=change.kind,
+                before=change.before,
+                after=change.after,
+                moved_from=None if change.moved_from is None else self._clean_path(change.moved_from),
+                call_id=call_id,
+                by=by,
+            )
+            for change in changes
+        ]
+
+    def snapshot_taken(self, taken: Snapshot, reason: str | None = None) -> SnapshotTaken:
+        """The event for a snapshot, with another `reason` where that of `taken` is an older one's."""
+        return SnapshotTaken(
+            snapshot=taken.id, tree=taken.tree, reason=taken.reason if reason is None else reason
+        )
+
+    def tests_run(self, run_id: str, tests: Mapping[str, Any]) -> RanTests:
+        """The event for a run of the tests, from the data of its report."""
+        return RanTests(run_id=run_id, **tests)
+
+    def _clean_path(self, path: str) -> str:
+        return self.redactor.clean(printable(path))
+
+    def _take_pending(self) -> list[Event]:
+        pending, self._pending = self._pending, []
+        return [redact_event(event, self.redactor) for event in pending]
+
+    async def _append(self, events: Sequence[Event]) -> int:
+        head = await self.log.append(self.session_id, events)
+        self.last_seq = max(self.last_seq, head.seq)
+        for listener in self.listeners:
+            await listener(events)
+        return head.seq
+
+    async def _write_soon(self) -> None:
+        await asyncio.sleep(WRITE_DELAY_S)
+        try:
+            await self.append()
+        except HutchError as error:  # the log keeps it until it can be written, unless the session is over
+            logger.warning("session.report_not_written", error=str(error))
+
+
+def redact_event(event: Event, redactor: Redactor) -> Event:
+    """An event whose texts hold neither secrets nor halves of characters."""
+    texts = {
+        name: redactor.clean(whole(value))
+        for name, value in event.__dict__.items()
+        if isinstance(value, str) and name != "type"
+    }
+    return event.model_copy(update=texts)

@@ -1,0 +1,50 @@
+"""What a run of the agent works with, built once before it begins."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hutch.agent.approval import Asker, Keep
+from hutch.agent.asking import OnDelta
+from hutch.agent.persona import Persona
+from hutch.agent.policy import Policy
+from hutch.agent.recorder import Recorder
+from hutch.agent.tools.seam import Context
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.redaction import Redactor
+from hutch.domain.run_limits import RunLimits
+from hutch.llm.price import NONE_OF_OUR_OWN, Prices
+from hutch.llm.seam import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What somebody said while the agent worked."""
+
+    text: str
+    by: str = ""
+    input: int = 0  # the input that it came with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSetup:
+    """Everything that a run works with. It opens and closes none of it."""
+
+    recorder: Recorder
+    model: Model
+    persona: Persona
+    toolbox: Toolbox
+    context: Context  # of the tools: the workspace, the jail and its shells
+    limits: RunLimits
+    policy: Policy  # before anybody has approved anything in this run
+    approve: Asker | None = None  # None: nobody is there to approve
+    keep_rules: Keep | None = None  # keeps what is allowed always
+    prices: Prices = field(default_factory=lambda: NONE_OF_OUR_OWN)  # of the user's own
+    notes: str | None = None  # in place of what the repository tells agents
+    on_delta: OnDelta = lambda delta: None
+    inbox: list[Heard] = field(default_factory=list)  # what people say meanwhile
+    leaves_open: Callable[[], bool] = lambda: False  # True when a run that is cancelled now goes on later
+    counts_waiting: bool = False  # time spent waiting for a person counts towards the timeout
+
+    @property
+    def redactor(self) -> Redactor:
+        return self.recorder.redactor

@@ -1,0 +1,70 @@
+"""What the flows about changes work with, built from the settings."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from hutch.agent.tools.seam import Context
+from hutch.app import models
+from hutch.app.forges import forges_of
+from hutch.app.network import network_cap
+from hutch.app.sandboxes import open_sandbox
+from hutch.app.workspaces import workspaces_of
+from hutch.domain.commit_text import DEFAULT_AUTHOR
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.delivery.base_tests import Scratch
+from hutch.flows.delivery.driver import DeliveryContext
+from hutch.flows.network_cap import session_network
+from hutch.settings import Loaded
+from hutch.store.rows import Rows
+from hutch.system.file_lock import locked_async
+from hutch.workspace.workspaces import fork_workspace
+
+
+def change_context(loaded: Loaded, rows: Rows) -> ChangeContext:
+    return ChangeContext(
+        rows,
+        forges_of(loaded),
+        models.redactor(loaded),
+        partial(_lock, loaded.paths.data / "locks"),
+        loaded.settings.delivery.author or DEFAULT_AUTHOR,
+    )
+
+
+def delivery_context(loaded: Loaded, rows: Rows) -> DeliveryContext:
+    return DeliveryContext(
+        change_context(loaded, rows),
+        partial(_open_scratch, loaded),
+        partial(session_network, network_cap(loaded.settings), rows),
+        loaded.settings.server.public_url or "",
+    )
+
+
+@asynccontextmanager
+async def _lock(directory: Path, name: str) -> AsyncIterator[None]:
+    await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
+    async with locked_async(directory / f"{name}.lock"):
+        yield
+
+
+@asynccontextmanager
+async def _open_scratch(loaded: Loaded, wanted: Scratch) -> AsyncIterator[Context]:
+    workspaces = workspaces_of(loaded)
+    if any(record.id == wanted.id for record in await workspaces.records()):
+        await workspaces.remove(wanted.id)  # left by a process that was killed
+    record = await fork_workspace(wanted.workspace, wanted.snapshot, wanted.id)
+    try:
+        async with open_sandbox(loaded, record.id, network=wanted.network) as sandbox:
+            tests = loaded.settings.tests
+            yield Context(
+                sandbox.workspace,
+                sandbox.jail,
+                sandbox.shells,
+                ignore=loaded.settings.ignore,
+                test_command=wanted.test_command or tests.command,
+                test_timeout_s=tests.timeout_s,
+            )
+    finally:
+        await workspaces.remove(record.id)

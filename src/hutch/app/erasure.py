@@ -1,0 +1,12 @@
+"""Where an installation keeps what an erasure does not reach."""
+
+from functools import partial
+
+from hutch.app.approvals import kept_approvals
+from hutch.flows.unerased import OtherPlaces
+from hutch.settings import Paths
+from hutch.workspace.prepare.record import Home
+
+
+def other_places(paths: Paths) -> OtherPlaces:
+    return OtherPlaces(Home(paths.data), paths.server_files, paths.server_log, partial(kept_approvals, paths))

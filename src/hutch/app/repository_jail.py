@@ -1,0 +1,52 @@
+"""Jails on repositories of this machine, for git to work in."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hutch.app import jails
+from hutch.app.repositories import repositories_of
+from hutch.domain.errors import NotFound
+from hutch.forge.repository_git import MAX_OUTPUT_BYTES, GitRan, RunGit
+from hutch.jail.seam import Jail
+from hutch.settings import Loaded
+
+GIT_TIMEOUT_S = 300
+
+
+@asynccontextmanager
+async def repository_jail(loaded: Loaded, path: Path, *, anywhere: bool = True) -> AsyncIterator[Jail]:
+    """A jail on a repository of this machine, for git to work in; it reaches no network.
+
+    A linked worktree has its branches in the main repository, so the jail is there. Without `anywhere` the
+    repository must be one that members may name. No link in the path is followed: there was none when the
+    work began.
+    """
+    gone = NotFound(f"There is no repository at '{path}' any more.")
+    async with AsyncExitStack() as stack:
+        try:
+            opening = repositories_of(loaded).opened(path, anywhere=anywhere)
+            pinned = await stack.enter_async_context(opening)
+        except NotFound:
+            raise gone from None
+        if pinned.layout is None:
+            raise gone
+        policy = replace(jails.jail_policy(loaded.settings), network=())
+        async with jails.open_jail(await asyncio.to_thread(pinned.main), policy) as jail:
+            yield jail
+
+
+@asynccontextmanager
+async def open_git(loaded: Loaded, path: Path, anywhere: bool) -> AsyncIterator[RunGit]:
+    """Git in such a jail."""
+    async with repository_jail(loaded, path, anywhere=anywhere) as jail:
+        limits = replace(jail.policy.limits, output_bytes=MAX_OUTPUT_BYTES)
+
+        async def run(words: Sequence[str], stdin: bytes | None, env: Mapping[str, str]) -> GitRan:
+            command = ["git", *words]
+            ran = await jail.run(command, stdin=stdin, timeout_s=GIT_TIMEOUT_S, env=env, limits=limits)
+            return GitRan(ran.exit_code, ran.stdout, ran.stderr, ran.truncated)
+
+        yield run

@@ -1,0 +1,12 @@
+"""How long an installation keeps the files of its sessions, as its settings have it."""
+
+from hutch.app.workspaces import workspaces_of
+from hutch.flows.retention import Keep, Retention
+from hutch.settings import Loaded
+from hutch.store.log import SqlLog
+
+
+def retention_of(loaded: Loaded, log: SqlLog) -> Retention:
+    settings = loaded.settings.sessions
+    keep = Keep(days=settings.keep_days, code_hours=settings.keep_code_hours)
+    return Retention(log, workspaces_of(loaded), keep)

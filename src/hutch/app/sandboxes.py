@@ -1,0 +1,52 @@
+"""A workspace with a jail on it and shells in that, opened together."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from hutch.agent.jail_events import as_event
+from hutch.agent.recorder import Recorder
+from hutch.app import jails
+from hutch.app.workspaces import open_workspace
+from hutch.jail.egress import EgressAttempt
+from hutch.jail.jail import Jailed
+from hutch.jail.network import Outside
+from hutch.jail.shell.result import ShellEvent
+from hutch.jail.shell.shells import Shells
+from hutch.sessions.sandbox import Sandbox
+from hutch.settings import Loaded
+
+
+@asynccontextmanager
+async def open_sandbox(
+    loaded: Loaded, workspace_id: str, *, network: Sequence[str] = (), recorder: Recorder | None = None
+) -> AsyncIterator[Sandbox]:
+    """Open everything that commands need; no process runs there after the block.
+
+    The jail reports commands and connections to the `recorder`, if there is one.
+    """
+    async with AsyncExitStack() as stack:
+        workspace = await stack.enter_async_context(open_workspace(loaded, workspace_id))
+        if not await workspace.list_snapshots():  # before anybody changes a file: what to compare with
+            await workspace.snapshot("as it came")
+        policy = await workspace.policy(jails.jail_policy(loaded.settings, network=network))
+
+        def report(event: ShellEvent | EgressAttempt) -> None:
+            if recorder is not None:
+                recorder.report(as_event(event))
+
+        outside = Outside(
+            on_egress=report,
+            also_allow_networks=loaded.settings.jail.network_also,
+        )
+        jail = await stack.enter_async_context(jails.open_jail(workspace.place, policy, outside=outside))
+        shells = Shells(jail, on_event=report)
+        if recorder is not None:
+            shells.admit = recorder.append
+        stack.push_async_callback(_close, jail, shells)
+        yield Sandbox(workspace, jail, shells)
+
+
+async def _close(jail: Jailed, shells: Shells) -> None:
+    """The jail first: what runs in the background ends with it, and nobody waits for that."""
+    await jail.close()
+    await shells.close()

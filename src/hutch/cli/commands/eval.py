@@ -1,0 +1,223 @@
+"""`hutch eval`: a set of tasks, run side by side and graded by tests that the agent did not see."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hutch import app, settings
+from hutch.app.local import open_evaluation
+from hutch.cli import exits
+from hutch.cli.commands.run import PlainDirectory
+from hutch.domain import events
+from hutch.domain.errors import BadRequest
+from hutch.domain.events import Event
+from hutch.flows.evaluation.case import EvalCase
+from hutch.flows.evaluation.case_file import BUILTIN, BUILTIN_FILE, REPOS, load_cases
+from hutch.flows.evaluation.evaluate import EvalOptions, Result, evaluate
+from hutch.flows.evaluation.evaluate import report as make_report
+from hutch.system.atomic_file import replace_file
+from hutch.system.signals import ENDS, is_answered
+
+STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
+SHOWN_LETTERS = 100  # of a reason
+
+
+def eval_command(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Tasks in YAML, JSON or JSONL, or 'builtin'."),
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="PROVIDER:NAME", help="For all tasks, whatever they name.")
+    ] = None,
+    persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on all tasks.")] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Tasks at a time.")] = 2,
+    report: Annotated[
+        str | None, typer.Option("--json", metavar="REPORT", help="Write a report to a file; - prints it.")
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="TEXT", help="Only tasks with this in their name."),
+    ] = None,
+    repos: Annotated[
+        str, typer.Option(metavar="TEMPLATE", help="Where the repositories of a SWE-bench set are.")
+    ] = REPOS,
+    plain: PlainDirectory = False,
+) -> int:
+    """Run a set of tasks, each in its own jail, and grade them by hidden tests.
+
+    Exits with 0 when all passed, with 3 when some did not. Ctrl-C keeps what is done.
+    """
+    path = BUILTIN_FILE if file == BUILTIN else Path(file)
+    cases = load_cases(path, repos=repos)
+    chosen = [case for case in cases if only is None or fnmatchcase(case.name, f"*{only}*")]
+    if not chosen:
+        names = ", ".join(case.name for case in cases[:10])
+        raise BadRequest(f"No task has '{only}' in its name. There are: {names}.")
+    board = Board(file, chosen, report)
+    board.keep()  # what cannot be written shall not show after hours
+    options = EvalOptions(
+        source=path,
+        model=model,
+        persona=persona,
+        jobs=jobs,
+        plain=plain,
+        on_begin=board.begin,
+        on_event=board.event,
+        on_result=board.result,
+    )
+    return asyncio.run(_evaluate(chosen, options, board))
+
+
+async def _evaluate(cases: Sequence[EvalCase], options: EvalOptions, board: "Board") -> int:
+    loaded = settings.load()
+    app.configure_logs(loaded, quiet=True)
+    own = asyncio.current_task()
+    assert own is not None
+    for number in filter(is_answered, ENDS):
+        asyncio.get_running_loop().add_signal_handler(number, own.cancel)
+    watching = asyncio.ensure_future(board.watch())
+    interrupted = False
+    try:
+        async with open_evaluation(loaded, jobs=options.jobs) as context:
+            await evaluate(context, cases, options)
+    except asyncio.CancelledError:
+        interrupted = True
+    finally:
+        watching.cancel()
+    board.end(interrupted)
+    if interrupted:
+        return exits.INTERRUPTED
+    return exits.OK if all(result.passed for result in board.results) else exits.NO
+
+
+class Board:
+    """What is told on the way, on standard error, and in the end."""
+
+    def __init__(self, source: str, cases: Sequence[EvalCase], report: str | None) -> None:
+        self.results: list[Result] = []
+        self._source, self._cases, self._report = source, cases, report
+        self._began = datetime.now(UTC)
+        self._running: dict[str, tuple[float, str]] = {}  # since when, and what it does
+        self._live = os.isatty(2)
+
+    def begin(self, name: str) -> None:
+        self._running[name] = (time.monotonic(), "making a workspace")
+        if not self._live:
+            self._say(f"{name}: begun")
+        self._status()
+
+    def event(self, name: str, event: Event) -> None:
+        since, _ = self._running[name]
+        match event:
+            case events.ModelReplied():
+                self._running[name] = (since, f"turn {event.turn}")
+            case events.ToolCalled():
+                self._running[name] = (since, event.tool)
+            case events.RunEnded():
+                self._running[name] = (since, "hidden tests")
+        self._status()
+
+    def result(self, result: Result) -> None:
+        self._running.pop(result.name, None)
+        self.results.append(result)
+        word = "passed" if result.passed else f"failed: {_first_line(result.reason)}"
+        self._say(f"{result.name}: {word} ({len(self.results)} of {len(self._cases)})")
+        if self._report != "-":
+            self.keep()
+        self._status()
+
+    async def watch(self) -> None:
+        """Tell how it stands now and then, so that a long wait is not taken for a standstill."""
+        while True:
+            await asyncio.sleep(1 if self._live else STILL_S)
+            if self._live:
+                self._status()
+            elif self._running:
+                self._say(f"still at {self._at_work()}")
+
+    def end(self, interrupted: bool) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")
+        if self._report == "-":
+            typer.echo(json.dumps(self._whole(), indent=2))
+        else:
+            self.keep()
+            typer.echo("\n".join(self._table()))
+        if interrupted:
+            left = len(self._cases) - len(self.results)
+            where = f"; the rest is in {self._report}" if self._report not in (None, "-") else ""
+            self._say(f"Interrupted: {left} of {len(self._cases)} tasks were not done{where}.")
+
+    def keep(self) -> None:
+        """Write the report as it stands; one that was there is replaced in one step."""
+        if self._report in (None, "-"):
+            return
+        replace_file(Path(str(self._report)), json.dumps(self._whole(), indent=2) + "\n")
+
+    def _whole(self) -> dict[str, object]:
+        return make_report(self._source, self._began, self._cases, self.results)
+
+    def _table(self) -> list[str]:
+        order = {case.name: number for number, case in enumerate(self._cases)}
+        results = sorted(self.results, key=lambda result: order[result.name])
+        rows = [("task", "passed", "turns", "tokens", "cost", "time", "")]
+        rows += [
+            (
+                each.name,
+                "yes" if each.passed else "no",
+                str(each.turns),
+                f"{each.tokens:,}",
+                _money(each.cost_usd),
+                f"{each.duration_s:.1f} s",
+                "" if each.passed else f"{each.outcome}: {_first_line(each.reason)}",
+            )
+            for each in results
+        ]
+        whole = make_report(self._source, self._began, self._cases, self.results)
+        took = (datetime.now(UTC) - self._began).total_seconds()
+        passed = f"{whole['passed']}/{len(results)}"
+        total = ("total", passed, str(whole["turns"]), f"{whole['tokens']:,}", _money(whole["cost_usd"]))
+        rows.append((*total, f"{took:.1f} s", ""))
+        widths = [max(len(row[at]) for row in rows) for at in range(6)]
+        return [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(row[at].rjust(widths[at]) for at in range(1, 6)), row[6]]
+            ).rstrip()
+            for row in rows
+        ]
+
+    def _at_work(self) -> str:
+        now = time.monotonic()
+        return ", ".join(
+            f"{name} ({doing}, {now - since:.0f} s)" for name, (since, doing) in self._running.items()
+        )
+
+    def _status(self) -> None:
+        if self._live:
+            line = f"{len(self.results)}/{len(self._cases)} {self._at_work()}"
+            sys.stderr.write(f"\r\x1b[K{line[: (os.get_terminal_size(2).columns or 80) - 1]}")
+            sys.stderr.flush()
+
+    def _say(self, line: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{line}\n" if self._live else f"{line}\n")
+        sys.stderr.flush()
+
+
+def _money(cost_usd: float | None) -> str:
+    return "unknown" if cost_usd is None else f"${cost_usd:.2f}"
+
+
+def _first_line(text: str) -> str:
+    line = (text.strip().splitlines() or [""])[0]
+    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return shown if len(shown) <= SHOWN_LETTERS else f"{shown[: SHOWN_LETTERS - 1]}…"

@@ -1,0 +1,31 @@
+"""`hutch help`: the same as `--help`, for those who ask in a word."""
+
+from typing import Annotated
+
+import typer
+
+from hutch.cli import exits, usage
+from hutch.cli.command_table import BY_NAME
+from hutch.cli.dispatch import invoke, invoke_plugin
+from hutch.cli.plugins import find_plugin, find_plugins, help_rows
+from hutch.domain.errors import BadRequest
+
+
+def help_command(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="What to explain; all of hutch without it.")
+    ] = None,
+) -> int:
+    """Show the help of hutch, or of one command, as --help does.
+
+    'hutch help config show' is 'hutch config show --help'.
+    """
+    if not command:
+        typer.echo(usage.help_text(plugins=help_rows(find_plugins())), nl=False)
+        return exits.OK
+    name, *below = command
+    if name not in BY_NAME:
+        if plugin := find_plugin(name):
+            return invoke_plugin(plugin, [*below, "--help"])
+        raise BadRequest(usage.unknown(name))
+    return invoke(BY_NAME[name], [*below, "--help"])

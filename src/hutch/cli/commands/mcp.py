@@ -1,0 +1,164 @@
+"""`hutch mcp`: the agent's tools for editors and other agents, by the Model Context Protocol."""
+
+import asyncio
+import fcntl
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from hutch import app as wiring
+from hutch import settings
+from hutch.app import tools
+from hutch.cli import exits
+from hutch.cli.descriptor_io import Inlet, Outlet
+from hutch.cli.signals import ended_by
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.flows.tool_calls import Tools
+from hutch.system.signals import ENDS
+
+app = typer.Typer(
+    help="Let editors and other agents use the tools, jailed.", no_args_is_help=True, add_completion=False
+)
+
+Loaded = settings.Loaded
+
+
+class Wish(NamedTuple):
+    """What is to be served."""
+
+    directory: Path
+    network: tuple[str, ...]
+    plain: bool
+    unsafe_workspace: bool
+
+
+@app.callback()
+def _group() -> None:
+    """Hold `serve` as a command of its own, though it is the only one."""
+
+
+@app.command()
+def serve(
+    workspace: Annotated[
+        Path, typer.Option("--workspace", "-w", metavar="DIR", help="The directory to work on, in place.")
+    ] = Path(),
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http", metavar="HOST:PORT", help="Listen there, on this machine; without it, speak by pipes."
+        ),
+    ] = None,
+    net: Annotated[
+        list[str] | None,
+        typer.Option("--net", metavar="HOST", help="A host that may be reached; again for more."),
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="With --http: let in everybody on this machine.")
+    ] = False,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain-directory", help="Also a directory without git, with all that is in it."),
+    ] = False,
+    unsafe_workspace: Annotated[
+        bool,
+        typer.Option("--unsafe-workspace", help="Also on the system, a home, or where Hutch itself is."),
+    ] = False,
+) -> int:
+    """Serve the tools on a directory to MCP clients.
+
+    Clients start it themselves and speak with it by standard input and output; with --http it is
+    started once, for several. Commands run in a jail, in one shell that lasts as long as the server.
+    """
+    if no_token and http is None:
+        raise BadRequest("--no-token is for --http: by pipes nobody is asked for a token.")
+    wire = _take_ends() if http is None else None
+    if not workspace.is_dir():
+        wrong = "is not a directory" if workspace.exists() else "is not there"
+        raise NotFound(f"The workspace '{workspace}' {wrong}. Make it first, or name another: -w DIR.")
+    loaded = settings.load(repo=workspace)
+    wiring.configure_logs(loaded)
+    for sentence in loaded.refused:
+        _say(f"warning: {sentence}")
+    wish = Wish(workspace, tuple(net or ()), plain, unsafe_workspace)
+    return asyncio.run(
+        _by_pipes(loaded, wish, *wire) if wire else _by_http(loaded, wish, http or "", no_token)
+    )
+
+
+async def _by_pipes(loaded: Loaded, wish: Wish, coming: int, going: int) -> int:
+    from hutch.gateway.mcp.server import serve_stream
+
+    if os.isatty(coming):
+        _say("speaking MCP by standard input and output, as clients want it; for people there is --http")
+    inlet, outlet = Inlet(coming), Outlet(going)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        while data := await inlet.read():
+            yield data
+
+    async def write(data: bytes) -> None:
+        with suppress(OSError):  # nobody reads any more, and so the end of what comes is near
+            await outlet.write(data)
+
+    with ended_by(*ENDS) as ended:
+        try:
+            async with _open(loaded, wish) as opened:
+                await serve_stream(opened, pieces(), write)
+        except asyncio.CancelledError:
+            if not ended:
+                raise
+    return 128 + ended[0] if ended else exits.OK
+
+
+async def _by_http(loaded: Loaded, wish: Wish, address: str, no_token: bool) -> int:
+    from hutch.gateway.mcp import http as mcp_http
+
+    with mcp_http.listen(address) as listener, ended_by(*ENDS) as ended:
+        kept = None if no_token else tools.kept_token(loaded)
+        token = None if no_token else kept or secrets.token_urlsafe(32)
+        try:
+            async with _open(loaded, wish) as opened:
+                _say(f"serving MCP at {mcp_http.address_of(listener)}")
+                if token and not kept:
+                    _say(f"clients send the header Authorization: Bearer {token}")
+                await mcp_http.serve_http(opened, listener, token)
+        except asyncio.CancelledError:
+            if not ended:
+                raise
+    return 128 + ended[0] if ended else exits.OK
+
+
+def _open(loaded: Loaded, wish: Wish) -> AbstractAsyncContextManager[Tools]:
+    return tools.open_tools(
+        loaded,
+        wish.directory,
+        network=wish.network,
+        plain=wish.plain,
+        unsafe_workspace=wish.unsafe_workspace,
+    )
+
+
+def _take_ends() -> tuple[int, int]:
+    """Standard input and output, for the protocol alone: what else is printed goes to standard error."""
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        coming, going = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    except OSError:
+        raise BadRequest(
+            "Standard input or output is closed. Start it from an MCP client, or give --http."
+        ) from None
+    os.dup2(nowhere, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # that one is closed
+        os.dup2(nowhere, 1)
+    return coming, going
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"hutch: {sentence}", err=True)

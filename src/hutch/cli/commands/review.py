@@ -1,0 +1,167 @@
+"""`hutch review`: an agent reads a change or a pull request, and says what is wrong with it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from hutch import app, settings
+from hutch.app.change_context import change_context
+from hutch.cli import exits
+from hutch.cli.client import FAMILIES
+from hutch.cli.commands.run import MaxCost, MaxTokens, MaxTurns, Timeout
+from hutch.cli.local_sessions import LocalSessions
+from hutch.cli.render.run_output import JsonView, PlainView
+from hutch.cli.run_session import Following
+from hutch.cli.run_wait import Wanted
+from hutch.cli.session_options import model_name
+from hutch.domain.errors import HutchError, Unavailable
+from hutch.domain.ids import SessionId
+from hutch.domain.review import Remark, Review
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.stand_in import BY_FIELD, no_model_here, no_model_there
+from hutch.flows.reviews import agent
+from hutch.flows.reviews.publication import given_before
+from hutch.flows.reviews.subject import find_change_at, find_subject
+from hutch.flows.runs import read_log
+from hutch.store.comments import Reviews
+from hutch.system.terminal_text import visible
+
+
+def review_command(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANGE", help="A change's id or branch, 'last', or a pull request's address."
+        ),
+    ] = "last",
+    instructions: Annotated[
+        str, typer.Option("--look-for", metavar="TEXT", help="What to look for above all.")
+    ] = "",
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Though this commit of a pull request was reviewed before.")
+    ] = False,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> int:
+    """Have an agent read a change in a jail: it runs the tests, and leaves comments and a verdict.
+
+    Nothing is edited. What is found is kept with the change (`hutch changes comments`), or posted as
+    a review of the pull request. Exits with 3 when there is something that must not be merged.
+    """
+    bounds = RunLimits(turns=max_turns, tokens=max_tokens, cost_usd=max_cost, timeout_s=timeout)
+    how = How(instructions, model or "", bounds, again)
+    try:
+        return asyncio.run(_review(target, how, as_json=as_json))
+    except HutchError as error:
+        if not as_json:
+            raise
+        sys.stderr.write(f"{exits.error_json(error)}\n")
+        return exits.code_of(error)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a change is to be read."""
+
+    instructions: str
+    model: str
+    limits: RunLimits
+    again: bool
+
+
+async def _review(target: str, how: How, *, as_json: bool) -> int:
+    loaded = settings.load()
+    app.configure_logs(loaded, quiet=True)
+    async with LocalSessions.opened(loaded) as sessions:
+        local = sessions.local
+        changes = change_context(loaded, local.log)
+        ours = await find_change_at(changes, target) if "://" in target else None
+        repository, subject = await find_subject(changes, ours.id if ours else target)
+        if subject.pull_url and not how.again:
+            before = await given_before(changes, subject)
+            if before is not None:
+                note = f"Already reviewed at {before.commit[:12]}; --again reads it once more."
+                return _told(before, [], as_json, note)
+        session = await agent.submit(
+            local.site,
+            local.who,
+            repository=repository,
+            commit=subject.commit,
+            target=subject.change_id or subject.pull_url,
+            instructions=how.instructions,
+            model=model_name(how.model, True),
+            limits=how.limits,
+        )
+        return await FollowingReview(sessions, await sessions.get(session.id), as_json=as_json).run()
+
+
+class FollowingReview(Following):
+    """Somebody who watches a review."""
+
+    sessions: LocalSessions
+
+    def __init__(self, sessions: LocalSessions, session: dict[str, Any], *, as_json: bool) -> None:
+        super().__init__(sessions, session, as_json=as_json)
+        self.wanted = WantedReview()
+
+    async def _end(self, view: JsonView | PlainView) -> int:
+        local, run_id = self.sessions.local, str(self._story.ended.get("run_id"))
+        await self.sessions.settle(run_id)
+        if self._story.outcome == "failed":
+            reason = str(self._story.ended.get("reason"))
+            raise Unavailable(no_model_here() if reason == no_model_there(BY_FIELD) else reason)
+        delivery = self._story.delivery or {}
+        if delivery.get("outcome") == "failed":
+            raise FAMILIES.get(str(delivery.get("code")), Unavailable)(str(delivery.get("reason")))
+        review = await Reviews(local.site.rows).of_run(run_id)
+        await self.sessions.give(self.id, "end", reason="")
+        if review is None:  # it did not come to a verdict
+            return exits.OUTCOMES.get(self._story.outcome, exits.UNAVAILABLE)
+        entries = await read_log(local.log, SessionId(self.id))
+        return _told(review, agent.remarks_in(entries, run_id), self._as_json)
+
+    async def _interrupted(self, view: JsonView | PlainView) -> int:
+        if self._story.outcome in agent.FINISHED:  # what others can see is seen through
+            await self._wait_for_end()
+            return await self._end(view)
+        await self._stop()
+        sys.stderr.write("hutch: stopped; nothing was said about the change.\n")
+        return exits.INTERRUPTED
+
+
+class WantedReview(Wanted):
+    """The end of a review: its verdict, or why there is none."""
+
+    def ended(self, event: Mapping[str, Any]) -> int | None:
+        kind, outcome = event.get("type"), str(event.get("outcome"))
+        if kind in ("review.given", "delivery.ended"):
+            return exits.OK
+        if kind == "run.ended" and outcome not in agent.FINISHED:
+            return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
+        return exits.OUTCOMES["cancelled"] if kind == "session.ended" else None
+
+
+def _told(review: Review, remarks: list[Remark], as_json: bool, note: str = "") -> int:
+    if as_json:
+        told = {"type": "review", **asdict(review), "comments": [asdict(each) for each in remarks]}
+        typer.echo(json.dumps(told | ({"note": note} if note else {})))
+    else:
+        typer.echo("")
+        for remark in remarks:
+            typer.echo(visible(f"{remark.path}:{remark.line}  {remark.severity}"))
+            typer.echo("\n".join(f"    {visible(line)}" for line in remark.body.splitlines()))
+        typer.echo(f"{review.verdict.replace('_', ' ')}: {visible(review.title)}")
+        if note:
+            typer.echo(note)
+        if review.url:
+            typer.echo(visible(review.url))
+    return exits.NO if review.verdict == "changes_requested" else exits.OK

@@ -1,0 +1,122 @@
+"""`hutch run`: a prompt and a repository become a tested change, watched as it happens."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hutch.cli.copy_consent import may_copy
+from hutch.cli.session_options import expand_home
+from hutch.domain.errors import BadRequest
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import Delivery, NewSession
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
+LARGEST = 2**53 - 1  # that JSON and a database keep
+MaxTurns = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=LARGEST, help="Stop after so many replies.")
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=LARGEST, help="Stop after so many tokens.")
+]
+PlainDirectory = Annotated[
+    bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")
+]
+Timeout = Annotated[float | None, typer.Option(metavar="S", min=0, help="Stop after so many seconds.")]
+
+
+def run_command(
+    prompt: Annotated[
+        str, typer.Argument(metavar="PROMPT", help="What to do; - reads it from standard input.")
+    ],
+    repo: Annotated[str, typer.Option("--repo", metavar="REPO", help="A directory or an address.")] = ".",
+    revision: Annotated[
+        str | None, typer.Option("--revision", metavar="REV", help="A branch, a tag or a commit to begin at.")
+    ] = None,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")
+    ] = False,
+    persona: Annotated[str | None, typer.Option(metavar="NAME", help="Who works on it.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="The model that thinks.")] = None,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
+    net: Annotated[
+        list[str] | None, typer.Option("--net", metavar="HOST", help="A host that may be reached.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the model's replies as a cassette.")
+    ] = None,
+    pr: Annotated[bool, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = True,
+    server: Annotated[
+        bool, typer.Option("--server", help="Let the server work on it; it goes on when you leave.")
+    ] = False,
+    here: Annotated[
+        bool, typer.Option("--here", help="Work in this process, also when a server runs on this machine.")
+    ] = False,
+    plain: PlainDirectory = False,
+    as_json: Json = False,
+) -> int:
+    """Work on a prompt in a copy of a repository, inside a jail, and deliver a tested change.
+
+    Nothing of yours is touched: the change comes as a branch of the repository. Ctrl-C stops the
+    run, which can go on later with `hutch resume`.
+    """
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise BadRequest("The prompt is empty. Say what is to be done.")
+    from hutch import settings
+    from hutch.cli.git_author import signature
+    from hutch.cli.run_session import Where, run_session
+    from hutch.cli.screens.prompt import can_prompt
+    from hutch.settings.glance import author_setting
+
+    repo = expand_home(repo)
+    new = NewSession(
+        prompt=text,
+        repository=repo,
+        plain_directory=may_copy(repo, plain, asks=not as_json),
+        revision=revision or "",
+        persona=persona or "",
+        model=model or "",
+        network=tuple(net or ()),
+        deliver=pr,
+        limits=RunLimits(max_turns, max_tokens, max_cost, timeout),
+        delivery=Delivery(
+            author=signature(author_setting()) or "",
+            unattended=not server and (as_json or not can_prompt(settings.terminal_type())),
+            uncommitted=uncommitted,
+            record=str(record.absolute()) if record else "",
+        ),
+    )
+    only_here = here or uncommitted or record is not None or "@" in repo.partition("://")[2]
+    if server and only_here:
+        raise BadRequest("--here, --uncommitted and --record are for runs in this process, not for --server.")
+    where: Where = "server" if server else "here" if only_here else "anywhere"
+    return run_session(new, where=where, as_json=as_json)
+
+
+def resume_command(
+    run: Annotated[
+        str, typer.Argument(metavar="SESSION", help="A session's or run's id, or 'last'.")
+    ] = "last",
+    pr: Annotated[bool | None, typer.Option("--pr/--no-pr", help="Deliver the change as a branch.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="PROVIDER:NAME", help="Another model.")] = None,
+    max_cost: MaxCost = None,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> int:
+    """Go on with a run that was stopped, from its log.
+
+    What it was started with still holds, unless something else is said here. What it has taken so
+    far counts: to go on after a limit, give a higher one.
+    """
+    from hutch.cli.run_session import resume_session
+
+    limits = RunLimits(max_turns, max_tokens, max_cost, timeout)
+    return resume_session(run, limits=limits, model=model or "", deliver=pr, as_json=as_json)

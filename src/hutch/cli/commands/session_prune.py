@@ -1,0 +1,43 @@
+"""`hutch sessions prune`: remove the files of sessions that nobody touched for long, as the server does."""
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hutch import app, settings
+from hutch.system.terminal_text import visible
+
+if TYPE_CHECKING:
+    from hutch.flows.retention import Gone
+
+
+def prune_command(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Remove the files of sessions past sessions.keep_days, and of requests past sessions.keep_code_hours.
+
+    A server does the same when it starts, and every hour. What happened stays in the log: `hutch prune`
+    erases that.
+    """
+    from hutch.app.records import event_log
+    from hutch.app.retention import retention_of
+
+    loaded = settings.load()
+    app.configure_logs(loaded)
+
+    async def sweep() -> "list[Gone]":
+        async with event_log(loaded.paths) as log:
+            return await retention_of(loaded, log).sweep(dry_run=dry_run)
+
+    gone = asyncio.run(sweep())
+    for each in gone:
+        if as_json:
+            told = {"session": each.session_id, "workspace": each.workspace_id, "dry_run": dry_run}
+            typer.echo(json.dumps(told))
+        else:
+            typer.echo(visible(f"{each.session_id}  {each.workspace_id}"))
+    count = f"{len(gone)} workspace{'' if len(gone) == 1 else 's'}"
+    typer.echo(f"{count} {'would be removed' if dry_run else 'removed'}.", err=True)

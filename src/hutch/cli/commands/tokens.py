@@ -1,0 +1,159 @@
+"""`hutch tokens`: keys for programs, made on the server's own machine.
+
+Works on the database itself: no server has to run, and one that runs knows a new token
+at once and a revoked one within seconds.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from hutch import app as wiring
+from hutch import settings
+from hutch.app.accounts import accounts
+from hutch.domain.errors import BadRequest
+from hutch.domain.user import User, parse_scopes, scopes_of
+from hutch.flows.system_user import system_user
+from hutch.flows.users import LOCAL, TOKEN_DAYS, Accounts
+from hutch.store.tokens import Token
+
+app = typer.Typer(help="Make and revoke API tokens.", no_args_is_help=True, add_completion=False)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+MOST_DAYS = 36_500
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="What it is for, so that you know it again.")] = "",
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="read|write|admin", help="What it may do; may be repeated. All that its user may, else."
+        ),
+    ] = None,
+    expires: Annotated[
+        str, typer.Option(metavar="DAYS", help="Days until it no longer works, or 'never'.")
+    ] = str(TOKEN_DAYS),
+    user: Annotated[
+        str | None, typer.Option(metavar="USER", help="Whose it is; the owner's when not given.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a token and print it. It is not shown again.
+
+    Send it as the header `Authorization: Bearer TOKEN`. In an installation without users, the
+    owner is made first, with your name.
+    """
+    wanted = parse_scopes(scope) if scope else None
+    days = _days(expires)
+
+    async def work(held: Accounts) -> None:
+        whose = await held.users.find(user) if user else await held.ensure_owner(system_user())
+        usual = scopes_of(whose.role)
+        token, secret = await held.new_token(whose, name=name, scopes=wanted or usual, days=days, actor=LOCAL)
+        if as_json:
+            typer.echo(json.dumps({"token": secret, **_told(token, whose)}))
+            return
+        typer.echo(secret)
+        until = f"until {_day(token.expires_ms)}" if token.expires_ms else "for ever"
+        typer.echo(
+            f"{token.id} of {whose.name} may {', '.join(sorted(token.scopes))}, {until}. "
+            "It is not shown again.",
+            err=True,
+        )
+
+    _run(work)
+
+
+@app.command("list")
+def list_(
+    user: Annotated[str | None, typer.Option(metavar="USER", help="Only the tokens of this user.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that no longer work.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the tokens, the newest first."""
+
+    async def work(held: Accounts) -> None:
+        users = {each.id: each for each in await held.users.list()}
+        whose = (await held.users.find(user)).id if user else None
+        now_ms = int(datetime.now(UTC).timestamp() * 1000)
+        found = [token for token in await held.tokens.list(whose) if everything or token.is_good(now_ms)]
+        if not found and not as_json:
+            typer.echo("There are no tokens. Make one: hutch tokens create", err=True)
+        for token in found:
+            if as_json:
+                typer.echo(json.dumps(_told(token, users[token.user_id])))
+                continue
+            state = "revoked" if token.revoked_ms else "good" if token.is_good(now_ms) else "expired"
+            typer.echo(
+                f"{token.id}  {token.prefix}…  {users[token.user_id].name:<12}  "
+                f"{','.join(sorted(token.scopes)):<16}  {state:<7}  until {_day(token.expires_ms)}  "
+                f"used {_day(token.last_used_ms)}  {token.name}"
+            )
+
+    _run(work)
+
+
+@app.command()
+def revoke(
+    token: Annotated[
+        str, typer.Argument(metavar="TOKEN", help="Its id, or its beginning as `list` shows it.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """End a token. A server that runs refuses it within seconds."""
+
+    async def work(held: Accounts) -> None:
+        ended = await held.revoke_token(token.rstrip("…"), LOCAL)
+        typer.echo(
+            json.dumps({"id": ended.id, "revoked_ms": ended.revoked_ms})
+            if as_json
+            else f"{ended.id} is revoked."
+        )
+
+    _run(work)
+
+
+def _days(text: str) -> int | None:
+    if text == "never":
+        return None
+    found = re.fullmatch(r"(\d{1,5})d?", text, re.ASCII)
+    if not found or not 1 <= int(found[1]) <= MOST_DAYS:
+        raise BadRequest(f"--expires {text[:40]!r} is not a number of days such as 90, nor 'never'.")
+    return int(found[1])
+
+
+def _told(token: Token, user: User) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "prefix": token.prefix,
+        "user": user.name,
+        "user_id": user.id,
+        "scopes": sorted(token.scopes),
+        "created_ms": token.created_ms,
+        "expires_ms": token.expires_ms,
+        "last_used_ms": token.last_used_ms,
+        "revoked_ms": token.revoked_ms,
+    }
+
+
+def _day(at_ms: int | None) -> str:
+    return "never" if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def _run(work: Callable[[Accounts], Awaitable[None]]) -> None:
+    loaded = settings.load()
+    wiring.configure_logs(loaded)
+
+    async def run() -> None:
+        async with accounts(loaded.paths) as held:
+            await work(held)
+
+    asyncio.run(run())

@@ -1,0 +1,92 @@
+"""`hutch usage`: what was used, read from the database of this machine; a server may have it open too."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, cast, get_args
+
+import typer
+
+from hutch import app as wiring
+from hutch import settings
+from hutch.app import records
+from hutch.cli import exits
+from hutch.cli.server_requests import Json, errors_as_wanted
+from hutch.domain.errors import BadRequest
+from hutch.store.usage import Usage, UsageGroup, UsageTotal
+from hutch.store.users import Users
+from hutch.system.terminal_text import visible
+
+MAX_ROWS = 10_000
+HEADINGS = ("runs", "turns", "input", "cached", "output", "cost", "tools", "errors", "time")
+
+
+@errors_as_wanted
+def usage_command(
+    by: Annotated[
+        str, typer.Option(metavar="|".join(get_args(UsageGroup)), help="What the totals are by.")
+    ] = "day",
+    first: Annotated[
+        datetime | None,
+        typer.Option("--from", formats=["%Y-%m-%d"], metavar="DAY", help="The first day, in UTC."),
+    ] = None,
+    last: Annotated[
+        datetime | None,
+        typer.Option("--to", formats=["%Y-%m-%d"], metavar="DAY", help="The last day, in UTC."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Show what all sessions of this machine used: runs, tokens, money, tools and time."""
+    if by not in get_args(UsageGroup):
+        raise BadRequest(f"Usage is by {', '.join(get_args(UsageGroup))}, and not by {by[:40]!r}.")
+    days = (first.strftime("%Y-%m-%d") if first else "", last.strftime("%Y-%m-%d") if last else "")
+    found = asyncio.run(_read(cast(UsageGroup, by), *days))
+    if as_json:
+        for each in found:
+            typer.echo(json.dumps(asdict(each)))
+    elif found:
+        typer.echo(_table(by, found))
+    else:
+        typer.echo("Nothing was used. Begin with: hutch run PROMPT --repo DIR", err=True)
+    return exits.OK
+
+
+async def _read(by: UsageGroup, first_day: str, last_day: str) -> Sequence[UsageTotal]:
+    loaded = settings.load()
+    wiring.configure_logs(loaded)
+    async with records.event_log(loaded.paths) as log:
+        await log.usage_projector().catch_up()
+        found = await Usage(log).page(by, first_day=first_day, last_day=last_day, limit=MAX_ROWS)
+        if by != "user":
+            return found
+        names = {str(user.id): user.name for user in await Users(log).list()}
+        return [_named(each, names) for each in found]
+
+
+def _named(total: UsageTotal, names: dict[str, str]) -> UsageTotal:
+    return UsageTotal(**{**asdict(total), "key": names.get(total.key, total.key)})
+
+
+def _table(by: str, found: Sequence[UsageTotal]) -> str:
+    rows = [(by, *HEADINGS), *map(_cells, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for key, *cells in rows:
+        right = (f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+        lines.append("  ".join((f"{key:<{widths[0]}}", *right)))
+    return "\n".join(lines)
+
+
+def _cells(total: UsageTotal) -> tuple[str, ...]:
+    cost = f"${total.cost_usd:.4f}{' + ?' if total.unpriced else ''}"
+    counts = (total.runs, total.turns, total.input_tokens, total.cached_tokens, total.output_tokens)
+    tools = (total.tool_calls, total.tool_errors)
+    return (
+        visible(total.key) or "(unknown)",
+        *(f"{count:,}" for count in counts),
+        cost,
+        *(f"{count:,}" for count in tools),
+        f"{total.duration_s:,.0f}s",
+    )

@@ -1,0 +1,284 @@
+"""`hutch workspace`: what sessions work on, by hand.
+
+Each command opens the workspace, does one thing and closes it, so that everything an
+agent does with files can be tried from a terminal.
+"""
+
+import asyncio
+import os
+import sys
+from dataclasses import asdict, replace
+from typing import Annotated, Any
+
+import typer
+
+from hutch.app.forges import forges_of
+from hutch.app.workspaces import workspaces_of
+from hutch.cli.commands import workspace_files
+from hutch.cli.commands.run import PlainDirectory
+from hutch.cli.commands.workspace_app import (
+    Id,
+    Json,
+    Name,
+    app,
+    check_output,
+    cleaned,
+    load,
+    opened,
+    print_json,
+)
+from hutch.cli.copy_consent import may_copy
+from hutch.cli.session_options import expand_home
+from hutch.forge.forges import COMMAND
+from hutch.forge.progress import Progress
+from hutch.snapshots.storage import Snapshot
+from hutch.system.terminal_text import printable
+from hutch.workspace.prepare.record import Record
+from hutch.workspace.workspaces import fork_workspace
+
+__all__ = ["app", "workspace_files"]  # whose commands are its own too
+
+
+@app.command()
+def prepare(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A directory, or the address of a git repository.")
+    ],
+    id: Name = None,
+    revision: Annotated[
+        str | None, typer.Option("--revision", "-r", metavar="REV", help="A branch, a tag or a commit.")
+    ] = None,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Bring what is changed and not committed.")
+    ] = False,
+    plain: PlainDirectory = False,
+    as_json: Json = False,
+) -> None:
+    """Make a workspace of a repository or a directory; print its id."""
+    loaded = load()
+    show = _Progress()
+    source = expand_home(source)
+    plain = may_copy(source, plain, asks=not as_json)
+
+    async def work() -> Record:
+        url = await forges_of(loaded).reachable(source, COMMAND)
+        return await workspaces_of(loaded).prepare(
+            url,
+            id=id,
+            revision=revision,
+            uncommitted=uncommitted,
+            plain=plain,
+            on_progress=show,
+        )
+
+    record = asyncio.run(work())
+    show.end()
+    if as_json:
+        print_json(asdict(record))
+        return
+    for note in record.notes:
+        typer.echo(f"hutch: {note}", err=True)
+    typer.echo(f"hutch: {record.mode} ({record.mode_reason})", err=True)
+    typer.echo(record.id)
+
+
+@app.command("ls")
+def list_(
+    id: Annotated[str | None, typer.Argument(metavar="WORKSPACE", help="Without it: all workspaces.")] = None,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A directory in it.")] = "",
+    recursive: Annotated[bool, typer.Option("--recursive", "-R", help="With all below.")] = False,
+    ignores: Annotated[bool, typer.Option("--ignores", help="Leave out what .gitignore does.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List workspaces, or the files of one."""
+    check_output()
+    loaded = load()
+    if id is None:
+        _show_workspaces(asyncio.run(workspaces_of(loaded).records()), as_json)
+        return
+
+    async def work() -> None:
+        async with opened(id, loaded) as workspace:
+            cursor: str | None = None
+            while True:
+                page = await workspace.entries(path, recursive=recursive, ignores=ignores, cursor=cursor)
+                page = cleaned(page, loaded)
+                for entry in page.entries:
+                    if as_json:
+                        print_json(asdict(entry))
+                    else:
+                        mark = {"directory": "/", "link": f" -> {entry.target}"}.get(entry.kind, "")
+                        typer.echo(
+                            f"{entry.mode:04o} {entry.size:>12} {printable(entry.path)}{printable(mark)}"
+                        )
+                if page.cursor is None:
+                    return
+                cursor = page.cursor
+
+    asyncio.run(work())
+
+
+@app.command()
+def snapshot(
+    id: Id,
+    reason: Annotated[str, typer.Option("--reason", "-m", metavar="TEXT")] = "by hand",
+    list_all: Annotated[bool, typer.Option("--list", help="List them instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Keep the content as it is now, or list what was kept."""
+
+    async def work() -> None:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            taken = await workspace.list_snapshots() if list_all else [await workspace.snapshot(reason)]
+            if not list_all and taken[-1].reason != printable(cleaned(reason, loaded)):
+                typer.echo("hutch: nothing has changed since this one, so there is no new one", err=True)
+            for each in taken:
+                if as_json:
+                    print_json(_snapshot(each))
+                else:
+                    when = each.taken_at.strftime("%Y-%m-%d %H:%M:%S")
+                    typer.echo(f"{each.id:>5}  {when}  {each.files:>7} files  {printable(each.reason)}")
+
+    asyncio.run(work())
+
+
+@app.command()
+def diff(
+    id: Id,
+    old: Annotated[
+        int | None, typer.Argument(metavar="OLD", help="A snapshot; the first without it.")
+    ] = None,
+    new: Annotated[int | None, typer.Argument(metavar="NEW", help="Another; now without it.")] = None,
+    path: Annotated[str, typer.Option("--path", metavar="PATH", help="Only what is there.")] = "",
+    stat: Annotated[bool, typer.Option("--stat", help="Names and how many lines.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Names alone.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what differs between two snapshots, or between one and now."""
+    check_output()
+
+    async def work() -> None:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            last = new if new is not None else (await workspace.snapshot("for a diff")).id
+            first = old if old is not None else (await workspace.list_snapshots())[0].id
+            if not (stat or names or as_json):
+                text, cut = await workspace.patch(first, last, path=path)
+                sys.stdout.buffer.write(cleaned(text, loaded))
+                if cut:
+                    typer.echo("hutch: the patch was cut; use --path or --stat", err=True)
+                return
+            for change in cleaned(await workspace.changes(first, last, path=path), loaded):
+                if as_json:
+                    print_json(asdict(change))
+                    continue
+                renamed = f"{printable(change.old_path)} -> " if change.old_path else ""
+                numbers = "" if names else f"{_count(change.added):>6} {_count(change.deleted):>6}  "
+                typer.echo(f"{numbers}{change.kind:<8} {renamed}{printable(change.path)}")
+
+    asyncio.run(work())
+
+
+@app.command()
+def restore(
+    id: Id,
+    number: Annotated[int, typer.Argument(metavar="SNAPSHOT")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Only what is there.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Make everything, or a path, as it was in a snapshot. The present is kept first."""
+
+    async def work() -> None:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            done = await workspace.restore(number, path)
+            done = replace(
+                done, changed=cleaned(done.changed, loaded), untouched=cleaned(done.untouched, loaded)
+            )
+            if as_json:
+                print_json(
+                    {
+                        "before": _snapshot(done.before),
+                        "after": _snapshot(done.after),
+                        "changed": done.changed,
+                        "untouched": done.untouched,
+                    }
+                )
+                return
+            for name in done.untouched:
+                typer.echo(f"hutch: '{printable(name)}' was never kept, and is left as it is", err=True)
+            typer.echo(
+                f"{len(done.changed)} paths restored. To undo: hutch workspace restore {id} {done.before.id}"
+            )
+
+    asyncio.run(work())
+
+
+@app.command()
+def fork(
+    id: Id,
+    number: Annotated[int | None, typer.Argument(metavar="SNAPSHOT", help="Now without it.")] = None,
+    new_id: Name = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new workspace from a snapshot; print its id."""
+
+    async def work() -> None:
+        async with opened(id) as workspace:
+            at = number if number is not None else (await workspace.snapshot("for a fork")).id
+            record = await fork_workspace(workspace, at, new_id)
+            print_json(asdict(record)) if as_json else typer.echo(record.id)
+
+    asyncio.run(work())
+
+
+@app.command()
+def rm(ids: Annotated[list[str], typer.Argument(metavar="WORKSPACE...")]) -> None:
+    """Remove workspaces with all their snapshots."""
+    workspaces = workspaces_of(load())
+
+    async def work() -> None:
+        for id in ids:
+            await workspaces.remove(id)
+
+    asyncio.run(work())
+
+
+class _Progress:
+    """A line on a terminal that says how far it is; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = os.isatty(2)
+        self._any = False
+
+    def __call__(self, progress: Progress) -> None:
+        if self._shown:
+            of = f"/{progress.total:,}" if progress.total else ""
+            sys.stderr.write(f"\r\x1b[K{progress.step} {progress.done:,}{of}")
+            sys.stderr.flush()
+            self._any = True
+
+    def end(self) -> None:
+        if self._any:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _show_workspaces(records: list[Record], as_json: bool) -> None:
+    if not records and not as_json:
+        typer.echo("There are no workspaces. Make one: hutch workspace prepare DIR", err=True)
+    for record in records:
+        if as_json:
+            print_json(asdict(record))
+        else:
+            at = f" {record.commit[:12]}" if record.commit else ""
+            typer.echo(f"{record.id:<32} {record.mode:<8} {printable(record.source or 'starter files')}{at}")
+
+
+def _snapshot(each: Snapshot) -> dict[str, Any]:
+    return {**asdict(each), "taken_at": each.taken_at.isoformat()}
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else str(number)

@@ -1,0 +1,77 @@
+"""What the commands of `hutch workspace` share."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hutch import app as wiring
+from hutch import settings
+from hutch.app import models
+from hutch.app.workspaces import workspaces_of
+from hutch.domain.errors import BadRequest
+from hutch.sessions.redacting import clean_bytes, redacted
+from hutch.workspace.workspace import Workspace
+
+app = typer.Typer(
+    help="Prepare workspaces, look into them, change them, and go back.\n\nSecrets that Hutch knows are left "
+    "out of names, patches and lists; `cat` prints a file as it is.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKSPACE",
+        help="A workspace's id, as `hutch workspace ls` lists them; or the path of a directory, such as `.`.",
+    ),
+]
+Name = Annotated[str | None, typer.Option("--id", metavar="ID", help="The new workspace's id.")]
+
+
+def load() -> settings.Loaded:
+    loaded = settings.load()
+    wiring.configure_logs(loaded)
+    return loaded
+
+
+@asynccontextmanager
+async def opened(id: str, loaded: settings.Loaded | None = None) -> AsyncIterator[Workspace]:
+    """A workspace by its id, or a directory that is worked on in place: no id has a `/` or a `.`."""
+    loaded = loaded or load()
+    workspaces, clean = workspaces_of(loaded), models.redactor(loaded).clean
+    if "/" in id or "." in id:
+        async with workspaces.open_directory(Path(id), clean=clean) as workspace:
+            yield workspace
+    else:
+        async with workspaces.open(id, clean=clean) as workspace:
+            yield workspace
+
+
+def cleaned(found: Any, loaded: settings.Loaded) -> Any:
+    """What commands print of names, changes and patches, without secrets, as the server's answers are."""
+    redactor = models.redactor(loaded)
+    match found:
+        case bytes():
+            return clean_bytes(found, redactor)
+        case str():
+            return redactor.clean(found)
+        case [str(), *_]:
+            return tuple(map(redactor.clean, found))
+    return redacted(found, redactor)
+
+
+def check_output() -> None:
+    """Refuse to print what nobody can read."""
+    if sys.__stdout__ is None:
+        raise BadRequest("Standard output is closed. Let it go somewhere.")
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, default=str))

@@ -1,0 +1,202 @@
+"""`hutch workspace cat`, `write`, `edit` and `grep`: the files of a workspace, as an agent has them."""
+
+import asyncio
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hutch.app import jails
+from hutch.cli.commands.workspace_app import (
+    Id,
+    Json,
+    app,
+    check_output,
+    cleaned,
+    load,
+    opened,
+    print_json,
+)
+from hutch.domain.errors import BadRequest
+from hutch.system.terminal_text import printable
+from hutch.workspace.files.ranges import Binary
+from hutch.workspace.search import Grep
+
+
+@app.command()
+def cat(
+    id: Id,
+    path: Annotated[str, typer.Argument(metavar="PATH")],
+    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="Only these lines.")] = None,
+    snapshot: Annotated[
+        int | None, typer.Option("--snapshot", "-s", metavar="N", help="As it was then.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a file, or lines of it, as it is or as it was."""
+    first, last = _range(lines)
+    check_output()
+
+    async def work() -> None:
+        async with opened(id) as workspace:
+            if snapshot is not None:
+                for part in await asyncio.to_thread(lambda: list(workspace.snapshots.read(snapshot, path))):
+                    sys.stdout.buffer.write(part)
+                return
+            if lines is None and not as_json:
+                data, _ = await asyncio.to_thread(workspace.files.read_bytes, path)
+                sys.stdout.buffer.write(data)
+                return
+            found = await workspace.read(path, first, last)
+            if as_json:
+                print_json(asdict(found))
+            elif isinstance(found, Binary):
+                raise BadRequest(f"'{path}' is {found.kind}, {found.size:,} bytes: it has no lines.")
+            else:
+                typer.echo(found.text, nl=not found.text.endswith("\n"))
+
+    asyncio.run(work())
+
+
+@app.command()
+def write(id: Id, path: Annotated[str, typer.Argument(metavar="PATH")], as_json: Json = False) -> None:
+    """Write a file from standard input."""
+    data = sys.stdin.buffer.read()
+
+    async def work() -> None:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            (change,) = cleaned([await workspace.write(path, data)], loaded)
+            print_json(asdict(change)) if as_json else typer.echo(f"{change.kind} {printable(change.path)}")
+
+    asyncio.run(work())
+
+
+@app.command()
+def edit(
+    id: Id,
+    path: Annotated[str | None, typer.Argument(metavar="PATH", help="Not needed with --patch.")] = None,
+    old: Annotated[str | None, typer.Option("--old", metavar="TEXT", help="The text as it is.")] = None,
+    new: Annotated[
+        str | None, typer.Option("--new", metavar="TEXT", help="What to put in its place.")
+    ] = None,
+    replace_all: Annotated[bool, typer.Option("--all", help="Wherever it stands.")] = False,
+    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="Replace these lines.")] = None,
+    insert: Annotated[
+        int | None, typer.Option("--insert", metavar="N", help="Insert after this line; 0 is the top.")
+    ] = None,
+    patch: Annotated[
+        str | None, typer.Option("--patch", metavar="FILE", help="Apply a patch; - is standard input.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Change a file as an agent would: all of it, or nothing."""
+    edits = [] if patch is not None else [_edit(path, old, new, replace_all, lines, insert)]
+    text = None if patch is None else _patch_text(patch)
+
+    async def work() -> None:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            if text is not None:
+                edited = await workspace.apply_patch(text)
+            else:
+                assert path is not None
+                edited = await workspace.edit(path, edits)
+            edited = cleaned(edited, loaded)
+            print_json(asdict(edited) | {"diff": edited.diff}) if as_json else typer.echo(edited.text)
+
+    asyncio.run(work())
+
+
+@app.command()
+def grep(
+    id: Id,
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression.")],
+    path: Annotated[str, typer.Argument(metavar="PATH")] = "",
+    glob: Annotated[
+        str | None, typer.Option("--glob", "-g", metavar="GLOB", help="Only these files.")
+    ] = None,
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i")] = False,
+    multiline: Annotated[bool, typer.Option("--multiline", "-U")] = False,
+    context: Annotated[int, typer.Option("--context", "-C", min=0, max=50)] = 0,
+    limit: Annotated[int, typer.Option("--limit", min=1)] = 200,
+    output: Annotated[str, typer.Option("--output", metavar="content|files|count")] = "content",
+    as_json: Json = False,
+) -> int:
+    """Search the files, in a jail. Exit code 1 when nothing is found."""
+    if output not in ("content", "files", "count"):
+        raise BadRequest(f"--output is {output!r}. Give content, files or count.")
+    wanted = Grep(
+        pattern=pattern,
+        path=path,
+        glob=glob,
+        ignore_case=ignore_case,
+        multiline=multiline,
+        context=context,
+        limit=limit,
+        output=output,  # type: ignore[arg-type]
+    )
+
+    check_output()
+
+    async def work() -> int:
+        loaded = load()
+        async with opened(id, loaded) as workspace:
+            policy = await workspace.policy(jails.jail_policy(loaded.settings, profile_name="tool"))
+            async with jails.open_jail(workspace.place, policy) as jail:
+                found = await workspace.grep(jail, wanted, ignore=loaded.settings.ignore)
+        found = cleaned(found, loaded)
+        if as_json:
+            print_json(asdict(found))
+        else:
+            for line in found.lines:
+                typer.echo(f"{printable(line.path)}:{line.number}{':' if line.matched else '-'}{line.text}")
+            for name in found.paths:
+                typer.echo(printable(name))
+            for name, count in found.counts.items():
+                typer.echo(f"{printable(name)}:{count}")
+            if found.cut:
+                typer.echo(f"hutch: {found.total:,} in all; --limit {limit} cut the rest", err=True)
+        return 0 if found.total else 1
+
+    return asyncio.run(work())
+
+
+def _patch_text(patch: str) -> str:
+    """A patch as it was written, carriage returns and all."""
+    data = sys.stdin.buffer.read() if patch == "-" else Path(patch).read_bytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"The patch is not UTF-8: byte {error.start} is no part of a letter.") from None
+
+
+def _edit(
+    path: str | None,
+    old: str | None,
+    new: str | None,
+    replace_all: bool,
+    lines: str | None,
+    insert: int | None,
+) -> dict[str, Any]:
+    if path is None or new is None or sum(each is not None for each in (old, lines, insert)) != 1:
+        raise BadRequest("Give PATH and --new with one of --old, --lines and --insert, or give --patch FILE.")
+    if old is not None:
+        return {"old": old, "new": new, "replace_all": replace_all}
+    if insert is not None:
+        return {"insert_line": insert, "new": new}
+    first, last = _range(lines)
+    return {"start_line": first, "end_line": last, "new": new}
+
+
+def _range(lines: str | None) -> tuple[int | None, int | None]:
+    if lines is None:
+        return None, None
+    first, colon, last = lines.partition(":")
+    try:
+        start = int(first) if first else 1
+        return start, (int(last) if last else None) if colon else start
+    except ValueError:
+        raise BadRequest(f"--lines is {lines!r}. Give it as 3, 3:7, 3: or :7.") from None

@@ -1,0 +1,54 @@
+"""What the commands on this machine's own records share: the log they open, and which session is meant."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import typer
+
+from hutch import settings
+from hutch.app.records import event_log
+from hutch.domain.errors import NotFound
+from hutch.domain.ids import SessionId, parse_session_id
+from hutch.store.log import SqlLog
+from hutch.store.short_ids import find_session_id
+
+WHOLE = re.compile(r"ses_[0-9a-z]{26}")
+SHORT = re.compile(r"(ses_)?[0-9a-z]{3,25}")
+NONE_YET = "There are no sessions yet. `hutch run` records one."
+
+
+def is_new(loaded: settings.Loaded) -> bool:
+    """True when there was never a database here; one that was lost is another matter."""
+    return not loaded.paths.database.exists() and not loaded.paths.signing_key.exists()
+
+
+@asynccontextmanager
+async def open_sessions(loaded: settings.Loaded) -> AsyncIterator[SqlLog]:
+    """The event log of an installation that has one; looking does not make one."""
+    if is_new(loaded):
+        raise NotFound(NONE_YET)
+    async with event_log(loaded.paths) as log:
+        yield log
+
+
+def warn_of_defects(session_id: SessionId, defects: Sequence[str]) -> None:
+    """Say what is missing from a log, where no program reads."""
+    for defect in defects:
+        typer.echo(f"warning: The log of session {session_id} is damaged. {defect}", err=True)
+
+
+async def find_session(log: SqlLog, text: str) -> SessionId:
+    """The session that somebody means: by its id, the beginning or the end of it; `last` is the newest."""
+    if text == "last":
+        heads = await log.heads(limit=1)
+        if not heads:
+            raise NotFound(NONE_YET)
+        return heads[0].session_id
+    if WHOLE.fullmatch(text):
+        return parse_session_id(text)
+    if found := await find_session_id(log, text):
+        return SessionId(found)
+    if SHORT.fullmatch(text):
+        raise NotFound(f"There is no session {text!r}. `hutch log` lists those there are.")
+    return parse_session_id(text)

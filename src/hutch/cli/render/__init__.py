@@ -1,0 +1,1 @@
+"""Sessions, runs and changes as text for a terminal."""

@@ -1,0 +1,94 @@
+"""What `hutch run` shows while a run goes on: lines for people, or JSON for programs."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hutch.cli.render.layout import UNBOUNDED, Paper, coloured, patch_lines, plain
+from hutch.cli.render.run_summary import Story
+from hutch.cli.render.transcript import Line, Shown, Transcript
+
+
+class PlainView:
+    """Lines as they are finished, on whatever there is."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self._paper = Paper(UNBOUNDED)  # no line is wrapped: who reads it may have any width
+        self._line = coloured if os.isatty(1) else plain
+        self._progress = False
+
+    def delta(self, delta: Mapping[str, Any]) -> None:
+        if delta.get("kind") == "progress":
+            if os.isatty(2):
+                sys.stderr.write(f"\r\x1b[K{delta.get('text')}")
+                sys.stderr.flush()
+                self._progress = True
+            return
+        self.show(self.transcript.delta(delta))
+
+    def entry(self, entry: Mapping[str, Any]) -> None:
+        self.show(self.transcript.entry(entry))
+
+    def warn(self, warning: str) -> None:
+        self.show([Line(warning, lead="warning: ")])
+
+    def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None:
+        self.show(patch_lines(patch))
+        if cut:
+            self.show([Line("(the rest of the patch is not shown)", "dim")])
+        self.show(story.lines(patch, warnings=warnings))
+
+    def show(self, shown: Sequence[Shown]) -> None:
+        lines = self._paper.put(shown)
+        if not lines:
+            return
+        if self._progress:
+            sys.stderr.write("\r\x1b[K")
+            self._progress = False
+        sys.stdout.write("".join(f"{self._line(line)}\n" for line in lines))
+        sys.stdout.flush()
+
+
+class JsonView:
+    """One JSON object a line."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._warnings: list[str] = []
+
+    def delta(self, delta: Mapping[str, Any]) -> None:
+        if delta.get("kind") == "progress":  # whole messages come as events
+            self._print("progress", text=delta.get("text"))
+
+    def entry(self, entry: Mapping[str, Any]) -> None:
+        event = entry["event"]
+        if event.get("type") == "run.started":
+            self._print(
+                "begin",
+                session=self._story.session_id,
+                run=event.get("run_id"),
+                workspace=event.get("workspace"),
+                model=event.get("model"),
+                reason=event.get("model_reason"),
+                warnings=self._warnings,
+            )
+            self._warnings = []
+        self._print("event", event=event)
+
+    def warn(self, warning: str) -> None:
+        self._warnings.append(warning)
+
+    def end(self, story: Story, patch: str, *, cut: bool, warnings: list[str]) -> None:
+        if patch:
+            self._print("diff", patch=patch, cut=cut)
+        self._print("end", **story.json(patch, warnings=[*self._warnings, *warnings]))
+
+    def interrupted(self, run_id: str) -> None:
+        self._print("interrupted", run=run_id)
+
+    def _print(self, kind: str, **fields: Any) -> None:
+        sys.stdout.write(json.dumps({"type": kind, **fields}) + "\n")
+        sys.stdout.flush()

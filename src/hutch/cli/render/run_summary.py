@@ -1,0 +1,197 @@
+"""What happened in a run, as far as its end sums it up. Nothing here writes or reads."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hutch.cli.render.delivery import NOTHING, delivery_lines
+from hutch.cli.render.transcript import Line
+from hutch.domain.title import first_line
+from hutch.system.terminal_text import visible
+
+FLAGS = {"turns": "--max-turns", "tokens": "--max-tokens", "cost_usd": "--max-cost", "timeout_s": "--timeout"}
+FINAL = ("done", "tests_failing")
+ENVELOPE = ("type", "v", "run_id")  # fields of an event that say nothing of the tests
+SUMMED_UP = frozenset({"run.ended", "change.proposed", "delivery.ended"})  # events that the end tells of
+
+
+@dataclass(slots=True)
+class Story:
+    """One run of a session, from its entries."""
+
+    session_id: str
+    repository: str
+    run_id: str = ""
+    workspace: str = ""
+    started: Mapping[str, Any] = field(default_factory=dict)
+    ended: Mapping[str, Any] = field(default_factory=dict)
+    tests: Mapping[str, Any] | None = None
+    change: Mapping[str, Any] | None = None
+    delivery: Mapping[str, Any] | None = None
+    first: int = 0  # snapshot, before it began
+    last: int = 0
+    title: str = ""
+    summary: str = ""
+    said: str = ""  # by the model, last
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """The next entry's event."""
+        match event.get("type"):
+            case "session.prepared":
+                self.workspace = str(event.get("workspace"))
+            case "snapshot.taken":
+                self.last = int(event.get("snapshot") or 0)
+                self.first = self.first if self.started else self.last
+            case "run.started":
+                self.started, self.workspace = event, str(event.get("workspace") or self.workspace)
+                self.run_id = str(event.get("run_id"))
+                self.title = first_line(str(event.get("prompt")))
+                self.first = self.last
+            case "model.replied":
+                self.said = self.summary = str(event.get("text") or "")
+            case "tool.called" if event.get("tool") == "finish":
+                given = _arguments(str(event.get("arguments")))
+                self.title, self.summary = given.get("title") or self.title, given.get("summary", "")
+            case "tests.run":
+                self.tests = event
+            case "change.proposed":
+                self.change = event
+            case "delivery.ended":
+                self.delivery = event
+            case "run.ended":
+                self.ended = event
+
+    @property
+    def outcome(self) -> str:
+        return str(self.ended.get("outcome") or "")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do in its session: it is done, and no work is left to deliver."""
+        is_delivered = (self.delivery or {}).get("outcome") != "failed"
+        return self.outcome in FINAL and is_delivered and not self.is_kept_back
+
+    @property
+    def is_kept_back(self) -> bool:
+        """True when files were changed by a run without delivery, which can be delivered later."""
+        is_without = self.started.get("deliver") is False and self.change is None
+        return is_without and self.first != self.last
+
+    @property
+    def way_on(self) -> str:
+        """How a run that is not over can go on; empty when it is."""
+        if self.outcome in FINAL or not self.run_id:
+            return ""
+        command, limit = f"hutch resume {self.run_id}", str(self.ended.get("limit") or "")
+        if not limit:
+            return f"Go on with: {command}"
+        persona = self.started.get("persona")
+        if self.ended.get("limit_set_by") == "repository":
+            return f"The repository's own persona '{persona}' allows no more."
+        if self.ended.get("limit_set_by") == "persona":
+            return f"Raise limits.{limit} of the persona '{persona}', and go on with: {command}"
+        return f"Go on with: {command} {FLAGS[limit]} {self._twice(limit)}"
+
+    def _twice(self, limit: str) -> str:
+        tokens = int(self.ended.get("input_tokens") or 0) + int(self.ended.get("output_tokens") or 0)
+        given = self.started.get("timeout_s" if limit == "timeout_s" else f"max_{limit}")
+        spent = {"turns": self.ended.get("turns"), "tokens": tokens}.get(limit)
+        return format(2 * (given or spent or self.ended.get("duration_s") or 1), "g")
+
+    def lines(self, patch: str, *, warnings: list[str]) -> list[Line]:
+        """What came of it, for people."""
+        lines = [Line("")]
+        if self.outcome != "done":
+            reason = visible(str(self.ended.get("reason") or ""), lines=True)
+            lines.append(Line(reason, "bad", f"{self.outcome.replace('_', ' ')}: "))
+        if self.summary.strip() and self.summary.strip() != self.said.strip():
+            lines.append(Line(visible(self.summary.strip(), lines=True)))
+        if self.tests:
+            lines.append(Line(visible(self._tests_line()), lead="tests: "))
+        lines += self._delivery_lines(bool(patch))
+        lines += [Line(visible(warning), lead="warning: ") for warning in warnings]
+        if self.way_on:
+            lines.append(Line(visible(self.way_on)))
+        return [*lines, Line(self._cost_line(), "dim")]
+
+    def _tests_line(self) -> str:
+        tests = self.tests or {}
+        if tests.get("reason"):
+            return str(tests["reason"])
+        counts = {name: tests.get(name) or 0 for name in ("failed", "passed", "skipped")}
+        line = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none were found"
+        note = (self.delivery or {}).get("reason") if self.change else ""
+        return f"{line}. {note}" if note else line
+
+    def _delivery_lines(self, changed: bool) -> list[Line]:
+        change, delivery = self.change, self.delivery or {}
+        if change:
+            force = " --force" if self.outcome == "tests_failing" else ""
+            url = str(change.get("url") or "")
+            web = [Line(visible(url), "strong")] if url.startswith("http") else []
+            return [
+                Line(visible(str(change["title"])), "strong", f"pull request {change['change_id']}: "),
+                Line(visible(f"branch {change['branch']} of {self.repository}")),
+                *web,
+                Line(f"hutch changes diff {change['change_id']}", lead="look at it: "),
+                Line(f"hutch changes merge {change['change_id']}{force}", lead="merge it:   "),
+            ]
+        if not changed:
+            return [Line(NOTHING)]
+        if delivery.get("outcome") == "failed" and not delivery.get("failing"):
+            told = delivery_lines(self.run_id, delivery)
+            return [Line(visible(text, lines=True), lead=f"{name}: ") for name, text in told]
+        why = " since the tests fail" if self.outcome == "tests_failing" and not self.is_kept_back else ""
+        before = f" {delivery['reason']}" if delivery.get("failing") else ""
+        kept = f"No branch was made{why}.{before} What was done is in the workspace {self.workspace}:"
+        look = Line(f"hutch workspace diff {self.workspace} {self.first} {self.last}", lead="look at it: ")
+        again = [Line(f"hutch changes propose {self.run_id}", lead="deliver it all the same: ")]
+        if self.is_kept_back and self.outcome in FINAL:
+            later = [Line(f"hutch changes deliver {self.run_id}", lead="deliver it: ")]
+        else:
+            later = again if delivery.get("failing") else []
+        return [Line(visible(kept)), look, *later]
+
+    def _cost_line(self) -> str:
+        ended = self.ended
+        cost = ended.get("cost_usd")
+        price = "unpriced" if cost is None else f"${cost:.4f}"
+        cached = f"{ended.get('cached_tokens') or 0:,} cached"
+        tokens = f"{ended.get('input_tokens') or 0:,} tokens in ({cached})"
+        out, took = f"{ended.get('output_tokens') or 0:,} out", f"{ended.get('duration_s') or 0:.1f} s"
+        return f"{ended.get('turns') or 0} turns, {tokens}, {out}, {price}, {took}"
+
+    def json(self, patch: str, *, warnings: list[str]) -> dict[str, Any]:
+        """The same, for programs."""
+        delivery, change = self.delivery or {}, self.change
+        failed = delivery.get("outcome") == "failed"
+        tests = {name: value for name, value in (self.tests or {}).items() if name not in ENVELOPE}
+        return {
+            "outcome": self.outcome,
+            "reason": self.ended.get("reason"),
+            "title": self.title,
+            "summary": self.summary,
+            "changed": bool(patch),
+            "tests": tests or None,
+            "change": change
+            and {
+                "id": change["change_id"],
+                "branch": change["branch"],
+                "commit": change["commit"],
+                "url": change["url"],
+            },
+            "not_delivered": (delivery.get("reason") if failed else None) or None,
+            "cost_usd": self.ended.get("cost_usd"),
+            "turns": self.ended.get("turns"),
+            "go_on": self.way_on or None,
+            "warnings": warnings,
+        }
+
+
+def _arguments(text: str) -> dict[str, str]:
+    try:
+        given = json.loads(text)
+        return {str(name): str(value) for name, value in given.items()}
+    except (ValueError, AttributeError, RecursionError):
+        return {}

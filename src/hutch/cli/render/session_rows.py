@@ -1,0 +1,62 @@
+"""Sessions as people see them in a list."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+from rich.cells import cell_len, set_cell_size
+
+from hutch.cli.server_requests import short
+from hutch.system.terminal_text import one_line
+
+COLOURS = {
+    "running": "green",
+    "waiting": "yellow",
+    "queued": "cyan",
+    "starting": "cyan",
+    "paused": "magenta",
+}
+UNITS = ((86_400, "d"), (3600, "h"), (60, "m"))
+HEAD = ("ID", "STATE", "AGE", "OWNER", "PURPOSE")
+
+
+def age(since_ms: int, now_s: float | None = None) -> str:
+    """How long ago, in one unit."""
+    seconds = max(0, int((time.time() if now_s is None else now_s) - since_ms / 1000))
+    for size, unit in UNITS:
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def state_of(session: Mapping[str, Any]) -> str:
+    """Its state, with its place in the queue while it waits there."""
+    place = session.get("place")
+    return f"{session['state']} {place}" if place else str(session["state"])
+
+
+def row(session: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a list shows of it."""
+    owner = one_line(session.get("owner_name") or "", 40) or short(session["owner"])
+    purpose = session["purpose"] or session["repository"] or "(no purpose)"
+    told = (short(session["id"]), state_of(session), age(session["created_ms"]), owner)
+    return (*told, one_line(purpose, 500))
+
+
+def table(sessions: Sequence[Mapping[str, Any]], columns: int) -> list[str]:
+    """Lines of a list that fits a terminal; the last column takes what is left."""
+    rows = [HEAD, *(row(each) for each in sessions)]
+    widths = [max(cell_len(each[i]) for each in rows) for i in range(len(HEAD) - 1)]
+    room = max(20, columns - sum(widths) - 2 * len(widths))
+    lines = []
+    for number, each in enumerate(rows):
+        cells = [set_cell_size(text, width) for text, width in zip(each, widths, strict=False)]
+        last = each[-1] if cell_len(each[-1]) <= room else set_cell_size(each[-1], room - 1) + "…"
+        if number == 0:
+            lines.append(typer.style("  ".join([*cells, last]), bold=True))
+            continue
+        state = sessions[number - 1]["state"]
+        cells[1] = typer.style(cells[1], fg=COLOURS.get(state), dim=state == "ended" or None)
+        lines.append("  ".join([*cells, last]).rstrip())
+    return lines

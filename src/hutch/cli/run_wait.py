@@ -1,0 +1,141 @@
+"""Wait for what comes of a prompt, and show it meanwhile: plainly, or as JSON for programs."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from hutch.cli import exits
+from hutch.cli.client import Client
+from hutch.cli.event_stream import follow
+from hutch.cli.render.run_output import PlainView
+from hutch.cli.render.transcript import Transcript
+from hutch.cli.server_requests import names_of_users, short
+from hutch.cli.signals import stop_when_unread
+from hutch.domain.errors import Unavailable
+from hutch.domain.stand_in import BY_OPTION, is_stand_in, no_model_there
+
+ENDS = ("run.ended", "delivery.ended")
+MAX_RUNS = 200
+POLL_INTERVAL_S = 0.5
+DELIVERED = ("done", "tests_failing")  # after which a session that delivers says how that went
+
+
+class JsonEntries:
+    """One entry a line, as the server tells it."""
+
+    def entry(self, entry: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The run that somebody waits for: the session's first, or the one that an input comes to."""
+
+    input: int | None = None  # the number of the input
+    run_id: str = ""
+    delivers: bool = False  # what it did is handed over after it has ended
+    _outcome: str = ""
+    _is_next: bool = False  # it comes to the run that is queued next
+    _is_heard: bool = False  # it comes to the run that works now
+
+    def ended(self, event: Mapping[str, Any]) -> int | None:
+        """The exit code by how it ended, once it has."""
+        kind = event.get("type")
+        is_ours = self.input is not None and event.get("input") == self.input
+        if kind == "input.taken" and is_ours:
+            self._is_next = event.get("kind") == "prompt"
+            self._is_heard = not self._is_next
+        elif kind == "message.sent" and is_ours:
+            self._is_heard = True
+        elif kind == "run.queued" and not self.run_id and (self._is_next or self.input is None):
+            self.run_id = str(event.get("run_id"))
+        elif kind == "run.ended" and (self._is_heard or (self.run_id and event.get("run_id") == self.run_id)):
+            self._outcome = str(event.get("outcome"))
+            if not self.delivers or self._outcome not in DELIVERED:
+                return _exit_of(self._outcome, event)
+            self.run_id = str(event.get("run_id"))
+        elif kind == "delivery.ended" and self._outcome and event.get("run_id") == self.run_id:
+            # Tests that fail are an answer, as they are without a server.
+            is_lost = event.get("outcome") == "failed" and not event.get("failing")
+            # Who is given a change has what was asked for, though its tests fail as they did before.
+            is_proposed = event.get("outcome") == "proposed"
+            return _exit_of("failed" if is_lost else "done" if is_proposed else self._outcome, event)
+        elif kind == "session.ended":
+            return exits.OUTCOMES["cancelled"]
+        return None
+
+    def ended_by_row(self, run: Mapping[str, Any]) -> int:
+        """The exit code by a run that has ended, as the server lists it."""
+        self.run_id = str(run["id"])
+        code = self.ended({"type": "run.ended", "run_id": self.run_id, "outcome": run["outcome"]})
+        if code is None and run["delivered"]:
+            code = self.ended({**run["delivered"], "type": "delivery.ended", "run_id": self.run_id})
+        return _exit_of(str(run["outcome"]), {}) if code is None else code
+
+
+def _exit_of(outcome: str, event: Mapping[str, Any]) -> int:
+    """As a run of this machine would end: what failed with an error, as that does."""
+    if outcome == "failed":
+        return exits.FAMILIES.get(str(event.get("code")), exits.UNAVAILABLE)
+    return exits.OUTCOMES.get(outcome, exits.UNAVAILABLE)
+
+
+async def shows(
+    client: Client, as_json: bool, session: Mapping[str, Any] | None = None
+) -> JsonEntries | PlainView:
+    """What entries are shown by."""
+    if as_json:
+        return JsonEntries()
+    me, names = await names_of_users(client, session)
+    return PlainView(Transcript(me, names))
+
+
+async def wait_for(client: Client, session_id: str, wanted: Wanted, *, after: int, as_json: bool) -> int:
+    """The exit code by how the run ended; what happens is shown."""
+    show = await shows(client, as_json)
+    nobody = False  # a script says that no model is connected
+    async with stop_when_unread(), aclosing(follow(client, session_id, after=after)) as updates:
+        async for update in updates:
+            if update.entry is None:
+                continue
+            show.entry(update.entry)
+            event = update.entry["event"]
+            if event.get("type") == "run.started":
+                nobody = is_stand_in(str(event.get("model")))
+            if event.get("type") in ("approval.asked", "question.asked"):
+                sys.stderr.write(
+                    f"hutch: The agent waits for you. Answer it: hutch attach {short(session_id)}\n"
+                )
+            if (event.get("erased") or event.get("withheld")) and event.get("type") in ENDS:
+                return wanted.ended_by_row(await _ended_run(client, session_id, wanted))
+            if (code := wanted.ended(event)) is not None:
+                if nobody:
+                    raise Unavailable(no_model_there(BY_OPTION))
+                return code
+    return exits.INTERRUPTED
+
+
+async def _ended_run(client: Client, session_id: str, wanted: Wanted) -> Mapping[str, Any]:
+    """The run that is waited for, once it has ended. An erased event does not say which run it told of."""
+    while True:
+        runs = (await client.get(f"/sessions/{session_id}/runs", limit=MAX_RUNS))["items"]
+        named = [run for run in runs if run["id"] == wanted.run_id]
+        asked = [run for run in runs if run["input"] == (wanted.input or 0)]
+        run: dict[str, Any] = (named or asked or runs)[0]
+        if run["state"] == "ended":
+            return run
+        await asyncio.sleep(POLL_INTERVAL_S)
+
+
+async def show_all(client: Client, session: Mapping[str, Any], *, after: int, as_json: bool) -> None:
+    """Everything, until the session has ended."""
+    show = await shows(client, as_json, session)
+    async with stop_when_unread(), aclosing(follow(client, session["id"], after=after)) as updates:
+        async for update in updates:
+            if update.entry is not None:
+                show.entry(update.entry)

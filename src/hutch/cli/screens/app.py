@@ -1,0 +1,115 @@
+"""`hutch` alone on a terminal: all sessions on a full screen."""
+
+import asyncio
+import json
+import sys
+from typing import ClassVar
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from hutch.cli import exits, usage
+from hutch.cli.client import Client
+from hutch.cli.hangup import ended_with_terminal
+from hutch.cli.screens.dialogs import BOX
+from hutch.cli.screens.session_list import ListScreen
+from hutch.cli.server_address import NONE_HERE
+from hutch.domain.errors import Unavailable
+from hutch.settings import Paths, find_paths, terminal_type
+from hutch.system.atomic_file import write_private
+
+THEMES = {"dark": "textual-dark", "light": "textual-light"}
+UP = "import sys; from hutch.cli.main import run; sys.exit(run(['up', '--detach', '--json']))"
+
+
+class StartServer(ModalScreen[bool]):
+    """There is no server: shall there be one?"""
+
+    CSS = BOX.format(name="StartServer")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s,enter", "start", "start"),
+        Binding("q,escape,ctrl+c", "dismiss(False)", "quit", priority=True),
+    ]
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(NONE_HERE.replace("`", ""), id="told", markup=False)
+            yield Static("s  start one here, in the background      q  quit", classes="hint", markup=False)
+
+    @work(exclusive=True)
+    async def action_start(self) -> None:
+        told = self.query_one("#told", Static)
+        told.update("Starting …")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", UP),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, errors = await process.communicate()
+        if process.returncode == exits.OK:
+            self.dismiss(True)
+        else:
+            told.update(errors.decode(errors="replace").strip()[-1500:] or "It did not start.")
+
+
+class SessionsApp(App[None]):
+    """The full screen."""
+
+    TITLE = "Hutch"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False, priority=True)]
+
+    def __init__(self, paths: Paths | None = None) -> None:
+        super().__init__()
+        self._file = (paths or find_paths()).state / "screen.json"
+        self._client: Client | None = None
+
+    def on_mount(self) -> None:
+        self.theme = THEMES.get(self._kept(), THEMES["dark"])
+        self._begin()
+
+    async def on_unmount(self) -> None:
+        if self._client:
+            await self._client.__aexit__(None, None, None)
+
+    def action_theme_switched(self) -> None:
+        """From dark to light, or back; the next time it is as it was left."""
+        name = "light" if self.current_theme.dark else "dark"
+        self.theme = THEMES[name]
+        write_private(self._file, json.dumps({"theme": name}) + "\n")
+
+    def _begin(self) -> None:
+        try:
+            self._client = Client()
+        except Unavailable:
+            self.push_screen(StartServer(), self._answered)
+            return
+        self.push_screen(ListScreen(self._client))
+
+    def _answered(self, started: bool | None) -> None:
+        if started:
+            self._begin()
+        else:
+            self.exit()
+
+    def _kept(self) -> str:
+        try:
+            return str(json.loads(self._file.read_bytes())["theme"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return "dark"
+
+
+def screen_command() -> int:
+    """Show all sessions, until somebody quits; the help, where no screen can be drawn."""
+    if terminal_type() in ("", "dumb"):
+        sys.stdout.write(usage.help_text())
+        return exits.OK
+    app = SessionsApp()
+    with ended_with_terminal():
+        app.run()
+    return app.return_code or exits.OK

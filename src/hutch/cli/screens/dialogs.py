@@ -1,0 +1,143 @@
+"""What is asked and shown on top of the full screen."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Footer, Input, Label, RichLog, Static
+
+from hutch.cli.client import Client
+from hutch.cli.render.layout import patch_lines
+from hutch.cli.render.transcript import Line
+from hutch.cli.screens.transcript_panel import text_of
+from hutch.cli.screens.typed_line import answer_to
+from hutch.cli.server_requests import short
+from hutch.domain.errors import HutchError
+
+BOX = """
+{name} {{ align: center middle; }}
+{name} > Vertical {{
+    width: 76; max-width: 100%; height: auto; max-height: 100%;
+    border: round $primary; background: $surface; padding: 1 2;
+}}
+{name} .hint {{ color: $text-muted; margin-top: 1; }}
+"""
+HELP = """\
+enter  watch the session, speak with its agent, answer what it asks
+n      a new session            d      what has changed in it
+p      pause it                 r      let it go on
+c      cancel its run           x      end it
+/      search; Escape ends it   t      light or dark
+q      quit; sessions go on"""
+FIELDS = (
+    ("prompt", "What is to be done?"),
+    ("repository", "A directory or an address; empty begins with nothing"),
+    ("persona", "Who works on it; empty is the usual one"),
+    ("model", "provider:name; empty is the usual one"),
+)
+
+
+class NewSession(ModalScreen[dict[str, str] | None]):
+    """What a new session is to be."""
+
+    CSS = BOX.format(name="NewSession") + "NewSession Label { margin-top: 1; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "dismiss(None)", "back", priority=True)]
+
+    def __init__(self, *, local: bool) -> None:
+        super().__init__()
+        self._local = local
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("A new session", markup=False)
+            for name, help_ in FIELDS:
+                here = (
+                    str(Path.cwd()) if name == "repository" and self._local and Path(".git").exists() else ""
+                )
+                yield Label(name)
+                yield Input(here, placeholder=help_, id=name, compact=True)
+            yield Static("Tab goes on, Enter makes it, Escape goes back", classes="hint", markup=False)
+
+    def on_input_submitted(self) -> None:
+        self.dismiss({name: self.query_one(f"#{name}", Input).value.strip() for name, _ in FIELDS})
+
+
+class Confirm(ModalScreen[bool]):
+    """A question that only `y` or `yes` and Enter answer with yes."""
+
+    CSS = BOX.format(name="Confirm")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "dismiss(False)", "no", priority=True),
+    ]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._question, markup=False)
+            yield Input(compact=True)
+            yield Static("yes and Enter, or Escape", classes="hint", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(answer_to(event.value) == "once")
+
+
+class Help(ModalScreen[None]):
+    """The keys."""
+
+    CSS = BOX.format(name="Help")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,ctrl+c", "dismiss", "back", priority=True)
+    ]
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(HELP, markup=False)
+            yield Static("Escape goes back", classes="hint", markup=False)
+
+
+class PatchScreen(Screen[None]):
+    """What has changed in a session."""
+
+    CSS = """
+    PatchScreen #head { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
+    PatchScreen RichLog { background: $background; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,d,ctrl+c", "dismiss", "back", priority=True),
+    ]
+
+    def __init__(self, client: Client, session: dict[str, Any]) -> None:
+        super().__init__()
+        self._client, self._session = client, session
+
+    def compose(self) -> ComposeResult:
+        yield Static(f"What has changed in {short(self._session['id'])}", id="head", markup=False)
+        yield RichLog(min_width=0, auto_scroll=False)
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(RichLog).focus()
+        self._load()
+
+    @work
+    async def _load(self) -> None:
+        lines: list[Line]
+        try:
+            found = await self._client.get(f"/sessions/{self._session['id']}/diff")
+            lines = patch_lines(found["patch"]) or [Line("Nothing differs from where it began.", "dim")]
+            lines += [Line("The rest of the patch is too long to be shown.", "bad")] if found["cut"] else []
+        except HutchError as error:
+            lines = [Line(str(error), "bad")]
+        log = self.query_one(RichLog)
+        for line in lines:
+            log.write(text_of(line, dark=self.app.current_theme.dark))

@@ -1,0 +1,272 @@
+"""All sessions on the full screen, and what goes on in the one that is chosen."""
+
+from typing import Any, ClassVar
+
+import httpx2
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.events import Resize
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import DataTable, Footer, Input, Static
+
+from hutch.cli.client import Client
+from hutch.cli.render.session_rows import COLOURS, row
+from hutch.cli.render.transcript import Line
+from hutch.cli.screens.conversation import Conversation
+from hutch.cli.screens.dialogs import Confirm, Help, NewSession, PatchScreen
+from hutch.cli.screens.session_screen import SessionScreen
+from hutch.cli.screens.transcript_panel import TranscriptView
+from hutch.cli.server_requests import short
+from hutch.cli.session_client import ServedSessions
+from hutch.cli.session_options import repository_address
+from hutch.domain.errors import HutchError, Unavailable
+from hutch.system.terminal_text import one_line
+
+POLL_S = 1.0
+SETTLE_S = 0.15  # a session that is only passed on the way to another is not loaded
+MOST = 200
+WIDE = 120  # columns from which list and preview stand side by side
+COLUMNS = ("ID", "State", "Age", "Owner", "Purpose")
+
+
+class SessionTable(DataTable[Text]):
+    """The list; Enter opens the one that the cursor is on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "attach")]
+
+
+class ListScreen(Screen[None]):
+    """The sessions."""
+
+    CSS = """
+    #title { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
+    #title.away { background: $error; }
+    #search { display: none; }
+    #search.on { display: block; }
+    #body { layout: vertical; }
+    #body.wide { layout: horizontal; }
+    #list { height: 45%; background: $background; scrollbar-size-vertical: 1; }
+    #body.wide #list { width: 50%; height: 100%; }
+    #preview { height: 1fr; border-top: solid $primary; padding: 0 1; }
+    #body.wide #preview { height: 100%; border-top: none; border-left: solid $primary; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "new", "new"),
+        Binding("p", "give('pause')", "pause"),
+        Binding("r", "give('resume')", "resume"),
+        Binding("c", "give('cancel')", "cancel", show=False),
+        Binding("x", "end", "end"),
+        Binding("d", "diff", "diff"),
+        Binding("slash", "search", "search"),
+        Binding("t", "app.theme_switched", "theme", show=False),
+        Binding("question_mark", "help", "help"),
+        Binding("q", "app.quit", "quit"),
+        Binding("ctrl+c", "app.quit", show=False, priority=True),
+        Binding("escape", "no_search", show=False),
+    ]
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self.client = client
+        self.sessions: list[dict[str, Any]] = []
+        self._query = ""
+        self._settling: Timer | None = None
+        self._previewed = ""
+        self._made = ""  # a session that the cursor is to go to, once it is in the list
+
+    def compose(self) -> ComposeResult:
+        yield Static("Hutch", id="title", markup=False)
+        yield Input(placeholder="words in purpose, prompts or repository", id="search", compact=True)
+        with Container(id="body"):
+            yield SessionTable(id="list", cursor_type="row")
+            yield TranscriptView(id="preview")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        table = self.query_one(SessionTable)
+        for name in COLUMNS:
+            table.add_column(name, key=name)
+        table.focus()
+        self._poll()
+        self.set_interval(POLL_S, self._poll)
+
+    def on_resize(self, event: Resize) -> None:
+        self.query_one("#body").set_class(event.size.width >= WIDE, "wide")
+
+    # --- the list ---
+
+    @work(exclusive=True, group="poll")
+    async def _poll(self) -> None:
+        title = self.query_one("#title", Static)
+        try:
+            asked = {"limit": MOST, "q": self._query}
+            answer = await self.client.request("GET", "/sessions", params=asked, again=False)
+        except (HutchError, httpx2.HTTPError) as error:
+            title.update(
+                "The server is away; waiting for it" if isinstance(error, Unavailable) else str(error)
+            )
+            title.add_class("away")
+            try:
+                await self.client.look_again()
+            except Unavailable:
+                return
+            return
+        if not self.query(SessionTable):
+            return  # the screen was closed meanwhile
+        title.remove_class("away")
+        self._fill(answer.json()["items"])
+        busy = sum(each["state"] == "running" for each in self.sessions)
+        waiting = sum(each["state"] == "waiting" for each in self.sessions)
+        found = f"  /{self._query}" if self._query else ""
+        also = f", {waiting} waiting for you" if waiting else ""
+        title.update(
+            f"Hutch at {self.client.address.url}  {len(self.sessions)} sessions, {busy} running{also}{found}"
+        )
+
+    def _fill(self, sessions: list[dict[str, Any]]) -> None:
+        """Bring the table up to date; the cursor stays on the session that it is on."""
+        table = self.query_one(SessionTable)
+        chosen = self._made or (self.chosen or {}).get("id")
+        same = [each["id"] for each in sessions] == [each["id"] for each in self.sessions]
+        old, self.sessions = self.sessions, sessions
+        if same and table.row_count:
+            for before, each in zip(old, sessions, strict=True):
+                was, now = self._cells(before), self._cells(each)
+                for name, text, other in zip(COLUMNS, now, was, strict=True):
+                    if text != other or name == "Age":
+                        table.update_cell(each["id"], name, text)
+            return
+        table.clear()
+        for each in sessions:
+            table.add_row(*self._cells(each), key=each["id"])
+        ids = [each["id"] for each in sessions]
+        if chosen in ids:
+            table.move_cursor(row=ids.index(chosen), animate=False)
+            self._made = ""
+        if not sessions:
+            self._previewed = ""
+            view = self.query_one(TranscriptView)
+            view.clear()
+            view.put(
+                [Line("None fits." if self._query else "There are no sessions yet. n makes one.", "dim")]
+            )
+
+    def _cells(self, session: dict[str, Any]) -> list[Text]:
+        cells = [Text(cell) for cell in row(session)]
+        state = session["state"]
+        colour = COLOURS.get(state) or ("dim" if state == "ended" else "")
+        cells[1].stylize(f"bold {colour}" if state == "waiting" else colour)
+        return cells
+
+    @property
+    def chosen(self) -> dict[str, Any] | None:
+        at = self.query_one(SessionTable).cursor_row
+        return self.sessions[at] if 0 <= at < len(self.sessions) else None
+
+    # --- the preview ---
+
+    def on_data_table_row_highlighted(self) -> None:
+        if self._settling:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_S, self._settled)
+
+    def _settled(self) -> None:
+        chosen = self.chosen
+        if chosen and chosen["id"] != self._previewed:
+            self._previewed = chosen["id"]
+            self._preview(chosen)
+
+    @work(exclusive=True, group="preview")
+    async def _preview(self, session: dict[str, Any]) -> None:
+        view = self.query_one(TranscriptView)
+        view.clear()
+        try:
+            await Conversation(ServedSessions(self.client), session).watch(view.put)
+        except HutchError as error:
+            view.put([Line(str(error), "bad")])
+
+    # --- what is done ---
+
+    def on_data_table_row_selected(self) -> None:
+        if self.chosen:
+            self._open(self.chosen["id"])
+
+    @work(group="open", exclusive=True)
+    async def _open(self, session_id: str) -> None:
+        try:
+            session = await self.client.get(f"/sessions/{session_id}")
+        except HutchError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        self.app.push_screen(SessionScreen(self.client, session))
+
+    def action_new(self) -> None:
+        def answered(wanted: dict[str, str] | None) -> None:
+            if wanted is not None:
+                self._make(wanted)
+
+        self.app.push_screen(NewSession(local=self.client.address.is_local), answered)
+
+    @work(group="new")
+    async def _make(self, wanted: dict[str, str]) -> None:
+        try:
+            wanted["repository"] = repository_address(wanted["repository"], self.client.address.is_local)
+            made = await self.client.post("/sessions", wanted)
+        except HutchError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        self._made = made["id"]
+        self._open(made["id"])
+
+    def action_give(self, kind: str) -> None:
+        if self.chosen:
+            self._give(self.chosen, kind)
+
+    def action_end(self) -> None:
+        chosen = self.chosen
+        if chosen is None:
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes and chosen:
+                self._give(chosen, "end")
+
+        name = f"{short(chosen['id'])}, {one_line(chosen['purpose'], 60)}"
+        self.app.push_screen(Confirm(f"End the session {name}? Its files are kept."), answered)
+
+    @work(group="give")
+    async def _give(self, session: dict[str, Any], kind: str) -> None:
+        try:
+            await self.client.give(session["id"], kind)
+        except HutchError as error:
+            self.notify(str(error), severity="error", markup=False)
+        self._poll()
+
+    def action_diff(self) -> None:
+        if self.chosen:
+            self.app.push_screen(PatchScreen(self.client, self.chosen))
+
+    def action_help(self) -> None:
+        self.app.push_screen(Help())
+
+    def action_search(self) -> None:
+        search = self.query_one("#search", Input)
+        search.add_class("on")
+        search.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._query = event.value.strip()
+        self._poll()
+
+    def on_input_submitted(self) -> None:
+        self.query_one(SessionTable).focus()
+
+    def action_no_search(self) -> None:
+        search = self.query_one("#search", Input)
+        search.value = ""
+        search.remove_class("on")
+        self.query_one(SessionTable).focus()

@@ -1,0 +1,40 @@
+"""What commits and branches say: titles, messages, names and authors, whatever a model made of them."""
+
+import re
+import unicodedata
+
+from hutch.domain.errors import BadRequest
+
+DEFAULT_AUTHOR = "Hutch <hutch@localhost>"
+AUTHOR = re.compile(r" *([^<>\x00-\x1f]*[^<>\x00-\x20]) *<([^<>\x00-\x20]+)> *")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def slug(title: str) -> str:
+    """A title as part of a branch's name."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:50].strip("-") or "change"
+
+
+def one_line(title: str) -> str:
+    """A title that is one line, whatever a model made of it."""
+    return " ".join(CONTROL.sub("", title).split()) or "A change"
+
+
+def plain(text: str) -> str:
+    """A text of many lines without what drives terminals, or what git refuses in a message."""
+    return CONTROL.sub("", text.replace("\r\n", "\n")).strip()
+
+
+def message(title: str, body: str, session_id: str, run_id: str) -> str:
+    """What a commit says: last, in a paragraph of its own, where it comes from."""
+    parts = [title, body.strip(), f"Hutch-Session: {session_id}\nHutch-Run: {run_id}"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def parse_author(text: str) -> tuple[str, str]:
+    """The name and the address of an author."""
+    found = AUTHOR.fullmatch(text)
+    if not found:
+        raise BadRequest(f"'{ascii(text)[1:-1]}' is no author. Write it as: Name <address>.")
+    return found[1], found[2]

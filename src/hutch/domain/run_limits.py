@@ -1,0 +1,45 @@
+"""How much a run may take: turns, tokens, money and time."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+LimitName = Literal["turns", "tokens", "cost_usd", "timeout_s"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """How far a run may go. None: no limit here, so the next one that says something counts."""
+
+    turns: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    timeout_s: float | None = None
+
+    def tightened(self, other: "RunLimits") -> "RunLimits":
+        """The smaller of each."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return RunLimits(
+            *(min((value for value in pair if value is not None), default=None) for pair in pairs)
+        )
+
+    def or_else(self, other: "RunLimits") -> "RunLimits":
+        """These where they are set, and the others elsewhere."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return RunLimits(*(mine if mine is not None else theirs for mine, theirs in pairs))
+
+    def given(self) -> dict[str, int | float]:
+        """Those that are set, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def event_fields(self) -> dict[str, Any]:
+        """The same by the names that `run.started` and `run.resumed` have for them."""
+        return {
+            "max_turns": self.turns,
+            "max_tokens": self.tokens,
+            "max_cost_usd": self.cost_usd,
+            "timeout_s": self.timeout_s,
+        }
+
+
+NO_LIMITS = RunLimits()
+USUAL_LIMITS = RunLimits(turns=100, tokens=5_000_000, cost_usd=10.0, timeout_s=1800.0)

@@ -1,0 +1,30 @@
+"""What flows about changes work with; `app/` builds it."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from hutch.domain.change import Change
+from hutch.domain.redaction import Redactor
+from hutch.forge.forges import Forges
+from hutch.forge.seam import Forge
+from hutch.store.changes import Changes
+from hutch.store.rows import Rows
+
+Lock = Callable[[str], AbstractAsyncContextManager[None]]  # one holder of a name in this installation
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeContext:
+    """The rows of changes, the forges they are on, and whatever else it takes to decide about them."""
+
+    rows: Rows
+    forges: Forges
+    redactor: Redactor
+    lock: Lock
+    author: str  # of commits, when nobody else is named
+
+    async def forge_of(self, change: Change, user: str = "") -> Forge:
+        """The forge of a change, for a user; a local one as far as the owner of its session may use it."""
+        anywhere = await Changes(self.rows).is_of_owner(change)
+        return self.forges.of_change(change, user, anywhere=anywhere)

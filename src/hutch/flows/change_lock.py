@@ -1,0 +1,52 @@
+"""Decisions about the changes of one repository are made one at a time, in all processes."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hutch.domain.change import Change
+from hutch.domain.errors import Conflict
+from hutch.flows.change_context import ChangeContext
+from hutch.forge.seam import ClosedThere
+from hutch.store.changes import Changes
+
+
+@asynccontextmanager
+async def hold_open(
+    context: ChangeContext, change: Change, *, user: str = "", reopens: bool = True
+) -> AsyncIterator[Change]:
+    """An open change as it is now, while nobody else merges or closes anything of its repository.
+
+    A decision holds this from the first look at the change until it is recorded. With `reopens`, a change
+    that is closed here and open again where it was proposed counts as open.
+    """
+    name = hashlib.sha256(change.repository.encode(errors="surrogateescape")).hexdigest()[:24]
+    async with context.lock(name):
+        changes = Changes(context.rows)
+        now = await changes.find(change.id)
+        if now.state == "closed" and reopens:
+            forge = await context.forge_of(now, user)
+            if (await forge.read(now)).state == "open":
+                now = await changes.reopen(now)
+        if now.state != "open":
+            raise Conflict(f"The change {now.id} is {now.state} already.")
+        yield now
+
+
+async def reopened(context: ChangeContext, change: Change, user: str) -> Change:
+    """A change to be commented on or judged: one that is closed here may be open again at its forge."""
+    if change.state != "closed":
+        return change
+    async with hold_open(context, change, user=user) as now:
+        return now
+
+
+@asynccontextmanager
+async def recording_closure(context: ChangeContext, change: Change) -> AsyncIterator[None]:
+    """A change that turns out to be closed at its forge is closed here, too."""
+    try:
+        yield
+    except ClosedThere:
+        if change.state == "open":
+            await Changes(context.rows).end(change, "closed")
+        raise

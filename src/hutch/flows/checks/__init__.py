@@ -1,0 +1,1 @@
+"""What `hutch doctor` checks besides the machine: the model and a repository."""

@@ -1,0 +1,162 @@
+"""What Hutch can do with a repository of this machine, for `hutch doctor`.
+
+Whatever the repository holds is hostile: git reads it, and its runners of tests are
+started, in a jail with the limits of an agent's, without a network, where the repository
+is read-only. As in a run, only what is committed is there; it is checked out into
+the jail's own /tmp, so nothing is written on this machine.
+"""
+
+import asyncio
+import shlex
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hutch.agent.testing.detect import NO_TESTS, Runner, detect_all
+from hutch.agent.testing.probe import Probed, probe
+from hutch.domain.errors import HutchError
+from hutch.domain.redaction import Redactor
+from hutch.forge.repo_url import parse_repo_url
+from hutch.forge.tokens import Tokens
+from hutch.jail.policy import Policy
+from hutch.jail.probe import Check, Status
+from hutch.jail.scratch import make_directory
+from hutch.system.terminal_text import printable
+from hutch.workspace.admission.refusal import OwnDirectories, refusal
+from hutch.workspace.prepare.local import Local, open_local
+from hutch.workspace.prepare.source import Layout, find_repository
+
+TIMEOUT_S = 20.0  # for all of it; a repository may hold files that are never read to their end
+MAX_NAMES = 5000  # as many as `run_tests` looks at
+VIEW = "/tmp/view"
+NO_REPOSITORY = "not in a git repository; name one with --repo DIR"
+GH = "sudo apt-get install -y gh"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What an installation would work with in a repository."""
+
+    own: OwnDirectories
+    policy: Policy  # of an agent's jail; no network is used here
+    tokens: Tokens
+    read_redactor: Callable[[], Redactor]  # Blocks.
+    test_command: str | None = None  # of the settings
+
+
+async def check_repository(
+    here: Installation, directory: Path | None, *, timeout_s: float = TIMEOUT_S
+) -> list[Check]:
+    """How a change would be delivered, and whether the tests can be run; None is the current directory."""
+    try:
+        found, layout = await asyncio.to_thread(_find, directory or Path())
+        if layout is None and directory is None:
+            return _same("ok", NO_REPOSITORY)
+        place = layout.root if layout else found
+        if refused := await asyncio.to_thread(refusal, place, here.own):
+            fix = "Name the directory of a project: --repo DIR"
+            return _same("warn", f"not checked: {refused.reason}", fix)
+        if layout is None:
+            return _same("ok", f"{found} is not in a git repository")
+        clean = (await asyncio.to_thread(here.read_redactor)).clean
+        scratch = await asyncio.to_thread(make_directory, "hutch-doctor")
+        try:
+            policy = replace(here.policy, network=())
+            async with asyncio.timeout(timeout_s), open_local(layout, scratch, policy) as local:
+                return [
+                    await _attempt("delivery", _delivery(here.tokens, found, layout, local)),
+                    await _attempt("tests", _tests(local, here.test_command, timeout_s, clean)),
+                ]
+        finally:
+            await asyncio.to_thread(scratch.rmdir)
+    except TimeoutError:
+        return _same("warn", f"not checked: {place} was not read within {timeout_s:g} s", "git fsck")
+    except (HutchError, OSError) as error:
+        return _same("warn", f"not checked: {error}")
+
+
+def _find(directory: Path) -> tuple[Path, Layout | None]:
+    """The repository that a directory is in. Only names are looked at."""
+    here = directory.resolve()
+    for place in (here, *here.parents):
+        if layout := find_repository(place):
+            return here, layout
+    return here, None
+
+
+async def _delivery(tokens: Tokens, here: Path, layout: Layout, local: Local) -> Check:
+    """Where a change goes: to the repository that a run names, which need not be its origin."""
+    # A run in a directory below would take that directory for all there is, and know of no repository.
+    run = "hutch run" if here == layout.root else f"hutch run --repo {shlex.quote(str(layout.root))}"
+    lines = [f"`{run} …` puts its change on a branch of this repository"]
+    origin = await local.origin()
+    if origin is None:
+        lines.append("there is no remote `origin` that Hutch could push to")
+        return Check("delivery", "ok", _joined(lines))
+    url = parse_repo_url(origin)
+    run = f"`hutch run --repo {shlex.quote(origin)} …`"
+    if url.path is not None:
+        lines.append(f"{run} puts it on a branch there")
+    elif not tokens.knows(url):
+        lines.append(f"{run} pushes a branch; pull requests are only for GitHub (github.hosts)")
+    elif not (source := tokens.source(url)):
+        lines.append(f"{run} pushes a branch, but opens no pull request: there is no token")
+    elif shutil.which("gh") is None:
+        return Check(
+            "delivery", "warn", _joined([*lines, f"{run} cannot open a pull request without gh"]), GH
+        )
+    else:
+        lines.append(f"{run} opens a pull request with {source}")
+    return Check("delivery", "ok", _joined(lines))
+
+
+async def _tests(local: Local, command: str | None, timeout_s: float, clean: Callable[[str], str]) -> Check:
+    """Whether what `run_tests` would start can be started."""
+    runners = await _runners(local, command)
+    if not runners:
+        return Check("tests", "warn", NO_TESTS)
+    check_out_s, probe_s = timeout_s / 4, timeout_s / 2
+    whole = await local.check_out(VIEW, timeout_s=check_out_s)
+    cwd = VIEW if whole else "/tmp"
+    first, *others = await asyncio.gather(
+        *(probe(local.jail, runner, cwd=cwd, timeout_s=probe_s, clean=clean) for runner in runners)
+    )
+    lines = [_told(runners[0], first)]
+    lines += [f"also here: {_told(*other)}" for other in zip(runners[1:], others, strict=True)]
+    if not whole:
+        lines.append(f"tried without the repository's files: to check them out took over {check_out_s:g} s")
+    return Check("tests", "ok" if first.works else "warn", _joined(lines), first.fix)
+
+
+async def _runners(local: Local, command: str | None) -> list[Runner]:
+    names, loop = await local.names(MAX_NAMES), asyncio.get_running_loop()
+
+    def read(path: str) -> bytes | None:
+        if path not in names:
+            return None
+        return asyncio.run_coroutine_threadsafe(local.read(path), loop).result()
+
+    return await asyncio.to_thread(lambda: list(detect_all(read, names, command=command)))
+
+
+def _told(runner: Runner, probed: Probed) -> str:
+    if probed.works:
+        return f"{runner} works in the jail ({probed.found})"
+    return f"{runner} does not work in the jail: {probed.found}"
+
+
+async def _attempt(name: str, work: Awaitable[Check]) -> Check:
+    try:
+        return await work
+    except HutchError as error:
+        return Check(name, "warn", printable(str(error)))
+
+
+def _same(status: Status, found: str, fix: str = "") -> list[Check]:
+    return [Check(name, status, printable(found), fix) for name in ("delivery", "tests")]
+
+
+def _joined(lines: list[str]) -> str:
+    """Lines of our own; what is in them starts no other."""
+    return "\n".join(printable(line) for line in lines)

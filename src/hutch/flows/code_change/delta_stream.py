@@ -1,0 +1,58 @@
+"""The pieces of a model's replies, without secrets, for the followers of a session."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hutch.domain.clean_stream import CleanStream
+from hutch.domain.events import Event, ModelReplied
+from hutch.domain.redaction import Redactor
+from hutch.llm import seam as llm
+from hutch.sessions.seam import Delta
+
+
+@dataclass(slots=True)
+class DeltaStream:
+    """Sends the pieces of the replies in one run."""
+
+    run_id: str
+    redactor: Redactor
+    send: Callable[[Delta], None]
+    turn: int = 1
+    _streams: dict[tuple[str, str], CleanStream] = field(default_factory=dict)
+
+    async def end_turns(self, events: Sequence[Event]) -> None:
+        """Begin the next turn after each reply that was recorded."""
+        for event in events:
+            if isinstance(event, ModelReplied):
+                self.turn = event.turn + 1
+                self._streams.clear()
+
+    def add(self, piece: llm.Delta) -> None:
+        match piece:
+            case llm.Text(text):
+                self._add("text", text)
+            case llm.Thinking(text):
+                self._add("thinking", text)
+            case llm.CallStarted(id, tool):
+                self.send(Delta(self.run_id, self.turn, "call", "", id, tool))
+            case llm.CallArguments(id, text):
+                self._add("arguments", text, id)
+            case llm.Again(reason=reason):
+                self._streams.clear()
+                self.send(Delta(self.run_id, self.turn, "again", self.redactor.clean(reason)))
+            case llm.Finish():
+                for (kind, id), stream in self._streams.items():
+                    self._send(kind, stream.end(), id)
+
+    def _add(self, kind: str, text: str, id: str = "") -> None:
+        stream = self._streams.get((kind, id))
+        if stream is None:
+            stream = self._streams[kind, id] = CleanStream(self.redactor)
+        self._send(kind, stream.add(text), id)
+
+    def _send(self, kind: str, text: str, id: str) -> None:
+        if not text:
+            return
+        match kind:
+            case "text" | "thinking" | "arguments":
+                self.send(Delta(self.run_id, self.turn, kind, text, id))

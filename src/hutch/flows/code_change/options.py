@@ -1,0 +1,32 @@
+"""What a run was started with, for whoever resumes it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hutch.domain.run_limits import NO_LIMITS, RunLimits
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What was asked for beside the prompt."""
+
+    network: tuple[str, ...] = ()  # hosts, beside those of the settings
+    limits: RunLimits = NO_LIMITS
+    record: str = ""  # where the model's replies are kept as a cassette
+    deliver: bool = True
+    author: str = ""  # Name <address>
+    model_reason: str = ""  # why it is this model
+
+    def fields(self) -> dict[str, Any]:
+        """The same as fields of `run.started`."""
+        return {
+            "network": self.network,
+            **self.limits.event_fields(),
+            "record": self.record,
+            "deliver": self.deliver,
+            "author": self.author,
+            "model_reason": self.model_reason,
+        }
+
+
+USUAL_OPTIONS = RunOptions()

@@ -1,0 +1,156 @@
+"""A queued run is performed: the agent works on the prompt, and its work is delivered or given as a review.
+
+A run that was interrupted is performed again; its log says how far it got, and nothing in
+it is done twice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from hutch.agent.equipment import Equipment, equip
+from hutch.domain.errors import BadRequest
+from hutch.domain.events import Entry, RunEnded, RunStarted, SessionWoken, StepReached
+from hutch.domain.session import QueuedRun, Session
+from hutch.flows import handing_over
+from hutch.flows.access import caller_of
+from hutch.flows.code_change.delta_stream import DeltaStream
+from hutch.flows.code_change.options import RunOptions
+from hutch.flows.code_change.setup import RunDefaults, read_as_begun
+from hutch.flows.code_change.work import begin, go_on
+from hutch.flows.delivery.driver import Delivery, DeliveryContext
+from hutch.flows.delivery.preflight import check_deliverable
+from hutch.flows.reviews import agent, agent_run
+from hutch.forge.forges import Forges
+from hutch.llm.open import Choice
+from hutch.llm.price import is_priced, unpriced
+from hutch.llm.seam import Model
+from hutch.sessions.giving_up import DELIVERED, UNDONE, first_end, tell_undelivered
+from hutch.sessions.grounds import Done
+from hutch.sessions.live import Live
+from hutch.sessions.rewind import still_told
+
+logger = structlog.get_logger()
+
+ChooseModel = Callable[[str | None, Path | None], Awaitable[tuple[Model, Choice]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performer:
+    """Performs the runs of a host's sessions."""
+
+    defaults: RunDefaults
+    default_model: str | None
+    choose_model: ChooseModel  # by its name, or the best there is; recorded into a file if one is named
+    network: Callable[[Session], Awaitable[tuple[str, ...]]]  # the hosts that its jail may reach
+    forges: Callable[[], Forges]
+    delivery: Callable[[], DeliveryContext]
+
+    async def perform(self, live: Live, run: QueuedRun) -> Done:
+        """Work on a prompt from where its log ends, and hand over what was done."""
+        session = await live.sessions.get(live.id)
+        whole = await live.entries()
+        entries = still_told(whole)
+        if undone := _find_undone(whole, entries, run.id):
+            await tell_undelivered(live, whole, run.id, UNDONE)
+            return undone
+        ended = first_end(entries, run.id)
+        if ended is None:
+            ended = await self._work(live, session, run, entries)
+        if session.delivery.review:
+            if ended.outcome in agent.FINISHED:
+                await agent_run.give(self.delivery().changes, live, session, run)
+        else:
+            told = handing_over.read(entries, run.id)
+            if (session.deliver or told.asked) and (ended.outcome in DELIVERED or told.failing):
+                await Delivery(self.delivery(), live, session, run, ended).complete()
+        return Done(ended.outcome, ended.reason)
+
+    async def _work(self, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry]) -> RunEnded:
+        is_begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
+        if session.deliver and not is_begun:
+            await self._check_deliverable(live, session)
+        name = session.model or self.default_model
+        if session.limits.cost_usd is not None and name and (problem := await self._find_unpriced(name)):
+            raise BadRequest(problem)
+        record = Path(session.delivery.record) if session.delivery.record else None
+        model, choice = await self.choose_model(name, record)
+        stream = DeltaStream(
+            run.id,
+            live.recorder.redactor,
+            lambda delta: live.grounds.channels.tell(live.id, delta, after=live.recorder.last_seq),
+        )
+        live.recorder.listeners.append(stream.end_turns)
+        try:
+            prompt, equipment = await self._equip(live, session, run, entries, model.name)
+            persona = equipment.persona
+            is_costly = persona.limits.tightened(persona.repository_limits).cost_usd is not None
+            if is_costly and not is_begun and (problem := await self._find_unpriced(model.name)):
+                await live.append([StepReached(step="looking", message=f"warning: {problem}")])
+            setup = await self.defaults.build(live, session, model, equipment, stream.add)
+            if is_begun:
+                return (await go_on(setup, run.id, entries)).ended
+            options = RunOptions(
+                network=await self.network(session),
+                limits=session.limits,
+                record=session.delivery.record,
+                deliver=session.deliver,
+                author=session.delivery.author,
+                model_reason=choice.reason,
+            )
+            reopened = woken_since(await live.entries())
+            return (await begin(setup, run.id, prompt, entries, options=options, reopened=reopened)).ended
+        finally:
+            live.recorder.listeners.remove(stream.end_turns)
+            await model.close()
+
+    async def _equip(
+        self, live: Live, session: Session, run: QueuedRun, entries: Sequence[Entry], model: str
+    ) -> tuple[str, Equipment]:
+        if session.delivery.review:
+            reviewer = self.defaults.find_persona(agent.PERSONA, live.tools)
+            changes = self.delivery().changes
+            return await agent_run.equip(changes, live, reviewer, session, run, entries, model)
+        read = read_as_begun(live.sandbox.workspace, entries)
+        persona = self.defaults.load_persona(session.persona, live.tools, read)
+        return run.prompt, equip(persona, live.tools)
+
+    async def _check_deliverable(self, live: Live, session: Session) -> None:
+        """Refuse to work on what could not be delivered."""
+        warning = await check_deliverable(
+            self.forges(),
+            live.sandbox.workspace,
+            address=live.grounds.address_of(session),
+            caller=await caller_of(live.grounds, session),
+            once=session.delivery.once,
+        )
+        if warning:
+            logger.warning("session.no_pull_request", session_id=session.id, problem=warning)
+            await live.append([StepReached(step="looking", message=f"warning: {warning}")])
+
+    async def _find_unpriced(self, model: str) -> str:
+        """Why money cannot limit the runs of a model; empty when its price is known."""
+        is_known = await asyncio.to_thread(is_priced, model, self.defaults.prices)
+        return "" if is_known else unpriced(model)
+
+
+def _find_undone(whole: Sequence[Entry], counted: Sequence[Entry], run_id: str) -> Done | None:
+    """How a run ended that was undone since: it is neither worked on nor delivered again."""
+
+    def is_begun(entries: Sequence[Entry]) -> bool:
+        events = (entry.event for entry in entries)
+        return any(isinstance(each, RunStarted | RunEnded) and each.run_id == run_id for each in events)
+
+    if is_begun(counted) or not is_begun(whole):
+        return None
+    ended = first_end(whole, run_id)
+    return Done(ended.outcome, ended.reason) if ended else Done("cancelled", UNDONE)
+
+
+def woken_since(entries: Sequence[Entry]) -> bool:
+    """True when the shells are newer than the last run: the session was parked, or its server killed."""
+    kinds = [entry.event.type for entry in entries if isinstance(entry.event, RunStarted | SessionWoken)]
+    return "run.started" in kinds and kinds[-1] == "session.woken"

@@ -1,0 +1,61 @@
+"""The workspace of a session is prepared: from its repository, from another session, or empty."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+
+from hutch.domain.errors import NotFound
+from hutch.domain.ids import SessionId
+from hutch.domain.session import Session
+from hutch.flows.access import caller_of
+from hutch.forge.forges import Forges
+from hutch.forge.progress import OnProgress, Progress
+from hutch.forge.repo_url import RepoUrl
+from hutch.sessions.channel import Channels
+from hutch.sessions.grounds import Grounds, Prepared
+from hutch.sessions.sandbox import Sandbox
+from hutch.sessions.seam import Delta
+from hutch.workspace.fork import fork
+from hutch.workspace.prepare.record import Home, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparer:
+    """Prepares the workspaces of a host's sessions."""
+
+    home: Home
+    forges: Callable[[], Forges]
+    # By the id of the workspace.
+    clone: Callable[[str, RepoUrl, Session, OnProgress], Awaitable[Record]]
+    make_empty: Callable[[str], Awaitable[Record]]
+    # The sandbox of a session that is forked.
+    open_source: Callable[[SessionId], AbstractAsyncContextManager[Sandbox]]
+
+    async def prepare(self, id: str, session: Session, grounds: Grounds) -> Prepared:
+        """Make the workspace of this id for a session, unless a server that was killed has made it."""
+        record = await asyncio.to_thread(self._find, id) or await self._make(id, session, grounds)
+        return Prepared(record.id, record.source or "", record.commit or "")
+
+    def _find(self, id: str) -> Record | None:
+        try:
+            return Record.read(self.home.workspace(id))
+        except NotFound:
+            return None
+
+    async def _make(self, id: str, session: Session, grounds: Grounds) -> Record:
+        if session.forked_from:
+            source, _, number = session.forked_from.partition("@")
+            async with self.open_source(SessionId(source)) as sandbox:
+                return await fork(sandbox.workspace, int(number), id)
+        if not session.repository:
+            return await self.make_empty(id)
+        caller = await caller_of(grounds, session)
+        remote = await self.forges().reachable(grounds.address_of(session), caller)
+        return await self.clone(id, remote, session, partial(_send_progress, grounds.channels, session.id))
+
+
+def _send_progress(channels: Channels, session_id: SessionId, progress: Progress) -> None:
+    total = f"/{progress.total:,}" if progress.total else ""
+    channels.tell(session_id, Delta("", 0, "progress", f"{progress.step} {progress.done:,}{total}"))

@@ -1,0 +1,125 @@
+"""The one place where the setup of a run is built: from the session, its sandbox, and what is configured."""
+
+import asyncio
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from hutch.agent.approval import Answer, Asker, Keep
+from hutch.agent.asking import OnDelta
+from hutch.agent.equipment import Equipment
+from hutch.agent.kept import KeptApprovals
+from hutch.agent.persona import Persona, ReadFile
+from hutch.agent.policy import Rule
+from hutch.agent.run_setup import RunSetup
+from hutch.agent.tools.registry import ToolRegistry
+from hutch.agent.tools.seam import Context
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.domain.events import ApprovalAsked, Entry
+from hutch.domain.session import Session
+from hutch.flows.past import start_of
+from hutch.llm.price import Prices
+from hutch.llm.seam import Model
+from hutch.sessions.live import Live
+from hutch.snapshots.layout import Leaf
+from hutch.workspace.workspace import Workspace
+
+MAX_PIECES = 16  # of a file of the repository that Hutch itself reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDefaults:
+    """What the settings say of every run."""
+
+    load_persona: Callable[[str, ToolRegistry, ReadFile], Persona]  # by its name; empty: the usual one
+    find_persona: Callable[
+        [str, ToolRegistry], Persona
+    ]  # of the installation, without what a repository says
+    kept_approvals: Callable[[str], KeptApprovals]  # of a user; empty: that of this machine
+    prices: Prices = field(default_factory=dict)  # of the user's own
+    ignore: tuple[str, ...] = ()  # patterns of files that are not to be looked at
+    test_command: str | None = None  # found by looking when not set
+    test_timeout_s: float | None = None
+
+    async def build(
+        self, live: Live, session: Session, model: Model, equipment: Equipment, on_delta: OnDelta
+    ) -> RunSetup:
+        """The setup of a run in a session whose sandbox is open."""
+        sandbox, redactor = live.sandbox, live.recorder.redactor
+        is_attended = not session.delivery.unattended
+        own = session.owner if live.grounds.guarded else ""  # empty: the user of this machine
+        kept = await asyncio.to_thread(self.kept_approvals(own).rules)
+        approve, keep_rules = self._approvals(live, own)
+        return RunSetup(
+            recorder=live.recorder,
+            model=model,
+            persona=equipment.persona,
+            toolbox=Toolbox(equipment.tools, redactor),
+            context=Context(
+                sandbox.workspace,
+                sandbox.jail,
+                sandbox.shells,
+                redactor=redactor,
+                ignore=self.ignore,
+                test_command=session.delivery.tests or self.test_command,
+                test_timeout_s=self.test_timeout_s,
+                ask=live.waits.question if is_attended else None,
+                open_output=live.serving.open_output,
+            ),
+            limits=equipment.persona.limits_for(session.limits),
+            policy=equipment.policy.granted(kept),
+            approve=approve if is_attended else None,
+            keep_rules=keep_rules,
+            prices=self.prices,
+            notes=equipment.notes,
+            on_delta=on_delta,
+            inbox=live.inbox,
+            leaves_open=lambda: live.leaves_open,
+            counts_waiting=session.delivery.once,  # its caller may not be able to answer
+        )
+
+    def _approvals(self, live: Live, own: str) -> tuple[Asker, Keep]:
+        """How people are asked, and how rules are kept for whoever allowed them always."""
+        by = ""
+
+        async def approve(asked: ApprovalAsked, covers: tuple[Rule, ...]) -> Answer:
+            nonlocal by
+            answer = await live.waits.approval(asked, covers)
+            by = answer.by
+            return answer
+
+        def keep_rules(rules: tuple[Rule, ...]) -> None:  # right after an answer, and one at a time
+            self.kept_approvals(own and by).keep(rules)
+
+        return approve, keep_rules
+
+
+def read_as_begun(workspace: Workspace, entries: Sequence[Entry]) -> ReadFile:
+    """Reads files as they were when the session of these entries began.
+
+    An agent that writes into the persona file of its repository changes nothing for itself.
+    """
+    start = start_of(entries)
+    if start is None:
+        return lambda path: _read(workspace, path)
+    workspace.pin(workspace.snapshots.get(start).id)
+    return lambda path: _read_snapshot(workspace, start, path)
+
+
+def _read_snapshot(workspace: Workspace, number: int, path: str) -> bytes | None:
+    try:
+        item = workspace.snapshots.item(number, path)
+        if not isinstance(item, Leaf) or not stat.S_ISREG(item.mode):
+            return None
+        return b"".join(islice(workspace.snapshots.read(number, path), MAX_PIECES))
+    except (NotFound, BadRequest):
+        return None
+
+
+def _read(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return workspace.files.read_bytes(path)[0]
+    except (BadRequest, Denied):  # there is none, or none that can be read
+        return None

@@ -1,0 +1,51 @@
+"""A repository and a prompt become a pull request: the smallest door to it all.
+
+It is a session that delivers, and one run of it. What this adds is where to find that
+run again.
+"""
+
+from dataclasses import replace
+
+from hutch.domain.errors import Conflict, NotARepository, NotFound
+from hutch.domain.inputs import Cancel
+from hutch.domain.printable import check_line, echo
+from hutch.domain.session import NewSession, QueuedRun, Session
+from hutch.domain.user import Who
+from hutch.flows import sessions
+from hutch.flows.site import Site
+from hutch.store.opening import OpenedSession
+from hutch.store.rows import Also
+from hutch.store.runs import Runs
+
+
+async def submit(
+    site: Site, who: Who, new: NewSession, *, also: Also[OpenedSession] | None = None
+) -> tuple[Session, QueuedRun]:
+    """Queue a change for the next free worker. It is delivered, and its session is for nothing else."""
+    check_line("A branch", new.revision)  # elsewhere it is called a revision
+    wanted = replace(new, deliver=True, delivery=replace(new.delivery, once=True))
+    try:
+        opened = await sessions.create_with_run(site, who, wanted, also=also)
+    except NotARepository as error:
+        raise error.with_option("plainDirectory: true") from None
+    return opened.session, opened.run
+
+
+async def find(site: Site, who: Who, run_id: str) -> tuple[Session, QueuedRun]:
+    """A run that somebody may see, and its session."""
+    run = await sessions.run(site, who, run_id)
+    return await sessions.allowed(site, who, run.session_id), run
+
+
+async def cancel(site: Site, who: Who, run_id: str) -> None:
+    """Stop it, whether it works or waits."""
+    session, run = await find(site, who, run_id)
+    if run.state == "ended":
+        return
+    current = (await Runs(site.rows).unfinished(session.id))[:1]
+    if not current or current[0].id != run_id:
+        raise Conflict(f"The run {run_id} waits behind another of its session. Cancel that first.")
+    try:
+        await sessions.give(site, who, session.id, Cancel())
+    except NotFound:
+        raise NotFound(f"There is no run {echo(run_id, 80)}.") from None

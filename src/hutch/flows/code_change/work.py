@@ -1,0 +1,176 @@
+"""A prompt becomes a tested change: the agent works in the workspace, the tests have the last word.
+
+The story is the same for a first go and for one that goes on after a crash or an
+interruption: the log tells how far it got, and everything is made from the log.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hutch.agent.context import repository_notes, system_prompt
+from hutch.agent.conversation import Conversation
+from hutch.agent.limits import Spent, spent_before
+from hutch.agent.loop import Run
+from hutch.agent.run_setup import RunSetup
+from hutch.agent.testing.report import NOT_THERE, Report
+from hutch.agent.tools.run_tests import find_runner
+from hutch.agent.tools.run_tests import run as run_tests
+from hutch.domain.errors import NotFound
+from hutch.domain.events import (
+    Entry,
+    Event,
+    MessageSent,
+    RunEnded,
+    RunStarted,
+    StepReached,
+)
+from hutch.domain.title import first_line
+from hutch.flows.code_change.options import USUAL_OPTIONS, RunOptions
+from hutch.flows.past import BEFORE, past
+from hutch.flows.structure import describe_structure
+from hutch.snapshots.storage import Snapshot
+
+REOPENED = "The shell is a new one, and no command of before runs in the background."
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What came of a run."""
+
+    ended: RunEnded
+    title: str
+    summary: str
+    first: Snapshot  # before it began
+    last: Snapshot
+    tests: Report | None = None  # the last word on it, when something was changed and there are tests
+
+    @property
+    def changed(self) -> bool:
+        return self.first.tree != self.last.tree
+
+
+async def begin(
+    setup: RunSetup,
+    run_id: str,
+    prompt: str,
+    entries: Sequence[Entry] = (),
+    *,
+    options: RunOptions = USUAL_OPTIONS,
+    reopened: bool = False,
+) -> Worked:
+    """Take up a prompt, after whatever the session's log holds already.
+
+    `reopened` says that the shells are not those of the runs before.
+    """
+    conversation = Conversation.of(entries)
+    notes = _notes(entries) if setup.notes is None else setup.notes
+    if notes is None:
+        notes = await repository_notes(setup.context.workspace, setup.redactor.clean)
+    first = await setup.context.workspace.snapshot(BEFORE)
+    looked = await _looked(setup, run_id, first) if not conversation.messages else []
+    started = RunStarted(
+        run_id=run_id,
+        prompt=setup.redactor.clean(prompt),
+        persona=setup.persona.name,
+        model=setup.model.name,
+        workspace=setup.context.workspace.record.id,
+        notes=notes,
+        **options.fields(),
+    )
+    setup.context.workspace.pin(first.id)
+    taken = setup.recorder.snapshot_taken(first)
+    note = MessageSent(author="hutch", text=REOPENED)
+    told = [note] if reopened and conversation.messages else []
+    # What an earlier run left open is closed with the same stroke: no result can come after the prompt.
+    events = [*conversation.left_open(), taken, *looked, started, *told]
+    last_seq = await setup.recorder.append(events)
+    for seq, event in enumerate(events, start=last_seq - len(events) + 1):
+        conversation.apply(event, seq)
+    return await _work(setup, started, conversation, Spent(), first, resumed=False)
+
+
+async def go_on(setup: RunSetup, run_id: str, entries: Sequence[Entry]) -> Worked:
+    """Take a run up again where its log ends. One that was done stays as it is, to be delivered."""
+    before = past(entries, run_id)
+    snapshots = setup.context.workspace.snapshots
+    first = snapshots.get(before.first)
+    setup.context.workspace.pin(first.id)
+    if before.ended and before.ended.outcome == "done":
+        return Worked(before.ended, *before.said, first, snapshots.get(before.last))
+    spent = spent_before(entries)
+    return await _work(setup, before.started, before.conversation, spent, first, resumed=True)
+
+
+async def _looked(setup: RunSetup, run_id: str, first: Snapshot) -> list[Event]:
+    """What the repository consists of, for whoever follows the first run in it."""
+    if not first.files:
+        return []
+    message = setup.redactor.clean(await describe_structure(setup.context, first))
+    return [StepReached(step="looking", message=message, run_id=run_id)]
+
+
+def _notes(entries: Sequence[Entry]) -> str | None:
+    """What the repository said to agents when the session began, if a run was told."""
+    told = (entry.event.notes for entry in entries if isinstance(entry.event, RunStarted))
+    return next(told, None)
+
+
+async def _work(
+    setup: RunSetup,
+    started: RunStarted,
+    conversation: Conversation,
+    spent: Spent,
+    first: Snapshot,
+    *,
+    resumed: bool,
+) -> Worked:
+    context, run_id = setup.context, started.run_id
+    notes = started.notes
+    if notes is None:  # a run of an older Hutch
+        notes = await repository_notes(context.workspace, setup.redactor.clean)
+    system = system_prompt(
+        setup.persona,
+        context.workspace,
+        jail_path=context.jail.workspace,
+        network=context.jail.policy.network,
+        notes=notes,
+    )
+    run = Run(
+        run_id,
+        setup,
+        setup.redactor.clean(system),
+        conversation=conversation,
+        spent=spent,
+        verify=lambda: _verified(setup, run_id, first),
+        snapshot=first.id,
+        resumed=resumed,
+    )
+    ended = await run.go()
+    last = run.last if run.last is not None else await context.workspace.snapshot("after the run")
+    if last.id != run.using.snapshot:
+        await setup.recorder.append([setup.recorder.snapshot_taken(last)])
+    conclusion = run.using.conclusion
+    data = conclusion.data if conclusion else {}
+    text = conclusion.text if conclusion and not data else str(data.get("summary", ""))
+    title = str(data.get("title") or first_line(conversation.task))
+    return Worked(ended, title, text, first, last, run.verdict)
+
+
+async def _verified(setup: RunSetup, run_id: str, first: Snapshot) -> Report | None:
+    """The tests once more, unless the agent ran them after its last change or changed nothing."""
+    now = await setup.context.workspace.snapshot("when the agent was done")
+    if now.tree == first.tree:
+        return None
+    try:
+        runner = await find_runner(setup.context)
+    except NotFound:
+        return None  # there are none
+    try:
+        report = await run_tests(setup.context, [])
+    except NotFound as error:  # nor is there what runs them: nobody can say, and everybody is told
+        reason = setup.redactor.clean(f"{error} {NOT_THERE}")
+        told = {"command": str(runner), "ok": False, "passed": 0, "failed": 0, "skipped": 0, "reason": reason}
+        await setup.recorder.append([setup.recorder.tests_run(run_id, told)])
+        return None
+    await setup.recorder.append([setup.recorder.tests_run(run_id, report.data())])
+    return report

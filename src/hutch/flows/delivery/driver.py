@@ -1,0 +1,272 @@
+"""The work of a run is delivered: once, step by step, and recorded in the log.
+
+Whatever was done before a crash is found and not done again: the commit, the branch, the pull request, the
+row of the change and the events about it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import structlog
+
+from hutch.domain.change import Change
+from hutch.domain.commit_text import one_line, plain
+from hutch.domain.errors import HutchError
+from hutch.domain.events import (
+    ChangeProposed,
+    DeliveryAsked,
+    DeliveryEnded,
+    Entry,
+    Event,
+    RunEnded,
+    StepReached,
+)
+from hutch.domain.session import QueuedRun, Session
+from hutch.flows import handing_over
+from hutch.flows.access import caller_of
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.delivery.base_tests import OpenScratch, compare_with_base
+from hutch.flows.delivery.proposal import Proposal, propose
+from hutch.flows.past import Past, past, proposed_in
+from hutch.flows.pull_text import About, describe_tests, pull_text, ran_before
+from hutch.forge.forges import COMMAND, Caller
+from hutch.forge.seam import Forge, OnStep, Step, ignore_step
+from hutch.sessions.giving_up import CANCELLED, DELIVERED, undelivered
+from hutch.sessions.live import Live
+from hutch.sessions.rewind import still_told
+from hutch.sessions.worker import FAULT
+from hutch.snapshots.storage import Snapshot
+from hutch.store.changes import Changes
+from hutch.workspace.workspace import Workspace
+
+NO_REPOSITORY = "What was worked on is no repository, so there is nowhere to deliver to."
+STOPPED = "The run ended before it was done ({outcome}). It is proposed as it is."
+UNTESTED = "The tests were not run on this."
+KNOWN = "The tests fail. This is known, and it is proposed all the same."
+logger = structlog.get_logger()
+
+Append = Callable[[Sequence[Event]], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryContext:
+    """What delivery works with; `app/` builds it."""
+
+    changes: ChangeContext
+    open_scratch: OpenScratch  # for tests on the base
+    network_of: Callable[[Session], Awaitable[Sequence[str]]]  # hosts that a session's sandbox may reach
+    public_url: str = ""  # of the server
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The delivery of one run."""
+
+    context: DeliveryContext
+    live: Live
+    session: Session
+    run: QueuedRun
+    ended: RunEnded
+    opening: asyncio.Event = field(default_factory=asyncio.Event)  # from now on others can see it
+
+    async def complete(self) -> None:
+        """Deliver and record the outcome, the last event about the run. A failure can be retried."""
+        entries = still_told(await self.live.entries())
+        for entry in reversed(entries):
+            if isinstance(entry.event, DeliveryAsked) and entry.event.run_id == self.run.id:
+                break
+            if isinstance(entry.event, DeliveryEnded) and entry.event.run_id == self.run.id:
+                if entry.event.outcome == "failed" and not entry.event.cancelled:
+                    break
+                await self.live.delivered(entry.event, entry.at_ms)  # a killed process may not have noted it
+                return
+        try:
+            ended = await self._finish_what_others_see(entries)
+        except asyncio.CancelledError:
+            if not self.live.leaves_open:  # nobody takes it up again
+                await asyncio.shield(self.live.append([undelivered(entries, self.run.id, CANCELLED)]))
+            raise
+        except HutchError as error:  # the work is kept, and can be delivered later
+            reason = self._clean(str(error))
+            ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, code=error.code)
+        except Exception:
+            logger.exception("delivery.failed", session_id=self.live.id, run_id=self.run.id)
+            ended = DeliveryEnded(run_id=self.run.id, outcome="failed", reason=FAULT)
+        await self.live.append([ended])
+
+    async def _finish_what_others_see(self, entries: Sequence[Entry]) -> DeliveryEnded:
+        """Deliver. Once it is being opened a cancellation waits for the end of that, unless the run goes on
+        later: what others can see must be recorded here, too."""
+        work = asyncio.ensure_future(self._deliver(entries))
+        while True:
+            try:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
+                if not self.opening.is_set() or self.live.leaves_open:
+                    work.cancel()
+                    await asyncio.gather(work, return_exceptions=True)
+                    raise
+                task = asyncio.current_task()
+                assert task is not None
+                task.uncancel()
+
+    async def _deliver(self, entries: Sequence[Entry]) -> DeliveryEnded:
+        before, workspace = past(entries, self.run.id), self.live.sandbox.workspace
+        if not workspace.record.source or not workspace.record.commit:
+            return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason=NO_REPOSITORY)
+        about = self._about(entries, before)
+        if self.ended.outcome not in DELIVERED:
+            note = STOPPED.format(outcome=self.ended.outcome.replace("_", " "))
+            about = replace(about, tests_note=note if before.tested else f"{note} {UNTESTED}")
+        elif self.ended.outcome == "tests_failing" and handing_over.read(entries, self.run.id).failing:
+            about = replace(about, tests_note=KNOWN)
+        elif self.ended.outcome == "tests_failing":
+            compared = await compare_with_base(
+                self.context.open_scratch,
+                workspace,
+                base=before.start,
+                now=before.last,
+                ran=before.tests,
+                command=self.session.delivery.tests,
+                network=await self.context.network_of(self.session),
+                name=self.run.id[-12:].lower(),
+            )
+            if compared.is_worse:
+                why = before.tests.reason if before.tests else ""
+                reason = f"{why or f'The tests fail: {about.tests}.'} {compared.note}".strip()
+                reason = self._clean(reason)  # names of tests are the repository's
+                return DeliveryEnded(run_id=self.run.id, outcome="failed", reason=reason, failing=True)
+            about = replace(about, tests_before=compared.before, tests_note=compared.note)
+        change = await deliver(
+            self.context.changes,
+            workspace,
+            self._proposal(before, about),
+            append=self.live.append,
+            start=workspace.snapshots.get(before.start),
+            last=workspace.snapshots.get(before.last),
+            known_commits=proposed_in(entries),
+            address=self.live.grounds.address_of(self.session),
+            caller=await caller_of(self.live.grounds, self.session),
+            on_step=self._steps(entries),
+        )
+        if change is None:
+            return DeliveryEnded(run_id=self.run.id, outcome="nothing", reason="Nothing was changed.")
+        return DeliveryEnded(
+            run_id=self.run.id,
+            outcome="proposed",
+            reason=about.tests_note,
+            change_id=change.id,
+            url=change.url,
+        )
+
+    def _clean(self, text: str) -> str:
+        return self.live.grounds.redactor.clean(text)
+
+    def _steps(self, entries: Sequence[Entry]) -> OnStep:
+        steps = [each.event for each in entries if isinstance(each.event, StepReached)]
+        reached = {(each.step, each.message) for each in steps if each.run_id == self.run.id}
+
+        async def on_step(step: Step, message: str) -> None:
+            if step == "opening":
+                self.opening.set()
+            found = (step, self._clean(message))
+            if found not in reached:  # once, also when it is done again after a crash
+                reached.add(found)
+                await self.live.append([StepReached(step=step, message=found[1], run_id=self.run.id)])
+
+        return on_step
+
+    def _about(self, entries: Sequence[Entry], before: Past) -> About:
+        public = self.context.public_url
+        return About(
+            session_id=self.live.id,
+            run_id=self.run.id,
+            link=f"{public.rstrip('/')}/sessions/{self.live.id}" if public else "",
+            tests=describe_tests(before.tests) if before.tested else "",
+            tests_before=describe_tests(ran_before(entries, self.run.id)),
+            cost_usd=self.ended.cost_usd,
+            turns=self.ended.turns,
+            duration_s=self.ended.duration_s,
+            issue=self.session.delivery.issue,
+        )
+
+    def _proposal(self, before: Past, about: About) -> Proposal:
+        options = self.session.delivery
+        title, summary = before.said
+        note = f"\n\n{about.tests_note}" if about.tests_note else ""
+        return Proposal(
+            session_id=self.live.id,
+            run_id=self.run.id,
+            title=one_line(options.title or self._clean(one_line(title))),
+            own_title=bool(options.title),
+            summary=self._clean(plain(summary)) + note,
+            tests=about.tests,
+            author=options.author or self.context.changes.author,
+            draft=options.draft,
+            labels=options.labels,
+            reviewers=options.reviewers,
+            describe=partial(pull_text, about=replace(about, tests_note="")),
+        )
+
+
+async def deliver(
+    context: ChangeContext,
+    workspace: Workspace,
+    proposal: Proposal,
+    *,
+    append: Append,
+    start: Snapshot,
+    last: Snapshot,
+    known_commits: Sequence[str] = (),
+    address: str = "",
+    caller: Caller = COMMAND,
+    on_step: OnStep = ignore_step,
+) -> Change | None:
+    """Put a run's work on a branch of its repository and record that; None if there is nothing to deliver.
+
+    `known_commits` are those that the log has as proposed. `address` is the repository as it was named.
+    """
+    changes = Changes(context.rows)
+    change = await changes.of_run(proposal.run_id)
+    if change is None:
+        clean = context.redactor.clean  # the result of the tests may be a line that they printed
+        describe = proposal.describe
+        proposal = replace(proposal, tests=clean(proposal.tests), describe=lambda body: clean(describe(body)))
+        source = workspace.record.source or ""
+        forge = await context.forges.for_delivery(source, address, caller)
+        before = await _find_open_change(changes, proposal.session_id, source, forge)
+        if before is not None and before.run_id > proposal.run_id:
+            return before  # a later run has delivered this, too
+        change = await propose(
+            workspace, last, proposal, forge=forge, start=start, before=before, on_step=on_step
+        )
+        if change is None:
+            return None
+        await (changes.move(change) if before and before.id == change.id else changes.add(change))
+    if change.commit not in known_commits:
+        event = ChangeProposed(
+            change_id=change.id,
+            branch=change.branch,
+            base=change.base,
+            commit=change.commit,
+            title=change.title,
+            url=change.url,
+        )
+        await append([event])
+    return change
+
+
+async def _find_open_change(
+    changes: Changes, session_id: str, repository: str, forge: Forge
+) -> Change | None:
+    """The change of a session that is still open, also where it was proposed."""
+    before = await changes.open_of_session(session_id)
+    if before is None or before.repository != repository:
+        return None
+    state = (await forge.read(before)).state
+    if state != "open":
+        await changes.end(before, state)
+        return None
+    return before

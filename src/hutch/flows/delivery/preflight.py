@@ -1,0 +1,71 @@
+"""Whether the work of a run could be delivered, checked before any model is asked.
+
+It is cheap: a repository of this machine is not asked, one elsewhere once. Only what is sure to fail is
+refused; a forge that is down now may be back when the work is done.
+"""
+
+import asyncio
+
+from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
+from hutch.forge.forges import Caller, Forges
+from hutch.forge.repo_url import RepoUrl
+from hutch.forge.seam import Commits
+from hutch.forge.tokens import own_token_name, token_name
+from hutch.workspace.workspace import Workspace
+
+CHECK_TIMEOUT_S = 5.0  # for the other side to answer: the work does not wait for a courtesy
+NO_PULL = "There is no token for {host}: a branch will be pushed, and no pull request opened. {advice}"
+NO_TOKEN = "There is no token for {host}, so nothing that is done could be delivered. {advice}"
+NEEDS_TOKEN = "Pushing to {host} needs a token, and none is set. {advice}"
+REFUSED = "Nothing that is done could be delivered: {error} {advice}"
+
+
+async def check_deliverable(
+    forges: Forges,
+    workspace: Workspace,
+    *,
+    address: str = "",
+    caller: Caller,
+    once: bool = False,
+    timeout_s: float = CHECK_TIMEOUT_S,
+) -> str:
+    """Refuse to begin what cannot be delivered; a warning, where only a branch can be had.
+
+    `address` is the repository as it was named, and `once` marks a request that is for delivery alone, so
+    that nothing can be done without.
+    """
+    record = workspace.record
+    if record.commit is None or not (address or record.source):
+        return ""
+    try:
+        forge = await forges.for_delivery(record.source or address, address, caller)
+    except Unavailable:  # perhaps it can be, later
+        return ""
+    without_token = forge.without_token
+    advice = _advice(without_token, caller, once=once)
+    if without_token and caller.guarded and not caller.account:
+        raise Denied(NO_TOKEN.format(host=without_token.authority, advice=advice))
+    try:
+        async with asyncio.timeout(timeout_s):
+            await forge.check(Commits(workspace.git, workspace.snapshots.storage.git_dir), record.commit)
+    except (TimeoutError, Unavailable, LimitReached):
+        return ""
+    except HutchError as error:
+        if without_token and isinstance(error, Denied) and without_token.transport in ("http", "https"):
+            raise Denied(NEEDS_TOKEN.format(host=without_token.authority, advice=advice)) from None
+        reason = REFUSED.format(error=error, advice=advice).rstrip()
+        raise (Denied if isinstance(error, Denied) else Conflict)(reason) from None
+    return NO_PULL.format(host=without_token.authority, advice=advice) if without_token else ""
+
+
+def _advice(without_token: RepoUrl | None, caller: Caller, *, once: bool) -> str:
+    """How to get it delivered, or how to work without."""
+    on_server = caller.guarded
+    without = "have it done without: --no-pr, or deliver: false" if on_server else "work without: --no-pr"
+    set_it = ""
+    if without_token is not None:
+        name = token_name(without_token)
+        own = f" (or {own_token_name(without_token, caller.user)}, for you alone)" if caller.user else ""
+        who = "Whoever runs the server sets one there" if on_server else "Set one"
+        set_it = f"{who}: hutch config set-secret {name}{own}."
+    return " ".join(filter(None, [set_it, "" if once else f"Or {without}."]))

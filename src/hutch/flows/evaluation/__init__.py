@@ -1,0 +1,1 @@
+"""Cases for the agent: run side by side, each graded by tests that it could not see."""

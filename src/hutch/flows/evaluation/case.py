@@ -1,0 +1,58 @@
+"""A case for the agent: where it begins, its prompt, and the tests that it cannot see."""
+
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from hutch.agent.limits import LimitFields
+from hutch.llm.cassette import Cassette
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or ".git" in parts or "\0" in path:
+        raise ValueError(f"'{path}' is not a path inside the workspace")
+    return str(PurePosixPath(path))
+
+
+InsidePath = Annotated[str, AfterValidator(_inside)]
+
+
+class Part(BaseModel):
+    """The parts of a case share this: an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EvalCase(Part):
+    """Where to begin, what to do, and the tests that decide whether it was done."""
+
+    name: str = Field(min_length=1, max_length=200)
+    prompt: str = Field(min_length=1)
+    files: dict[InsidePath, str] = Field(default_factory=dict)
+    repo: str | None = None
+    revision: str | None = None
+    hidden_tests: dict[InsidePath, str] = Field(default_factory=dict)
+    test_patch: str = ""
+    test_command: str | None = None  # found by looking when not set
+    test_timeout_s: float | None = Field(None, gt=0)
+    must_pass: tuple[str, ...] = ()  # tests by name, as the runner takes them; empty: all there are
+    limits: LimitFields = LimitFields()
+    persona: str | None = None
+    model: str | None = None
+    cassette: Cassette | str | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "EvalCase":
+        if not self.name.isprintable():
+            raise ValueError("the name has characters that cannot be shown")
+        if bool(self.files) == bool(self.repo):
+            raise ValueError("give either files or repo to begin with")
+        if self.revision and not self.repo:
+            raise ValueError("a revision needs a repo")
+        if not (self.hidden_tests or self.test_patch or self.test_command or self.must_pass):
+            raise ValueError("nothing tells whether it is done: give hidden_tests or a test_command")
+        if self.model and self.cassette:
+            raise ValueError("give either a model or a cassette")
+        return self

@@ -1,0 +1,106 @@
+"""The grade for what the agent did in a case: by tests that it could not see while it worked.
+
+How the tests are run is settled before the agent begins, from the files it is given
+and from the hidden ones: nothing that it leaves behind can choose another runner.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from hutch.agent.testing.detect import Runner, detect, with_words
+from hutch.agent.testing.report import Report
+from hutch.agent.testing.run import run_tests
+from hutch.domain.errors import BadRequest, Denied, NotFound
+from hutch.edit.apply import read_operations
+from hutch.flows.evaluation.case import EvalCase
+from hutch.jail.seam import Jail
+from hutch.workspace.workspace import Workspace
+
+MAX_PATHS = 5000  # paths, for names of tests
+MAX_NAMES = 500  # of tests, in one command
+MAX_REASON_LINES = 30  # of what failing tests say
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What the tests said in the end."""
+
+    passed: bool
+    reason: str
+    tests: tuple[dict[str, Any], ...] = ()  # of each run of them, for programs
+
+
+async def choose_runner(workspace: Workspace, case: EvalCase, command: str | None = None) -> Runner:
+    """How the case's tests will be run, by what is there before the agent is. Nothing is written yet."""
+    page = await workspace.entries(recursive=True, ignores=True, limit=MAX_PATHS)
+    names = dict.fromkeys([*(entry.path for entry in page.entries), *case.hidden_tests, *_patched(case)])
+
+    def read(path: str) -> bytes | None:
+        if path in case.hidden_tests:
+            return case.hidden_tests[path].encode()
+        try:
+            return workspace.files.read_bytes(path)[0]
+        except (NotFound, Denied, BadRequest):
+            return None
+
+    return detect(read, list(names), command=case.test_command or command)
+
+
+async def place_tests(workspace: Workspace, case: EvalCase, first: int) -> None:
+    """Bring the hidden tests, over whatever the agent left in their place."""
+    for path in _patched(case):
+        with suppress(NotFound):  # a test that is new, and that the agent has not made
+            await workspace.restore(first, path)
+    if case.test_patch:
+        await workspace.apply_patch(case.test_patch)
+    for path, text in case.hidden_tests.items():
+        with suppress(NotFound):
+            await workspace.delete(path)  # a link would lead elsewhere
+        await workspace.write(path, text.encode())
+
+
+async def grade(
+    workspace: Workspace,
+    jail: Jail,
+    case: EvalCase,
+    runner: Runner,
+    first: int,
+    *,
+    clean: Callable[[str], str] = str,
+) -> Grade:
+    """Run the hidden tests. The jail must be a new one, in which nothing of the agent's runs.
+
+    `clean` takes secrets out of what they print, before anything is cut.
+    """
+    try:
+        await place_tests(workspace, case, first)
+    except (BadRequest, Denied) as error:
+        return Grade(False, clean(f"The hidden tests cannot be put in place: {error}"))
+    told: list[dict[str, Any]] = []
+    said = ""
+    for names in _batches(case.must_pass):
+        words = with_words(runner, names)
+        report = await run_tests(jail, words, timeout_s=case.test_timeout_s, clean=clean)
+        told.append(report.data())
+        said = report.text()
+        if not report.ok:
+            return Grade(False, "\n".join(said.splitlines()[:MAX_REASON_LINES]), tuple(told))
+        if missing := _missing(report, names):
+            return Grade(False, f"{missing} of the tests that must pass did not run.", tuple(told))
+    return Grade(True, said.splitlines()[0], tuple(told))
+
+
+def _patched(case: EvalCase) -> list[str]:
+    return [operation.path for operation in read_operations(case.test_patch)] if case.test_patch else []
+
+
+def _batches(names: Sequence[str]) -> list[Sequence[str]]:
+    distinct = list(dict.fromkeys(names))
+    return [distinct[at : at + MAX_NAMES] for at in range(0, len(distinct), MAX_NAMES)] or [()]
+
+
+def _missing(report: Report, names: Sequence[str]) -> int:
+    """Who was named and skipped has not passed."""
+    return max(0, len(names) - report.counts.passed) if report.counts else 0

@@ -1,0 +1,131 @@
+"""A change is read, merged and closed where it was proposed."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import structlog
+
+from hutch.domain.change import Change
+from hutch.domain.commit_text import one_line
+from hutch.domain.errors import Conflict, HutchError
+from hutch.domain.review import AGENT, Review
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_lock import hold_open, recording_closure
+from hutch.flows.decider import Decider
+from hutch.forge.seam import Merge, Objections, Strategy
+from hutch.store.changes import Changes
+from hutch.store.comments import Reviews
+from hutch.store.rows import Rows
+from hutch.store.users import Users
+
+MAX_REQUEST_CHARS = 200  # of what somebody asked for
+REFRESH_TIMEOUT_S = 3.0  # for a forge to answer, when a change is only shown
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class MergedChange:
+    """The result of a merge."""
+
+    change: Change
+    commit: str  # that the base is at now; empty where the forge does not say
+    branch_stays: str  # why the change's own branch was not deleted; empty when it was
+    overridden: list[str]  # objections
+
+
+async def diff(context: ChangeContext, change: Change, *, user: str = "") -> bytes:
+    """A change as a patch; a pull request as it is now."""
+    return await (await context.forge_of(change, user)).diff(change)
+
+
+async def merge(
+    context: ChangeContext,
+    found: Change,
+    *,
+    strategy: Strategy | None,
+    force: bool,
+    author: str,
+    user: str = "",
+    by: Decider | None = None,
+) -> MergedChange:
+    """Bring a change into its base branch, unless its tests or somebody speak against that."""
+    by = by or Decider(context.rows)
+    overridden: list[str] = []
+    async with hold_open(context, found, user=user) as change, recording_closure(context, change):
+
+        async def consent(there: Objections) -> None:
+            against = [*await objections(context.rows, change, there.verdict_urls), *there.against]
+            if against and not force:
+                raise Conflict(
+                    f"The change {change.id} is not merged: {'; '.join(against)}. Mend it and have it "
+                    f"approved, or merge it all the same: hutch changes merge {change.id} --force, or "
+                    '"force": true over the API.'
+                )
+            if against:
+                await by.insist(change, against, refused=there.force_refusal)
+            overridden.extend(against)
+
+        forge = await context.forge_of(change, user)
+        merged = await forge.merge(change, Merge(author, strategy, consent))
+        await Changes(context.rows).end(change, "merged", merged_commit=merged.commit)
+        await by.note("change.merged", change, "; ".join(overridden))
+    return MergedChange(change, merged.commit, merged.branch_stays, overridden)
+
+
+async def close(context: ChangeContext, found: Change, *, user: str = "", by: Decider | None = None) -> str:
+    """Close a change and delete its branch; the reason, if the branch stays."""
+    async with hold_open(context, found, user=user) as change:
+        forge = await context.forge_of(change, user)
+        standing = await forge.read(change)
+        if standing.state == "merged":  # which the forge refuses to close
+            merged_commit = standing.merged_commit
+            await Changes(context.rows).end(change, "merged", merged_commit=merged_commit)
+        stays = await forge.close(change)
+        await Changes(context.rows).end(change, "closed")
+        await (by or Decider(context.rows)).note("change.closed", change)
+    return stays
+
+
+async def refresh(context: ChangeContext, change: Change) -> Change:
+    """A change that is only shown: one that was merged or closed at its forge is so here, too.
+
+    A forge that does not answer in time, or refuses to, leaves it as it was known.
+    """
+    if change.state != "open":
+        return change
+    changes = Changes(context.rows)
+    try:
+        async with asyncio.timeout(REFRESH_TIMEOUT_S):
+            there = await (await context.forge_of(change)).read(change)
+            if there.state == "open":
+                return change
+            async with hold_open(context, change, reopens=False) as now:  # after a merge under way
+                await changes.end(now, there.state, merged_commit=there.merged_commit)
+    except (HutchError, TimeoutError, OSError) as error:
+        logger.debug("not_looked_up", change=change.id, error=context.redactor.clean(str(error)))
+    return await changes.find(change.id)
+
+
+async def objections(rows: Rows, change: Change, there: Collection[str] = ()) -> list[str]:
+    """What speaks against merging a change: its tests, and users who asked for changes and have not approved
+    since.
+
+    A later commit does not answer a request by itself: its author says whether it does. The agent, which
+    never approves, does so by a later review that finds no blocker. `there` are the addresses of verdicts
+    that count where they were posted, and not here: their authors may take them back there.
+    """
+    found = [f"its tests fail ({change.tests})"] if change.tests_fail else []
+    last: dict[str, Review] = {}
+    for given in await Reviews(rows).of_change(change.id):
+        if given.verdict != "commented" or given.author == AGENT:
+            last[given.author] = given
+    asked = [given for given in last.values() if given.verdict == "changes_requested"]
+    asked = [given for given in asked if given.author == AGENT or given.url not in there]
+    names = {str(user.id): user.name for user in await Users(rows).list()} if asked else {}
+    for given in asked:
+        who = "the agent's review" if given.author == AGENT else names.get(given.author, given.author)
+        text = given.title or given.body
+        what = one_line(text)[:MAX_REQUEST_CHARS] if text else ""
+        found.append(f"{who} asked for changes at {given.commit[:12]}" + (f": {what}" if what else ""))
+    return found

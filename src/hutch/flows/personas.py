@@ -1,0 +1,25 @@
+"""The personas of an installation: those that come with Hutch, and the user's own."""
+
+from pathlib import Path
+
+from hutch.agent.persona import Persona, built_in, load_persona
+from hutch.agent.tools.all import built_in_tools
+from hutch.agent.tools.registry import ToolRegistry
+from hutch.domain.errors import HutchError
+
+
+def list_personas(folder: Path) -> list[Persona]:
+    """By name. A file of the user's that makes no sense is left out; `find_persona` says what is wrong."""
+    names = set(built_in()) | {file.stem for file in folder.glob("*.md")}
+    found = []
+    for name in sorted(names):
+        try:
+            found.append(find_persona(name, folder))
+        except HutchError:
+            continue
+    return found
+
+
+def find_persona(name: str, folder: Path | None, tools: ToolRegistry | None = None) -> Persona:
+    """A persona by name; outside a session, its tools are among those that come with Hutch."""
+    return load_persona(name, known_tools=(tools or built_in_tools()).names, folder=folder)

@@ -1,0 +1,197 @@
+"""How long the files of a session are kept: unused files are removed, and what happened stays in the log.
+
+A request of `POST /api/code` has its pull request, and leaves nothing worth keeping for
+long; unless it could not be delivered, which can be tried again. Whatever is removed in
+the middle of a crash is removed by the next sweep.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from hutch.domain.errors import Conflict, EventsMissing, HutchError, NotFound
+from hutch.domain.events import DeliveryEnded, SessionEnded
+from hutch.domain.ids import SessionId
+from hutch.domain.session import Session
+from hutch.jail.launch.orphans import end_orphans
+from hutch.store.expiry import Expiry
+from hutch.store.log import SqlLog
+from hutch.store.rows import Rows
+from hutch.store.seam import EventLog
+from hutch.store.sessions import Sessions
+from hutch.system.clock import STEADY
+from hutch.workspace.workspaces import Workspaces, session_of
+
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+INTERVAL_S = 3600.0
+PAGE = 100
+MAX_SESSIONS = 5000  # in one sweep
+MAX_LEFTOVERS = 1000  # workspaces without a session, in one sweep
+MAX_NAMED = 10
+RECENT = 200  # entries in which the end of a delivery is looked for
+logger = structlog.get_logger()
+
+RemoveWorkspace = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """For how long; 0 is for good."""
+
+    days: int = 30  # the files of any session
+    code_hours: int = 24  # those of a request that was answered
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A session whose files were removed, and why."""
+
+    session_id: str
+    workspace_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is removed of the sessions of an installation: once when a server starts, and every hour."""
+
+    log: SqlLog
+    workspaces: Workspaces
+    keep: Keep
+
+    async def run(self) -> None:
+        """Sweep again and again, until it is cancelled."""
+        while True:
+            for work in (_end_orphans, self.sweep):
+                try:
+                    await work()
+                except (HutchError, OSError) as error:
+                    logger.warning("tidying.failed", problem=str(error))
+                except Exception:  # a bug in here must not be the end of all sweeps
+                    logger.exception("tidying.failed")
+            await asyncio.sleep(INTERVAL_S)
+
+    async def sweep(self, *, at_ms: int | None = None, dry_run: bool = False) -> list[Gone]:
+        """Remove what is past its time: workspaces, what dead processes left, and copies of repositories."""
+        gone = await remove_expired(
+            self.log, self.log, self.workspaces.remove, self.keep, at_ms=at_ms, dry_run=dry_run
+        )
+        gone += await self._remove_leftovers(dry_run)
+        if not dry_run:
+            await self.workspaces.collect_bases()
+        return gone
+
+    async def _remove_leftovers(self, dry_run: bool) -> list[Gone]:
+        """Remove the workspaces of sessions that are over or removed, which a killed server could not.
+
+        A session without a log was never here: the database is an older one, put back from a backup, and
+        somebody may want the work.
+        """
+        made = {session_of(each.id): each.id for each in await self.workspaces.records()}
+        made.pop("", None)
+        gone: list[Gone] = []
+        unknown: list[str] = []
+        ids = [SessionId(id) for id in made]
+        for start in range(0, len(ids), PAGE):
+            part = ids[start : start + PAGE]
+            known = await Sessions(self.log).many(part)
+            for id in part:
+                session = known.get(id)
+                if session is None and not await _has_log(self.log, id):
+                    unknown.append(made[id])
+                elif session is None or (session.state == "ended" and session.workspace_id != made[id]):
+                    gone.append(Gone(id, made[id], "No session needs its workspace any more."))
+        if unknown:
+            logger.warning("workspaces.of_unknown_sessions", count=len(unknown), ids=unknown[:MAX_NAMED])
+        gone = gone[:MAX_LEFTOVERS]
+        for each in [] if dry_run else gone:
+            try:
+                await self.workspaces.remove(each.workspace_id)
+            except HutchError as error:  # it is open
+                logger.info("workspace.not_removed", workspace=each.workspace_id, problem=str(error))
+        return gone
+
+
+async def _end_orphans() -> None:
+    if ended := await asyncio.to_thread(end_orphans):
+        logger.info("tidying.ended_orphans", count=len(ended))
+
+
+async def _has_log(log: EventLog, session_id: SessionId) -> bool:
+    try:
+        await log.head(session_id)
+    except NotFound:
+        return False
+    return True
+
+
+async def remove_expired(
+    rows: Rows,
+    log: EventLog,
+    remove: RemoveWorkspace,
+    keep: Keep,
+    *,
+    at_ms: int | None = None,
+    dry_run: bool = False,
+) -> list[Gone]:
+    """Remove the workspaces of sessions that are past their time. `at_ms` is when that is asked: now."""
+    at_ms = STEADY.now_ms() if at_ms is None else at_ms
+    gone: list[Gone] = []
+    terms = [(keep.code_hours * HOUR_MS, True, _count(keep.code_hours, "hour"))]
+    terms += [(keep.days * DAY_MS, False, _count(keep.days, "day"))]
+    for kept_ms, once, words in terms:
+        reason = f"Its workspace was removed after {words}."
+        after = ""
+        while kept_ms and len(gone) < MAX_SESSIONS:
+            found = await Expiry(rows).untouched(at_ms - kept_ms, once=once, limit=PAGE, after=after)
+            if not found:
+                break
+            after = found[-1].id
+            for session in found:
+                if any(each.session_id == session.id for each in gone):
+                    continue
+                if once and await _waits_for_delivery(log, session):
+                    continue
+                if dry_run or await _remove(rows, log, remove, session, reason):
+                    gone.append(Gone(session.id, session.workspace_id, reason))
+    return gone
+
+
+async def _waits_for_delivery(log: EventLog, session: Session) -> bool:
+    """Whether what was done is still to be handed over: that failed, and can be done again."""
+    head = await log.head(session.id)
+    try:
+        recent = await log.read(session.id, after=max(0, head.seq - RECENT))
+    except EventsMissing:
+        return True  # nobody knows, so nothing is removed
+    told = [each.event for each in recent if isinstance(each.event, DeliveryEnded)]
+    return bool(told) and told[-1].outcome == "failed" and not head.ended
+
+
+async def _remove(rows: Rows, log: EventLog, remove: RemoveWorkspace, session: Session, reason: str) -> bool:
+    """End it, then take its files: nobody can wake it in between."""
+    try:
+        if not await Expiry(rows).let_go(session, reason):
+            return False
+        id = SessionId(session.id)
+        if not (await log.head(id)).ended:
+            outcome = "done" if session.delivery.once else "abandoned"
+            await log.append(id, [SessionEnded(outcome=outcome, reason=reason)])
+        with suppress(NotFound):  # somebody else has tidied up
+            await remove(session.workspace_id)
+        await Expiry(rows).forget_workspace(id)
+    except Conflict:  # its files are looked at this moment: the next sweep
+        return False
+    except HutchError as error:
+        logger.warning("workspace.not_removed", session_id=session.id, problem=str(error))
+        return False
+    logger.info("workspace.removed", session_id=session.id, workspace=session.workspace_id)
+    return True
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'}"

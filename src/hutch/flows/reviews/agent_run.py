@@ -1,0 +1,105 @@
+"""How a session of a server reviews: equipped for that alone, and what it finds is kept once."""
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+
+from hutch.agent.equipment import Equipment
+from hutch.agent.persona import Persona
+from hutch.domain.errors import Conflict, HutchError, Unavailable
+from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
+from hutch.domain.session import QueuedRun, Session
+from hutch.domain.stand_in import BY_FIELD, is_stand_in, no_model_there
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.reviews import agent
+from hutch.flows.reviews.publication import given, keep, seen_through
+from hutch.flows.reviews.subject import Subject, find_subject
+from hutch.forge.seam import SETTLE_S
+from hutch.sessions.grounds import Grounds
+from hutch.sessions.live import Live
+from hutch.sessions.rewind import still_told
+from hutch.sessions.worker import FAULT
+from hutch.system.clock import remaining_s, wall_ms
+
+logger = structlog.get_logger()
+
+
+async def equip(
+    context: ChangeContext,
+    live: Live,
+    persona: Persona,
+    session: Session,
+    run: QueuedRun,
+    entries: Sequence[Entry],
+    model: str,
+) -> tuple[str, Equipment]:
+    """The whole prompt of a run that reviews, and its equipment."""
+    if is_stand_in(model):
+        raise Unavailable(no_model_there(BY_FIELD))
+    workspace = live.sandbox.workspace
+    subject = await _subject(context, live.grounds, session, workspace.record.commit)
+    begun = any(isinstance(each.event, RunStarted) and each.event.run_id == run.id for each in entries)
+    if subject.moved_to and not begun:
+        raise Conflict(
+            f"{subject.pull_url} was pushed to before anybody had read {subject.commit[:12]}: it is at "
+            f"{subject.moved_to[:12]} now. Have that reviewed."
+        )
+    before = len(agent.remarks_in(entries, run.id))
+    equipment = await agent.equip_reviewer(workspace, live.tools, persona, subject, before)
+    return f"{agent.prompt(subject)}\n\n{run.prompt}", equipment
+
+
+async def give(context: ChangeContext, live: Live, session: Session, run: QueuedRun) -> None:
+    """Keep what a run has found, or say why it was not; that is the last word on it."""
+    entries = still_told(await live.entries())
+    done = (ReviewGiven, DeliveryEnded)
+    if any(isinstance(each.event, done) and each.event.run_id == run.id for each in entries):
+        return
+    clean = live.grounds.redactor.clean
+    try:
+        subject = await _subject(context, live.grounds, session, live.sandbox.workspace.record.commit)
+        if subject.pull_url:
+            await _once(live, run, entries)
+        event: ReviewGiven | DeliveryEnded = await seen_through(
+            _kept(context, live, session, run, subject, entries), unless=lambda: live.leaves_open
+        )
+    except HutchError as error:
+        event = DeliveryEnded(run_id=run.id, outcome="failed", reason=clean(str(error)))
+    except Exception:
+        logger.exception("review.failed", session_id=live.id, run_id=run.id)
+        event = DeliveryEnded(run_id=run.id, outcome="failed", reason=FAULT)
+    await live.append([event])
+
+
+async def _kept(
+    context: ChangeContext,
+    live: Live,
+    session: Session,
+    run: QueuedRun,
+    subject: Subject,
+    entries: Sequence[Entry],
+) -> ReviewGiven:
+    review, remarks = agent.concluded(subject, entries, live.id, run.id)
+    user = session.owner if live.grounds.guarded else ""
+    kept = await keep(context, subject, review, remarks, user=user)
+    return given(kept, remarks)
+
+
+async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
+    """Note that a review is about to be posted. Who finds that noted waits until it is there to be found."""
+    noted = [
+        each.at_ms
+        for each in entries
+        if isinstance(each.event, StepReached) and (each.event.step, each.event.run_id) == ("opening", run.id)
+    ]
+    if noted:
+        await asyncio.sleep(remaining_s(noted[-1], SETTLE_S, wall_ms()))
+    else:
+        await live.append([StepReached(step="opening", message="Posting the review...", run_id=run.id)])
+
+
+async def _subject(context: ChangeContext, grounds: Grounds, session: Session, commit: str | None) -> Subject:
+    """What is reviewed; the commit is the one that lies in the workspace, whatever was pushed since."""
+    target, user = session.delivery.review, session.owner if grounds.guarded else ""
+    return (await find_subject(context, target, user=user, commit=commit or ""))[1]

@@ -1,0 +1,110 @@
+"""What people say about a change: comments on its lines, approval, or a request for changes."""
+
+from dataclasses import replace
+
+from hutch.domain.change import Change
+from hutch.domain.commit_text import plain
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.ids import new_comment_id, new_review_id
+from hutch.domain.review import Comment, Remark, Review, Verdict
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.change_lock import recording_closure, reopened
+from hutch.flows.decider import Decider
+from hutch.forge.seam import Attempt, Statement
+from hutch.store.comments import Comments, Reviews
+from hutch.store.rows import Also
+from hutch.system.clock import wall_ms
+
+FIRST = Attempt()
+
+
+async def comment(
+    context: ChangeContext,
+    change: Change,
+    remark: Remark,
+    *,
+    author: str,
+    user: str = "",
+    name: str = "",
+    commit: str = "",
+    attempt: Attempt = FIRST,
+    also: Also[Comment] | None = None,
+) -> tuple[Comment, str]:
+    """Comment on a line that the change shows or the file has; and the address of that, if it was posted.
+
+    `user` is for whom it is posted, and `name` their name for readers.
+    """
+    change = await reopened(context, change, user)
+    forge = await context.forge_of(change, user)
+    _check_current(change, commit)
+    if not plain(remark.body):
+        raise BadRequest("The comment says nothing.")
+    made = make_comment(remark, change.id, change.commit, author)
+    redacted = replace(made, body=context.redactor.clean(made.body))
+    async with recording_closure(context, change):
+        url = await forge.post(change, Statement(said=redacted, name=name, attempt=attempt))
+    await Comments(context.rows).add(made, also)
+    return made, url
+
+
+async def judge(
+    context: ChangeContext,
+    change: Change,
+    verdict: Verdict,
+    *,
+    author: str,
+    body: str = "",
+    user: str = "",
+    name: str = "",
+    commit: str = "",
+    by: Decider | None = None,
+    attempt: Attempt = FIRST,
+    also: Also[Review] | None = None,
+) -> Review:
+    """Approve a change, or ask for changes first: by whom, when, and at which commit."""
+    change = await reopened(context, change, user)
+    forge = await context.forge_of(change, user)
+    _check_current(change, commit)
+    if change.state != "open":
+        raise Conflict(f"The change {change.id} is {change.state} already.")
+    if verdict == "changes_requested" and not plain(body):
+        raise BadRequest("Say what is to be changed.")
+    given = Review(
+        id=new_review_id(),
+        change_id=change.id,
+        author=author,
+        verdict=verdict,
+        body=plain(body),
+        commit=change.commit,
+        created_ms=wall_ms(),
+    )
+    redacted = replace(given, body=context.redactor.clean(given.body))
+    async with recording_closure(context, change):
+        url = await forge.post(change, Statement(said=redacted, name=name, attempt=attempt))
+    kept = await Reviews(context.rows).add(replace(given, url=url), [], also)
+    await (by or Decider(context.rows)).note(f"change.{verdict}", change, f"at {kept.commit[:12]}")
+    return kept
+
+
+def make_comment(remark: Remark, change_id: str, commit: str, author: str, review_id: str = "") -> Comment:
+    """A remark as it is kept."""
+    return Comment(
+        id=new_comment_id(),
+        change_id=change_id,
+        review_id=review_id,
+        author=author,
+        path=remark.path,
+        line=remark.line,
+        side=remark.side,
+        severity=remark.severity or "",
+        body=plain(remark.body),
+        commit=commit,
+        created_ms=wall_ms(),
+    )
+
+
+def _check_current(change: Change, commit: str) -> None:
+    if commit and commit != change.commit:
+        raise Conflict(
+            f"The change {change.id} is at {change.commit[:12]} now, and not at {commit[:12]}. Look again."
+        )

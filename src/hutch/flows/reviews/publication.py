@@ -1,0 +1,151 @@
+"""Reviews by the agent are kept, and posted once where the pull request is."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from hutch.domain.errors import Conflict, HutchError, Unavailable
+from hutch.domain.events import ReviewGiven
+from hutch.domain.review import Remark, Review
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.reviews import agent
+from hutch.flows.reviews.subject import Subject, pull_request
+from hutch.forge.seam import SETTLE_S, Statement
+from hutch.store.comments import Reviews
+from hutch.system.clock import remaining_s, wall_ms
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def first_of(
+    context: ChangeContext,
+    subject: Subject,
+    *,
+    again: bool,
+    user: str = "",
+    may_see: Callable[[str], Awaitable[bool]],
+) -> AsyncIterator[None]:
+    """For who begins a review of a pull request: nobody has at this commit, nor does meanwhile.
+
+    The session in which somebody does is told only to who may see it.
+    """
+    async with context.lock("reviews"):
+        at = f"{subject.pull_url} at {subject.commit[:12]}"
+        names = list(filter(None, (subject.pull_url, subject.change_id)))
+        if not again and (session_id := await Reviews(context.rows).under_way(names, subject.commit)):
+            where = f", in the session {session_id}" if await may_see(session_id) else ""
+            raise Conflict(f"{at} is being reviewed{where}. Say `again` to have it read once more.")
+        if not again and (before := await given_before(context, subject, user=user)):
+            raise Conflict(f"{at} was reviewed already: {before.url}. Say `again` to have it read once more.")
+        yield
+
+
+async def given_before(context: ChangeContext, subject: Subject, *, user: str = "") -> Review | None:
+    """The agent's review of a pull request at this commit, also by who was killed before it was noted."""
+    async with _posting(context, subject):
+        return await _given_before(context, subject, user)
+
+
+async def _given_before(
+    context: ChangeContext, subject: Subject, user: str, *, but: str = ""
+) -> Review | None:
+    reviews = Reviews(context.rows)
+    if found := await reviews.of_pull(subject.pull_url, subject.commit, subject.change_id):
+        return found
+    for tried in await reviews.pending(subject.pull_url, subject.commit):
+        if tried.run_id == but:
+            continue
+        await asyncio.sleep(remaining_s(tried.created_ms, SETTLE_S, wall_ms()))
+        pull = pull_request(subject.pull_url)
+        forge = await context.forge_of(pull, user)
+        if (url := await forge.find(pull, tried)) is not None:
+            found = await reviews.posted(tried, url)
+            if subject.change_id in ("", found.change_id):
+                return found
+        else:
+            await reviews.drop(tried)
+    return None
+
+
+@asynccontextmanager
+async def _posting(context: ChangeContext, subject: Subject) -> AsyncIterator[None]:
+    """Nobody else of this installation posts a review of the same commit meanwhile.
+
+    There are 256 locks for all: each is a file that stays.
+    """
+    about = f"{subject.pull_url} {subject.commit}"
+    async with context.lock(f"review-{hashlib.sha256(about.encode()).hexdigest()[:2]}"):
+        yield
+
+
+async def keep(
+    context: ChangeContext,
+    subject: Subject,
+    review: Review,
+    remarks: Sequence[Remark],
+    *,
+    user: str = "",
+    once: bool = False,
+) -> Review:
+    """Keep a review, and post it where the change is; what a run has given already stays as it is.
+
+    With `once`, one of the same commit that another run has given stays as well.
+    """
+    reviews = Reviews(context.rows)
+    kept = agent.comments_of(review, remarks) if review.change_id else []
+    if not subject.pull_url:
+        return await reviews.add(review, kept)
+    async with _posting(context, subject):
+        if once and (before := await _given_before(context, subject, user, but=review.run_id)):
+            return before
+        # Noted first: who comes after a kill knows what to look for.
+        noted = await reviews.add(replace(review, created_ms=wall_ms()), kept)
+        if not noted.is_pending:
+            return noted
+        try:
+            pull = pull_request(subject.pull_url)
+            statement = Statement(said=noted, remarks=tuple(remarks), patch=subject.patch)
+            url = await (await context.forge_of(pull, user)).post(pull, statement)
+        except Unavailable:  # it may be there all the same, or come to be
+            raise
+        except HutchError:
+            await reviews.drop(noted)
+            raise
+        return await reviews.posted(noted, url)
+
+
+async def seen_through(work: Coroutine[Any, Any, T], *, unless: Callable[[], bool] = lambda: False) -> T:
+    """What others can see must be known here, too: who is stopped meanwhile goes on to the end of it, unless
+    somebody takes it up again."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            if unless():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
+            if this := asyncio.current_task():
+                this.uncancel()
+    return task.result()
+
+
+def given(review: Review, remarks: Sequence[Remark]) -> ReviewGiven:
+    """The event of a review."""
+    found = agent.counts(remarks)
+    return ReviewGiven(
+        run_id=review.run_id,
+        verdict=review.verdict,
+        title=review.title,
+        commit=review.commit,
+        blockers=found["blocker"],
+        shoulds=found["should"],
+        coulds=found["could"],
+        change_id=review.change_id,
+        url=review.url,
+    )

@@ -1,0 +1,129 @@
+"""What is under review: a change of ours, or any pull request, as it is at one commit."""
+
+import re
+from dataclasses import dataclass, replace
+
+from hutch.domain.change import Change
+from hutch.domain.errors import BadRequest, Conflict
+from hutch.domain.patch import Patch, parse_patch
+from hutch.flows.change_context import ChangeContext
+from hutch.forge.github_forge import web_address
+from hutch.forge.repo_url import parse_repo_url
+from hutch.store.changes import Changes
+
+PULL = re.compile(r"(https?://[^/?#\s@]+/[^/?#\s]+/[^/?#\s]+)/pull/(\d{1,9})(?:[/?#]\S*)?")
+MAX_READS = 3  # of a pull request that is pushed to meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is under review."""
+
+    change_id: str = ""  # one of the two
+    pull_url: str = ""
+    title: str
+    body: str
+    base: str
+    base_commit: str
+    commit: str
+    diff: bytes
+    moved_to: str = ""  # by pushes since: the diff at `commit` cannot be had any more
+
+    @property
+    def patch(self) -> Patch:
+        return parse_patch(self.diff)
+
+
+def parse_pull_url(text: str) -> tuple[str, int]:
+    """The repository and the number of a pull request, by its address."""
+    found = PULL.fullmatch(text.strip())
+    if not found or not int(found[2]):
+        raise BadRequest(
+            f"'{ascii(text[:200])[1:-1]}' is no pull request. One looks like "
+            "https://github.com/OWNER/NAME/pull/7. What is on no GitHub is reviewed as a change of a clone "
+            "on this machine."
+        )
+    return found[1], int(found[2])
+
+
+async def find_subject(
+    context: ChangeContext, target: str, *, user: str = "", commit: str = ""
+) -> tuple[str, Subject]:
+    """What is to be reviewed, by a change's name or a pull request's address, and its repository.
+
+    With `commit`, as it was then; of a pull request that was pushed to since, only that can be told. A pull
+    request that is named by its address counts as nobody's change, see `find_change_at`.
+    """
+    if "://" in target:
+        ours = await find_change_at(context, target)
+        change = pull_request(_address(ours) if ours else target)
+    else:
+        change = await Changes(context.rows).find(target)
+        change = replace(change, commit=commit or change.commit)
+    forge = await context.forge_of(change, user)
+    now, diff = await forge.read(change), b""
+    for _ in range(MAX_READS):
+        if commit not in ("", now.commit):
+            break
+        diff, before = await forge.diff(change), now
+        now = await forge.read(change)
+        if now.commit == before.commit:
+            break
+    else:
+        raise Conflict(f"{now.pull_url} is pushed to all the time. Try again later.")
+    is_moved = commit not in ("", now.commit)
+    subject = Subject(
+        change_id=change.id,
+        pull_url=now.pull_url,
+        title=now.title,
+        body=now.body,
+        base=now.base,
+        base_commit=now.base_commit,
+        commit=commit or now.commit,
+        diff=b"" if is_moved else diff,
+        moved_to=now.commit if is_moved else "",
+    )
+    return now.repository, subject
+
+
+async def find_change_at(context: ChangeContext, url: str) -> Change | None:
+    """The newest change that a pull request is, however its address is spelled."""
+    repository, number = parse_pull_url(url)
+    ours = await Changes(context.rows).of_number(number)
+    place = _place(repository)
+    exactly = (each for each in ours if _place(each.repository) == place)
+    called = (each for each in ours if each.web_url.partition("://")[2].lower() == f"{place}/pull/{number}")
+    return next(exactly, None) or next(called, None)
+
+
+def pull_request(url: str) -> Change:
+    """A pull request that is no change of ours, as far as its address tells."""
+    repository, number = parse_pull_url(url)
+    repository = parse_repo_url(repository).shown.removesuffix(".git").lower()  # one spelling of many
+    return Change(
+        id="",
+        session_id="",
+        run_id="",
+        repository=repository,
+        branch="",
+        base="",
+        base_commit="",
+        commit="",
+        title="",
+        body="",
+        tests="",
+        created_ms=0,
+        forge="github",
+        number=number,
+    )
+
+
+def _place(repository: str) -> str:
+    """A repository's address as it is compared."""
+    return web_address(repository).partition("://")[2].lower()
+
+
+def _address(change: Change) -> str:
+    """Of a pull request of ours, by where it was pushed to: the name that a forge gives itself may lack the
+    port."""
+    return f"{web_address(change.repository)}/pull/{change.number}"

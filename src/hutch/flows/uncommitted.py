@@ -1,0 +1,36 @@
+"""Files of a repository of this machine that are changed and not committed, as a warning to its user."""
+
+import asyncio
+from contextlib import suppress
+
+from hutch.domain.errors import HutchError
+from hutch.forge.forges import COMMAND, Forges
+from hutch.workspace.prepare.local import open_local
+from hutch.workspace.workspaces import Workspaces
+
+MAX_NAMED = 3
+
+
+async def describe_uncommitted(workspaces: Workspaces, forges: Forges, repository: str) -> str:
+    """A sentence about files that a run from a commit leaves out; empty where there are none.
+
+    Git looks inside a jail: the repository's settings can run programs.
+    """
+    changed: list[str] = []
+    with suppress(HutchError):  # preparing a workspace of it says what is wrong
+        url = await forges.reachable(repository, COMMAND)
+        if url.path is None:
+            return ""
+        async with workspaces.repositories.opened(url.path, anywhere=True) as pinned:
+            if pinned.layout is None or pinned.layout.bare:
+                return ""
+            scratch = workspaces.home.data / "empty"  # nothing is ever written to it
+            await asyncio.to_thread(workspaces.home.make)
+            await asyncio.to_thread(scratch.mkdir, mode=0o755, exist_ok=True)
+            async with open_local(pinned.layout, scratch) as local:
+                changed = await local.changes()
+    if not changed:
+        return ""
+    named = ", ".join(changed[:MAX_NAMED]) + (", …" if len(changed) > MAX_NAMED else "")
+    files, them = (f"{len(changed)} files are", "them") if len(changed) > 1 else ("1 file is", "it")
+    return f"{files} changed and not committed, and so no part of this: {named}. --uncommitted brings {them}."

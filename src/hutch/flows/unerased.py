@@ -1,0 +1,138 @@
+"""What an erasure does not reach: places outside of the log that may still hold what a session said."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hutch.agent.kept import KeptApprovals
+from hutch.domain.errors import EventsMissing
+from hutch.domain.ids import SessionId
+from hutch.domain.run_events import ApprovalGiven, RunStarted
+from hutch.store.copies import WORKING_COLUMNS
+from hutch.store.references import References, find_references
+from hutch.store.rows import Rows
+from hutch.store.seam import EventLog
+from hutch.store.users import Users
+from hutch.system.running_server import ServerFiles, find_server
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.workspaces import session_name
+
+OPEN = ("starting", "idle", "running", "waiting")
+
+
+@dataclass(slots=True)
+class Traces:
+    """What a session has left elsewhere, as its log names it."""
+
+    workspaces: set[str] = field(default_factory=set)  # their ids
+    approvers: set[str] = field(default_factory=set)  # the ids of users who have allowed something always
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlaces:
+    """Where an installation keeps things outside of the log."""
+
+    home: Home
+    server_files: ServerFiles
+    server_log: Path
+    approvals: Callable[[str], KeptApprovals]  # of a user, by their id
+
+    @property
+    def backups(self) -> Path:
+        return self.home.data / "backups"
+
+
+async def traces_of(log: EventLog, session_id: SessionId) -> Traces:
+    """To be called before the log is erased."""
+    found, after = Traces({session_name(session_id)}), 0
+    with suppress(EventsMissing):  # of a damaged log, those that are left of it name
+        while page := await log.read(session_id, after=after):
+            after = page[-1].seq
+            for entry in page:
+                match entry.event:
+                    case RunStarted(workspace=id) if id:
+                        found.workspaces.add(id)
+                    case ApprovalGiven(allowed=True, scope="always", by=by):
+                        found.approvers.add(by)
+    return found
+
+
+async def unerased(rows: Rows, places: OtherPlaces, session_id: SessionId, traces: Traces) -> list[str]:
+    """One line for each place, with the way to clear it."""
+    found = await find_references(rows, session_id)
+    lines = await asyncio.to_thread(_in_tables, found, places, session_id)
+    names = await Users(rows).names(traces.approvers)
+    lines += await asyncio.to_thread(_approvals_lines, names, places)
+    home = places.home
+    for id in sorted(traces.workspaces):
+        if home.workspace(id).exists():
+            is_own = id == session_name(session_id)
+            way = f"hutch sessions rm {session_id}" if is_own else f"hutch workspace rm {id}"
+            lines.append(f"Files and snapshots in {home.workspace(id)}. Remove them: {way}")
+    if any(place.is_dir() and any(place.iterdir()) for place in (home.bases, home.repositories)):
+        lines.append(
+            f"Copies of repositories, with their addresses, in {home.bases} and {home.repositories}. "
+            "Sessions share them; one that is not used is removed after workspace.bases_days."
+        )
+    if places.server_log.exists():
+        lines.append(f"Errors in the server's log, {places.server_log}.")
+    backups = sorted(places.backups.glob("*"))
+    return [*lines, *(f"The backup {each}. Delete it when it is not needed." for each in backups)]
+
+
+def _in_tables(found: References, places: OtherPlaces, session_id: SessionId) -> list[str]:
+    lines = []
+    if find_server(places.server_files) and found.state in OPEN:
+        if found.is_running:
+            lines.append(
+                f"The run that is under way, which goes on with what it has read. Stop it, and erase what it "
+                f"wrote since: hutch sessions cancel {session_id}"
+            )
+        lines.append(
+            f"The server's memory, of what terminals and background commands of the session printed. End it: "
+            f"hutch sessions end {session_id}"
+        )
+    lines += _settings_line(found, session_id)
+    for branch in found.branches:
+        lines.append(
+            f"The branch {branch.name} of {branch.web_url or branch.repository}. Its name and the "
+            "repository's address also stay in the list of changes, which leads to it."
+        )
+    if found.has_answered_requests:
+        lines.append(
+            "Hashes of the Idempotency-Keys of the last day, without requests and answers: so no request is "
+            "done twice."
+        )
+    for id in found.forks:
+        lines.append(
+            f"The session {id}, which was forked from it, with its files, purpose, role, expectations and "
+            f"settings. Erase it too: hutch erase --all {id}"
+        )
+    for id in found.reviewers:
+        lines.append(f"The session {id}, which reviewed its change. Erase it too: hutch erase --all {id}")
+    return lines
+
+
+def _approvals_lines(names: dict[str, str], places: OtherPlaces) -> list[str]:
+    """Permissions hold in every repository, so they do not end with the session that they were given in."""
+    lines = []
+    for id, name in sorted(names.items()):
+        if places.approvals(id).rules():
+            user = f" --user {name}" if name else ""
+            lines.append(
+                f"What {name or 'you'} allowed always, also in this session: it may quote a command. "
+                f"Look, and withdraw it: hutch approvals list{user}; hutch approvals rm{user}"
+            )
+    return lines
+
+
+def _settings_line(found: References, session_id: SessionId) -> list[str]:
+    """An open session needs what it works on; after its end an erasure takes that, too."""
+    if found.state in (None, "ended"):
+        return []
+    return [
+        f"The settings of the session, which is open: {', '.join(WORKING_COLUMNS)}. End it, and erase again: "
+        f"hutch sessions end {session_id}"
+    ]

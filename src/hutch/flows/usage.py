@@ -1,0 +1,44 @@
+"""What was used: by whom, with which model, when. Owners see all, others what their own sessions used."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from hutch.domain.errors import BadRequest
+from hutch.domain.user import Who
+from hutch.flows.site import Site
+from hutch.store.usage import Usage, UsageGroup, UsageTotal
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePage:
+    """Some of the totals, and how many events are not in them yet."""
+
+    totals: Sequence[UsageTotal]
+    behind: int
+
+
+async def page(
+    site: Site,
+    who: Who,
+    group: UsageGroup,
+    *,
+    first: date | None = None,
+    last: date | None = None,
+    offset: int = 0,
+    limit: int = 50,
+) -> UsagePage:
+    """Totals by the group's key, of days from `first` to `last`, both included."""
+    who.need("read")
+    if first and last and first > last:
+        raise BadRequest(f"The first day, {first}, is after the last, {last}. Swap them.")
+    rows = Usage(site.rows)
+    totals = await rows.page(
+        group,
+        user_id=None if who.is_owner else who.user.id,
+        first_day=first.isoformat() if first else "",
+        last_day=last.isoformat() if last else "",
+        offset=offset,
+        limit=limit,
+    )
+    return UsagePage(totals, await rows.behind())

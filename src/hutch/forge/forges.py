@@ -1,0 +1,134 @@
+"""Which forge a repository is on, with whose credentials, and whether it may be reached at all."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hutch.domain.change import Change
+from hutch.domain.errors import Conflict, NotFound
+from hutch.forge.gh import Gh, Patience
+from hutch.forge.github import USER, GitHub
+from hutch.forge.github_forge import GitHubForge
+from hutch.forge.local import LocalRepository
+from hutch.forge.plain_git import PlainGit
+from hutch.forge.reach import Reach
+from hutch.forge.repo_url import RepoUrl, from_path, parse_repo_url
+from hutch.forge.repository_git import OpenGit
+from hutch.forge.seam import Forge
+from hutch.forge.tokens import Tokens, token_name
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """For whom a repository is reached, and with which credentials.
+
+    `guarded` says that only what requests may name is reached, and `account` that even so the keys and
+    helpers of the account that runs Hutch may be used.
+    """
+
+    user: str = ""  # whose own token comes first; empty on the command line
+    guarded: bool = False
+    account: bool = False
+
+
+COMMAND = Caller()
+
+
+@dataclass(frozen=True, slots=True)
+class Forges:
+    """The forges that an installation can reach."""
+
+    tokens: Tokens
+    reach: Reach
+    open_git: OpenGit  # on repositories of this machine
+    make_home: Callable[[], Path]  # a directory for one run of gh
+    patience: Patience
+    environment: Mapping[str, str] = field(repr=False)
+
+    def of_change(self, change: Change, user: str = "", *, anywhere: bool) -> Forge:
+        """The forge that a change was proposed on; `anywhere` is about a repository of this machine."""
+        url = parse_repo_url(change.repository)
+        if change.forge == "github" and change.number:
+            return self._github_forge(self.github(change.repository, user), url, user)
+        if url.path is not None:
+            return LocalRepository(url.path, self.open_git, anywhere)
+        return PlainGit(url)
+
+    async def for_delivery(self, source: str, address: str, caller: Caller) -> Forge:
+        """The forge that a workspace came from. `address` is its source as it was named, with credentials
+        that no record keeps."""
+        reached = await self.reachable(address or source, caller)
+        if api := self.find_github(reached, caller.user):
+            return self._github_forge(api, reached, caller.user)
+        url = parse_repo_url(source)
+        if url.path is not None:
+            return LocalRepository(url.path, self.open_git, caller.account or not caller.guarded)
+        without_token = reached if self.tokens.knows(reached) else None
+        return PlainGit(reached if reached.shown == url.shown else url, without_token)
+
+    def _github_forge(self, api: GitHub, url: RepoUrl, user: str) -> GitHubForge:
+        return GitHubForge(api, user, self.tokens.is_own(url, user))
+
+    async def reachable(self, source: str, caller: Caller) -> RepoUrl:
+        """A repository to fetch from or push to, with the credentials that there are for it.
+
+        For a guarded caller it is bound to where it may be, and without the account's credentials unless
+        they may use them.
+        """
+        url = replace(parse_repo_url(source), account=caller.account or not caller.guarded)
+        if url.path is not None:
+            # A command may follow links, once; the path in a request was resolved when it came.
+            if caller.guarded:
+                return url
+            return replace(from_path(await asyncio.to_thread(_resolve, url.path)), account=True)
+        token = self.tokens.of(url, caller.user)
+        if token is not None and url.credentials is None:
+            url = replace(_over_tls(url), credentials=(USER, await token()))
+        return await self.reach.pin(url) if caller.guarded else url
+
+    def find_github(self, source: str | RepoUrl, user: str = "") -> GitHub | None:
+        """The repository on its GitHub; None where that is no GitHub, or there is no token for it."""
+        url = parse_repo_url(source) if isinstance(source, str) else source
+        token = self.tokens.of(url, user)
+        if token is None or url.slug is None:
+            return None
+        socket = self.tokens.unix_socket
+        gh = Gh(url.authority, token, self.environment, socket, self.patience, self.make_home)
+        return GitHub(gh, _over_tls(url))
+
+    def github(self, source: str, user: str = "") -> GitHub:
+        """The same; refused where there is none."""
+        found = self.find_github(source, user)
+        if found is not None:
+            return found
+        url = parse_repo_url(source)
+        if url.host and not self.tokens.knows(url):
+            same = [host for host in self.tokens.hosts if host.rpartition(":")[0] == url.host]
+            advice = (
+                f"github.hosts has {same[0]}: give its address with that port."
+                if same
+                else f"Where {url.authority} is a GitHub Enterprise Server, list it in github.hosts."
+            )
+            raise Conflict(
+                f"{url} is on no GitHub that is known here, and only there are pull requests. {advice}"
+            )
+        name = token_name(url)
+        raise Conflict(f"There is no token for {url}. Set one: hutch config set-secret {name}")
+
+
+def _resolve(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # links that lead in a circle
+        raise NotFound(f"There is no directory '{path}' on this machine.") from None
+
+
+def _over_tls(url: RepoUrl) -> RepoUrl:
+    """The address that a token may be sent to: nobody reads it on the way, or it stays on this machine."""
+    if url.transport == "https" or (url.transport == "http" and url.host in LOOPBACK) or url.slug is None:
+        return url
+    safe = parse_repo_url(f"https://{url.host}/{'/'.join(url.slug)}.git")
+    return replace(safe, credentials=url.credentials, pinned=url.pinned, account=url.account)

@@ -1,0 +1,365 @@
+"""A repository on GitHub as a forge: changes are pull requests there.
+
+The state at GitHub counts: somebody may have pushed to a pull request, merged it or closed it there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from hutch.domain.change import Change, ForgeName
+from hutch.domain.commit_text import one_line, plain
+from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
+from hutch.domain.patch import FilePatch, Patch, parse_patch
+from hutch.domain.review import AGENT, Comment, Remark, Review
+from hutch.forge.branches import RemoteBranches, push
+from hutch.forge.github import GitHub
+from hutch.forge.github_types import (
+    LineComment,
+    MergeMethod,
+    Posted,
+    PullRequest,
+    PullRequestWanted,
+    Spoken,
+    Verdict,
+)
+from hutch.forge.github_types import Review as PostedReview
+from hutch.forge.repo_url import RepoUrl, parse_repo_url
+from hutch.forge.seam import (
+    SETTLE_S,
+    Attempt,
+    ClosedThere,
+    Commits,
+    Merge,
+    Merged,
+    Objections,
+    OnStep,
+    Proposed,
+    Standing,
+    Statement,
+    Strategy,
+    Work,
+    as_recorded,
+    ignore_step,
+)
+from hutch.forge.text import MAX_CHARS, OWN, quiet, unhidden
+from hutch.forge.tokens import own_token_name
+from hutch.system.clock import remaining_s, wall_ms
+
+VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
+DOES = {"approved": "approves this", "changes_requested": "asks for changes"}
+METHODS: dict[Strategy | None, MergeMethod | None] = {
+    None: None,
+    "merge": "merge",
+    "squash": "squash",
+    "rebase": "rebase",
+}
+MAX_RANGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubForge:
+    """`Forge` for a repository on GitHub."""
+
+    api: GitHub
+    user: str = ""  # of Hutch, for whom it is used; empty on the command line
+    is_own: bool = True  # whether the token is that user's
+
+    @property
+    def name(self) -> ForgeName:
+        return "github"
+
+    @property
+    def acts_on_text(self) -> bool:
+        return True
+
+    @property
+    def without_token(self) -> RepoUrl | None:
+        return None
+
+    async def check(self, commits: Commits, commit: str) -> None:
+        await self.api.check()
+
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+        target = await self.api.target()
+        pushed = await push(RemoteBranches(work.commits, target.remote), work, target.remote.shown, on_step)
+        await on_step("opening", f"Opening {pushed.branch} for review...")
+        draft = pushed.draft
+        if draft.base == "HEAD":
+            draft = replace(draft, base=target.default)
+        pull = await self.api.open(
+            PullRequestWanted(
+                branch=pushed.branch,
+                head_owner=target.owner,
+                base=draft.base,
+                commit=draft.commit,
+                title=draft.title,
+                body=work.describe(draft.body)[:MAX_CHARS],
+                draft=work.is_draft,
+                labels=draft.labels,
+                reviewers=draft.reviewers,
+            )
+        )
+        return Proposed(
+            branch=pushed.branch,
+            draft=draft,
+            continues=pushed.continues,
+            number=pull.number,
+            url=pull.url,
+            state=pull.state,
+            notes=pull.notes,
+        )
+
+    async def read(self, change: Change) -> Standing:
+        if not change.number:  # it was pushed when there was no token
+            return as_recorded(change)
+        pull = await self.api.pull(change.number)
+        page = web_address(change.repository)
+        repository = parse_repo_url(page).shown.removesuffix(".git").lower()  # one spelling of many
+        return Standing(
+            state=pull.state,
+            title=pull.title,
+            body=pull.body,
+            base=pull.base,
+            base_commit=pull.base_commit,
+            commit=pull.commit,
+            repository=repository,
+            pull_url=f"{repository}/pull/{change.number}",
+            merged_commit=pull.merged_commit,
+        )
+
+    async def diff(self, change: Change) -> bytes:
+        return await self.api.diff(change.number)
+
+    async def merge(self, change: Change, merge: Merge) -> Merged:
+        if merge.strategy not in METHODS:
+            raise BadRequest(
+                f"A pull request cannot be merged by '{merge.strategy}': GitHub always makes a commit of its "
+                "own. Choose merge, squash or rebase."
+            )
+        pull = await self._pull(change)
+        if pull.state == "merged":  # by a process that was killed before it was recorded, or there
+            return Merged(pull.merged_commit, await self._drop_branch(change, pull))
+        _check_as_proposed(change, pull)
+        verdicts = await self.api.verdicts(change.number)
+        against = tuple(f"{login} asked for changes at {pull.url}" for login in verdicts.against)
+        refusal = "" if self.is_own else self._refuse_force(change)
+        await merge.consent(Objections(against, verdicts.urls, refusal))
+        try:
+            method = METHODS[merge.strategy]
+            made = await self.api.merge(change.number, commit=pull.commit, method=method)
+        except Conflict as refused:
+            raise Conflict(f"{refused} Look at it there: {pull.url}") from None
+        return Merged(made, await self._drop_branch(change, pull))
+
+    async def close(self, change: Change) -> str:
+        pull = await self.api.pull(change.number)
+        if pull.state == "merged":
+            raise Conflict(f"{pull.url} is merged already, so there is nothing to close.")
+        if pull.state == "open":
+            pull = await self.api.close(change.number)
+        return await self._drop_branch(change, pull)
+
+    async def post(self, change: Change, statement: Statement) -> str:
+        match statement.said:
+            case Comment() as comment:
+                return (await self._comment(change, comment, statement)).url
+            case Review(author=author) as review if author == AGENT:
+                return (await self._review_by_agent(change, review, statement)).url
+            case Review() as review:
+                return (await self._review(change, review, statement)).url
+
+    async def find(self, change: Change, review: Review) -> str | None:
+        found = await self.api.find(change.number, _agent_marker(review), among="reviews")
+        return found.url if found else None
+
+    # --- inside ---
+
+    async def _comment(self, change: Change, comment: Comment, statement: Statement) -> Posted:
+        """Comment on a line. GitHub takes comments on lines that the diff shows."""
+        pull = await self._pull(change)
+        _check_as_proposed(change, pull)
+        patch = await asyncio.to_thread(parse_patch, await self.api.diff(change.number))
+        if not patch.shows(comment.path, comment.side, comment.line):
+            raise BadRequest(_not_shown(comment, patch.files.get(comment.path), pull.url))
+        marker = f"<!-- hutch-comment {statement.attempt.mark or comment.id} -->"
+        severity = f"**{comment.severity}**: " if comment.severity else ""
+        line = LineComment(
+            path=comment.path,
+            line=comment.line,
+            side="LEFT" if comment.side == "old" else "RIGHT",
+            body=f"{self._words(severity + comment.body, statement.name)}\n{OWN}{marker}",
+        )
+        return await self._post_once(
+            change,
+            lambda: self.api.remark(change.number, line, commit=pull.commit),
+            marker,
+            statement.attempt,
+            among="lines",
+        )
+
+    async def _review(self, change: Change, given: Review, statement: Statement) -> Posted:
+        """Give a user's verdict, as a review by the account that the token is for.
+
+        A user without a token of their own is quoted, and their verdict counts in Hutch: an account that
+        speaks for many neither approves nor blocks for one of them what another decides.
+        """
+        pull = await self._pull(change)
+        _check_as_proposed(change, pull)
+        marker = f"<!-- hutch-review {statement.attempt.mark or given.id} -->"
+        words = self._words(given.body, statement.name, DOES[given.verdict])
+        review = PostedReview(
+            commit=pull.commit,
+            body=f"{words}\n{OWN}{marker}".strip(),
+            verdict=VERDICTS[given.verdict] if self.is_own else "COMMENT",
+        )
+        try:
+            return await self._post_once(
+                change,
+                lambda: self.api.review(change.number, review),
+                marker,
+                statement.attempt,
+                among="reviews",
+            )
+        except Conflict as refused:
+            if "your own pull request" not in str(refused):
+                raise
+            raise Conflict(
+                f"GitHub lets nobody judge a pull request of their own, and this one is by "
+                f"{pull.author or 'the same account'}, whose token Hutch has. Say it there with another "
+                f"account: {pull.url}"
+            ) from None
+
+    async def _review_by_agent(self, change: Change, review: Review, statement: Statement) -> Posted:
+        """Post what the agent found as one review. Remarks that GitHub does not take on a line are in its
+        text."""
+        number, marker, remarks = change.number, _agent_marker(review), statement.remarks
+        if found := await self.api.find(number, marker, among="reviews"):
+            return found  # by a process that was killed right after it
+        patch = statement.patch or Patch({})
+        on_lines = [remark for remark in remarks if patch.shows(remark.path, "new", remark.line)]
+        try:
+            return await self.api.review(number, _agent_review(review, remarks, on_lines))
+        except NotFound:
+            raise
+        except Unavailable:  # the answer may be all that was lost
+            if found := await self.api.find(number, marker, among="reviews"):
+                return found
+            raise
+        except BadRequest:
+            if not on_lines:
+                raise
+        return await self.api.review(number, _agent_review(review, remarks, []))
+
+    async def _pull(self, change: Change) -> PullRequest:
+        pull = await self.api.pull(change.number)
+        if pull.state == "closed":
+            raise ClosedThere(f"{pull.url} was closed there. Open it again there first.")
+        return pull
+
+    async def _drop_branch(self, change: Change, pull: PullRequest) -> str:
+        if pull.branch != change.branch:
+            return f"{pull.branch} stays: what was proposed was on {change.branch}."
+        try:
+            return await self.api.drop_branch(replace(pull, commit=change.commit))
+        except HutchError as error:  # the pull request is merged or closed all the same
+            return f"{pull.branch} stays: {error}"
+
+    async def _post_once(
+        self,
+        change: Change,
+        post: Callable[[], Awaitable[Posted]],
+        marker: str,
+        attempt: Attempt,
+        *,
+        among: Spoken,
+    ) -> Posted:
+        """Post, unless an earlier attempt has done so that was not recorded."""
+        if attempt.mark:
+            if attempt.tried_ms:
+                await asyncio.sleep(remaining_s(attempt.tried_ms, SETTLE_S, wall_ms()))
+            if found := await self.api.find(change.number, marker, among=among):
+                return found
+        try:
+            return await post()
+        except Unavailable:  # the answer may be all that was lost
+            if found := await self.api.find(change.number, marker, among=among):
+                return found
+            raise
+
+    def _refuse_force(self, change: Change) -> str:
+        name = own_token_name(parse_repo_url(change.repository), self.user)
+        return (
+            f"Nothing is forced there with a token that is not yours. An owner can merge {change.id}, "
+            f"or set one for you: hutch config set-secret {name}"
+        )
+
+    def _words(self, body: str, name: str, does: str = "") -> str:
+        """A user's text, and their name where the token is not theirs."""
+        who = f"{quiet(name)} {does}, and" if does else f"By {quiet(name)}, who"
+        by = "" if self.is_own else f"*{who} has no token of their own here.*"
+        return "\n\n".join(filter(None, [by, unhidden(body)]))
+
+
+def web_address(source: str) -> str:
+    """The page of a repository on a GitHub, however it is fetched."""
+    url = parse_repo_url(source)
+    scheme = url.transport if url.transport in ("http", "https") else "https"
+    return f"{scheme}://{url.authority}/{'/'.join(url.slug or ())}"
+
+
+def _check_as_proposed(change: Change, pull: PullRequest) -> None:
+    if pull.state != "open":
+        raise Conflict(f"{pull.url} is {pull.state} already.")
+    if pull.commit != change.commit:
+        raise Conflict(
+            f"{change.branch} has moved since it was proposed: it is at {pull.commit[:12]}, what was "
+            f"proposed and tested is {change.commit[:12]}. Decide there about what it holds now: "
+            f"{pull.url}"
+        )
+    if pull.base != change.base:
+        raise Conflict(
+            f"It was proposed for {change.base} and is for {pull.base} now. Decide about that there: "
+            f"{pull.url}"
+        )
+
+
+def _not_shown(comment: Comment, found: FilePatch | None, url: str) -> str:
+    path = plain(comment.path)[:200]
+    if found is None:
+        return f"The pull request does not touch '{path}'. Name a file of its diff, or say it below it: {url}"
+    ranges = [f"{each.start} to {each.stop - 1}" for each in found.shown[comment.side] if each]
+    more = f" and {len(ranges) - MAX_RANGES} more" if len(ranges) > MAX_RANGES else ""
+    lines = ", ".join(ranges[:MAX_RANGES]) + more if ranges else "none"
+    return (
+        f"GitHub takes comments on lines that a diff shows, and of '{path}' it does not show line "
+        f"{comment.line}. It shows {lines}. Choose one of these, or say it below the pull request: {url}"
+    )
+
+
+def _agent_marker(review: Review) -> str:
+    """Finds a review again. Nobody can know it before it is posted."""
+    return f"<!-- hutch-review {review.run_id} -->"
+
+
+def _agent_review(review: Review, remarks: tuple[Remark, ...], on_lines: list[Remark]) -> PostedReview:
+    rest = [remark for remark in remarks if remark not in on_lines]
+    parts = [f"**{quiet(review.title)}**", quiet(review.body)]
+    parts += [
+        f"`{_file_name(remark.path)}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}"
+        for remark in rest
+    ]
+    parts.append(f"{OWN}{_agent_marker(review)}")
+    lines = tuple(
+        LineComment(
+            path=remark.path, line=remark.line, body=f"**{remark.severity}**: {quiet(remark.body)}\n{OWN}"
+        )
+        for remark in on_lines
+    )
+    # Always a comment: an agent neither approves nor blocks what people decide about.
+    return PostedReview(commit=review.commit, body="\n\n".join(filter(None, parts)), comments=lines)
+
+
+def _file_name(path: str) -> str:
+    """A file's name, which may hold anything, inside of a code span."""
+    return quiet(one_line(path.replace("`", "")))

@@ -1,0 +1,168 @@
+"""A change is merged into its base branch in a repository of this machine, or its branch is deleted."""
+
+from typing import Literal
+
+from hutch.domain.change import Change
+from hutch.domain.commit_text import message, parse_author
+from hutch.domain.errors import BadRequest, Conflict, HutchError, MergeConflict, NotFound
+from hutch.forge import repository_git
+from hutch.forge.repository_git import RunGit
+from hutch.forge.seam import Merged, Strategy
+
+MAX_PATHS = 20
+
+
+def check_strategy(strategy: Strategy | None) -> None:
+    if strategy == "rebase":
+        raise BadRequest(
+            "Only a pull request can be rebased; a change of this machine is merged as the commit that was "
+            "tested. Choose fast-forward, merge or squash."
+        )
+
+
+async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy | None) -> Merged:
+    """Bring a change into its base branch, and delete its own when nothing is lost by that.
+
+    Without a strategy, the base is moved forward if it can be, and gets a merge commit if not.
+    """
+    tip = await _tip(git, change.base)
+    out = await _checked_out(git, change.base)
+    if out == "elsewhere":
+        by_hand = f"Merge it where that is: git merge {change.branch}"
+        raise Conflict(f"{change.base} is checked out in a linked worktree. {by_hand}")
+    made = await _merged(git, change, tip, strategy=strategy, author=author)
+    if made == tip:  # all of it is there already
+        return Merged(tip, await _left(git, change, strategy))
+    if out == "nowhere":
+        moved = await repository_git.attempt(git, "update-ref", f"refs/heads/{change.base}", made, tip)
+    else:  # people see it in their files too, unless it would run over what they have changed
+        # In the directory of the repository, wherever core.worktree points.
+        here = ("--git-dir=.git", "--work-tree=.")
+        moved = await repository_git.attempt(git, *here, "merge", "--ff-only", "--quiet", made)
+    if moved.exit_code != 0:
+        raise Conflict(f"{change.base} was left as it was. git says: {repository_git.reason(moved)}")
+    return Merged(made, await _left(git, change, strategy))
+
+
+async def _left(git: RunGit, change: Change, strategy: Strategy | None) -> str:
+    """Delete the branch of a change that is merged; why it stays, if it does."""
+    if strategy == "squash":  # its commit is in no other branch
+        return f"{change.branch} stays as it is: git branch -D {change.branch}"
+    try:
+        await delete_branch(git, change)
+    except HutchError as error:  # it is merged all the same
+        return str(error)
+    return ""
+
+
+async def delete_branch(git: RunGit, change: Change) -> None:
+    """Delete the branch of a change, unless somebody has worked on it since; one that is gone is fine."""
+    ref = f"refs/heads/{change.branch}"
+    found = await repository_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
+    if found.exit_code != 0:
+        return
+    if found.stdout.decode(errors="replace").strip() != change.commit:
+        raise Conflict(
+            f"{change.branch} has moved since it was proposed. Look at what is new there, then delete it "
+            f"by hand: git branch -D {change.branch}"
+        )
+    if await _checked_out(git, change.branch) != "nowhere":
+        raise Conflict(f"{change.branch} is checked out. Switch to another branch there, and try again.")
+    await repository_git.run(git, "update-ref", "-d", ref, change.commit)
+
+
+async def _checked_out(git: RunGit, branch: str) -> Literal["here", "elsewhere", "nowhere"]:
+    """Where a branch lies in files: in the repository's own, in those of a linked worktree, or in none."""
+    listed = (await repository_git.run(git, "worktree", "list", "--porcelain")).stdout.decode(
+        errors="replace"
+    )
+    for number, about in enumerate(listed.strip().split("\n\n")):
+        lines = about.split("\n")
+        if f"branch refs/heads/{branch}" in lines and "bare" not in lines:
+            return "elsewhere" if number else "here"
+    return "nowhere"
+
+
+async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy | None, author: str) -> str:
+    squash = strategy == "squash"
+    if await _is_there(git, change) and await _contains(git, tip, change.commit):
+        return tip
+    await _must_be_as_proposed(git, change)
+    if strategy in (None, "fast-forward"):
+        if await _contains(git, change.commit, tip):
+            return change.commit
+        if strategy == "fast-forward":
+            raise Conflict(
+                f"{change.base} has moved since {change.branch} began, so that it cannot be moved forward. "
+                f"Merge or squash it."
+            )
+    merged = await repository_git.attempt(
+        git, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
+    )
+    lines = merged.stdout.decode(errors="replace").split("\n")
+    if merged.exit_code == 1:
+        paths = [line for line in lines[1:] if line.strip()]
+        more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
+        raise MergeConflict(
+            f"{change.branch} and {change.base} have both changed {', '.join(paths[:MAX_PATHS])}{more}. "
+            f"Merge by hand, or run the task again on {change.base} as it is now.",
+            paths=tuple(paths),
+        )
+    if merged.exit_code != 0:
+        raise repository_git.failed("merge-tree", merged)
+    if lines[0].strip() == await _tree(git, tip):
+        return tip  # all of it is there already, by other commits
+    name, address = parse_author(author)
+    who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address}
+    who |= {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": address}
+    parents = ["-p", tip] if squash else ["-p", tip, "-p", change.commit]
+    title = change.title if squash else f"Merge {change.branch}: {change.title}"
+    said = message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
+    made = await repository_git.run(
+        git, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=said, env=who
+    )
+    return repository_git.commit_id(made)
+
+
+async def _contains(git: RunGit, commit: str, other: str) -> bool:
+    found = await repository_git.attempt(git, "merge-base", "--is-ancestor", other, commit)
+    return found.exit_code == 0
+
+
+async def _tree(git: RunGit, commit: str) -> str:
+    found = await repository_git.run(git, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    return found.stdout.decode(errors="replace").strip()
+
+
+async def _is_there(git: RunGit, change: Change) -> bool:
+    found = await repository_git.attempt(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
+    return found.exit_code == 0
+
+
+async def _must_be_as_proposed(git: RunGit, change: Change) -> None:
+    """What is merged is what people have looked at: the commit that was proposed, last of its branch."""
+    ref = f"refs/heads/{change.branch}"
+    found = await repository_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
+    now = found.stdout.decode(errors="replace").strip() if found.exit_code == 0 else ""
+    if not await _is_there(git, change):
+        raise NotFound(
+            f"The commit {change.commit[:12]} of {change.branch} is gone from the repository"
+            f"{', and so is the branch' if not now else ''}. Run the task again, or close the change."
+        )
+    if now and now != change.commit:
+        raise Conflict(
+            f"{change.branch} has moved since it was proposed: it is at {now[:12]}, what was proposed and "
+            f"tested is {change.commit[:12]}. Merge what it holds now by hand: git merge {change.branch}. Or "
+            f"put it back: git branch -f {change.branch} {change.commit[:12]}"
+        )
+
+
+async def _tip(git: RunGit, branch: str) -> str:
+    found = await repository_git.attempt(
+        git, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"
+    )
+    if found.exit_code != 0:
+        raise NotFound(
+            f"The repository has no branch '{branch}' to merge into. Merge by hand where you want."
+        )
+    return repository_git.commit_id(found)

@@ -1,0 +1,74 @@
+"""A repository elsewhere of which only branches are known: work can be pushed there, and no more."""
+
+from dataclasses import dataclass
+
+from hutch.domain.change import Change, ForgeName
+from hutch.domain.errors import BadRequest
+from hutch.domain.review import Comment, Review
+from hutch.forge.branches import RemoteBranches, push
+from hutch.forge.repo_url import RepoUrl
+from hutch.forge.seam import (
+    Commits,
+    Merge,
+    Merged,
+    Objections,
+    OnStep,
+    Proposed,
+    Standing,
+    Statement,
+    Work,
+    as_recorded,
+    ignore_step,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainGit:
+    """`Forge` for an address that git can push to."""
+
+    remote: RepoUrl
+    without_token: RepoUrl | None = None
+
+    @property
+    def name(self) -> ForgeName:
+        return "git"
+
+    @property
+    def acts_on_text(self) -> bool:
+        return True
+
+    async def check(self, commits: Commits, commit: str) -> None:
+        await RemoteBranches(commits, self.remote).check(commit)
+
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+        pushed = await push(RemoteBranches(work.commits, self.remote), work, self.remote.shown, on_step)
+        await on_step("opening", f"Opening {pushed.branch} for review...")
+        return Proposed(branch=pushed.branch, draft=pushed.draft, continues=pushed.continues)
+
+    async def read(self, change: Change) -> Standing:
+        return as_recorded(change)
+
+    async def diff(self, change: Change) -> bytes:
+        raise _not_here(change)
+
+    async def merge(self, change: Change, merge: Merge) -> Merged:
+        await merge.consent(Objections())
+        raise _not_here(change)
+
+    async def close(self, change: Change) -> str:
+        raise _not_here(change)
+
+    async def post(self, change: Change, statement: Statement) -> str:
+        if isinstance(statement.said, Comment):  # nobody can say which lines there are
+            raise _not_here(change)
+        return ""
+
+    async def find(self, change: Change, review: Review) -> str | None:
+        return None
+
+
+def _not_here(change: Change) -> BadRequest:
+    return BadRequest(
+        f"{change.repository} is not on this machine, and no pull request was opened for {change.branch} "
+        "there. Open one there, or fetch the branch into a clone and merge it by hand."
+    )

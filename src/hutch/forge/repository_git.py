@@ -1,0 +1,66 @@
+"""Git on a repository of this machine, inside a jail: its settings and hooks act in there."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.domain.commit_text import plain
+from hutch.domain.errors import Unavailable
+from hutch.domain.words import last_words
+
+SETTINGS = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "safe.directory=*")
+ENVIRONMENT = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
+COMMIT = re.compile(r"[0-9a-f]{40}")
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GitRan:
+    """A git command that has ended."""
+
+    exit_code: int | None  # None when a signal ended it
+    stdout: bytes
+    stderr: bytes
+    truncated: bool  # it printed more than MAX_OUTPUT_BYTES
+
+
+RunGit = Callable[[Sequence[str], bytes | None, Mapping[str, str]], Awaitable[GitRan]]  # words, stdin, env
+# Git in a jail without network on a repository of this machine. Unless the flag says that it may be anywhere,
+# it must be a repository that members may name.
+OpenGit = Callable[[Path, bool], AbstractAsyncContextManager[RunGit]]
+
+
+def commit_id(ran: GitRan) -> str:
+    """The commit that git has printed."""
+    printed = ran.stdout.decode(errors="replace").strip()
+    if not COMMIT.fullmatch(printed):
+        raise Unavailable(f"git in the repository named no commit: '{ascii(printed[:100])[1:-1]}'.")
+    return printed
+
+
+async def run(
+    git: RunGit, *words: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
+) -> GitRan:
+    """Run a git command that must succeed."""
+    ran = await attempt(git, *words, stdin=stdin, env=env)
+    if ran.exit_code != 0:
+        raise failed(words[0], ran)
+    return ran
+
+
+async def attempt(
+    git: RunGit, *words: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
+) -> GitRan:
+    return await git([*SETTINGS, *words], stdin, {**ENVIRONMENT, **(env or {})})
+
+
+def failed(command: str, ran: GitRan) -> Unavailable:
+    return Unavailable(f"git {command} failed in the repository: {reason(ran)}")
+
+
+def reason(ran: GitRan) -> str:
+    """Why git failed, by its own words."""
+    printed = last_words(plain(ran.stderr.decode(errors="replace")), 1000)
+    return printed or f"exit code {ran.exit_code}"

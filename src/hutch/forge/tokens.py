@@ -1,0 +1,115 @@
+"""Which token Hutch uses for a GitHub, and where it comes from."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hutch.forge.failure import secret_for
+from hutch.forge.gh import GITHUB, TokenOf
+from hutch.forge.repo_url import RepoUrl
+
+if TYPE_CHECKING:
+    from hutch.forge.github_app import GitHubApp
+
+Secrets = Callable[[Collection[str]], Mapping[str, str]]  # those of these names that are set
+
+_apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    source: str
+    secret: str = field(repr=False)  # the token, or the key of the App that gets one
+    app_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of an installation, for each GitHub that it knows."""
+
+    secrets: Secrets
+    hosts: tuple[str, ...] = ()  # besides github.com, with their ports
+    app_id: str = ""
+    app_host: str = GITHUB
+    unix_socket: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def knows(self, url: RepoUrl) -> bool:
+        """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other."""
+        return url.slug is not None and url.authority in (GITHUB, *self.hosts)
+
+    def of(self, url: RepoUrl, user: str) -> TokenOf | None:
+        """A function that returns the token for a repository; None where there is no token."""
+        found = self._find(url, user)
+        if found is None:
+            return None
+        if found.app_id:
+            app = _app(url.authority, found.app_id, found.secret, self.unix_socket)
+            full_name = "/".join(url.slug or ())
+
+            async def by_app() -> str:
+                return await app.token(full_name)
+
+            return by_app
+
+        async def known() -> str:
+            return found.secret
+
+        return known
+
+    def source(self, url: RepoUrl, user: str = "") -> str:
+        """Where the token for a repository comes from, in words for people; empty where there is no token."""
+        found = self._find(url, user)
+        return found.source if found else ""
+
+    def is_own(self, url: RepoUrl, user: str) -> bool:
+        """Whether a user acts there as themselves; on the command line everybody does."""
+        own = own_token_name(url, user)
+        return not user or bool(self.secrets({own}).get(own, "").strip())
+
+    def _find(self, url: RepoUrl, user: str) -> _Token | None:
+        """The first of these that exists: in the address, the user's own, an App's, the installation's, and
+        on the command line that of the environment."""
+        if not self.knows(url):
+            return None
+        name = token_name(url)
+        own = own_token_name(url, user)
+        names = {name, own, "github_app_key"} if user else {name, "github_app_key"}
+        kept = {each: value.strip() for each, value in self.secrets(names).items()}
+        if url.credentials and (written := url.credentials[1] or url.credentials[0]):
+            return _Token("the address", written)
+        if kept.get(own):
+            return _Token(f"the secret {own}", kept[own])
+        is_for_app = self.app_id and url.authority == self.app_host and not url.credentials
+        if is_for_app and kept.get("github_app_key"):
+            return _Token(f"the GitHub App {self.app_id}", kept["github_app_key"], self.app_id)
+        if kept.get(name):
+            return _Token(f"the secret {name}", kept[name])
+        return None if user else self._from_environment(url.host)
+
+    def _from_environment(self, host: str) -> _Token | None:
+        """The token of the user who runs a command, where gh would find it."""
+        names = ("GH_TOKEN", "GITHUB_TOKEN") if host == GITHUB else ("GH_ENTERPRISE_TOKEN",)
+        found = ((name, self.environment.get(name, "").strip()) for name in names)
+        return next(
+            (_Token(f"the environment variable {name}", value) for name, value in found if value), None
+        )
+
+
+def token_name(url: RepoUrl) -> str:
+    """The secret that holds the installation's token for a host."""
+    return secret_for(url.host)
+
+
+def own_token_name(url: RepoUrl, user: str) -> str:
+    """The secret that holds a user's own."""
+    return f"{token_name(url)}_{user}"
+
+
+def _app(host: str, app_id: str, key: str, socket: str) -> "GitHubApp":
+    from hutch.forge.github_app import GitHubApp
+
+    found = _apps.get((host, app_id, key))
+    if found is None:
+        found = _apps[host, app_id, key] = GitHubApp(host, app_id, key, socket)
+    return found

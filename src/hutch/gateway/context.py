@@ -1,0 +1,53 @@
+"""Everything that the gateway works with, put together by whoever starts it."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from hutch.agent.kept import KeptApprovals
+from hutch.domain.redaction import Redactor
+from hutch.flows.change_context import ChangeContext
+from hutch.flows.model_list import UsableModels
+from hutch.flows.site import Site
+from hutch.flows.triggers import Triggers
+from hutch.sessions.seam import SessionHost
+from hutch.settings import Loaded
+from hutch.store.presence import Presence
+from hutch.store.rows import Rows
+from hutch.store.seam import EventLog
+from hutch.system.clock import wall_ms
+
+
+@dataclass(slots=True)
+class Server:
+    """The services of a server and its settings."""
+
+    loaded: Loaded
+    site: Site
+    triggers: Triggers
+    presence: Presence
+    changes: ChangeContext
+    list_models: Callable[[], Awaitable[UsableModels]]
+    approvals: Callable[[str], KeptApprovals]  # of a user, by their id
+    webhook_secret: Callable[[], str]  # with which GitHub signs; empty when none is set. Blocks.
+    started_ms: int = field(default_factory=lambda: wall_ms())
+    closing: bool = False  # takes nothing new, and says so to those who follow
+
+    @property
+    def log(self) -> EventLog:
+        return self.site.log
+
+    @property
+    def rows(self) -> Rows:
+        return self.site.rows
+
+    @property
+    def host(self) -> SessionHost:
+        return self.site.host
+
+    @property
+    def redactor(self) -> Redactor:
+        return self.site.redactor
+
+
+OpenServer = Callable[[Loaded], AbstractAsyncContextManager[Server]]

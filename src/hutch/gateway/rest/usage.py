@@ -1,0 +1,52 @@
+"""Usage: tokens, money, tools and time, in totals."""
+
+from datetime import date
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+from pydantic import Field
+
+from hutch.flows import usage as flow
+from hutch.gateway.answers import Limit, NumberCursor, Out, Page, fields_from, page
+from hutch.gateway.auth.who import Reader
+from hutch.gateway.rest.route import router, server_of
+from hutch.store.usage import UsageGroup, UsageTotal
+
+routes = router("usage")
+
+
+@fields_from(UsageTotal)
+class UsageOut(Out):
+    """What was used by one user, with one model, by one persona, on one day or in one session."""
+
+    key: str = Field(description="The id or name of what it is about; empty when that is not known.")
+    turns: int = Field(description="Replies of models.")
+    cost_usd: float = Field(description="Of the replies with a known price.")
+    unpriced: int = Field(description="Replies whose price is not known: `cost_usd` is without them.")
+    duration_s: float = Field(description="Of runs that have ended, without the time they waited for people.")
+
+
+class UsagePage(Page[UsageOut]):
+    """Totals by key."""
+
+    behind: int = Field(description="How many of the newest events are not in the totals yet.")
+
+
+@routes.get("/usage", operation_id="get_usage", response_model=UsagePage)
+async def listed(
+    request: Request,
+    who: Reader,
+    group: Annotated[UsageGroup, Query(description="What the totals are by.")] = "day",
+    first: Annotated[date | None, Query(alias="from", description="The first day, in UTC.")] = None,
+    last: Annotated[date | None, Query(alias="to", description="The last day, in UTC.")] = None,
+    cursor: NumberCursor = "",
+    limit: Limit = 50,
+) -> Response:
+    """What was used. An owner sees the totals of all sessions, others those of their own."""
+    offset = int(cursor or 0)
+    found = await flow.page(
+        server_of(request).site, who, group, first=first, last=last, offset=offset, limit=limit + 1
+    )
+    more = str(offset + limit) if len(found.totals) > limit else None
+    items = [UsageOut.of(each) for each in found.totals[:limit]]
+    return page(request, items, more, behind=found.behind)

@@ -1,0 +1,49 @@
+"""A model behind a provider's HTTP interface. Each provider says what to send, and reads what comes back."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+
+from hutch.llm.api_client import ApiClient
+from hutch.llm.calls import CallIds
+from hutch.llm.provider import Account
+from hutch.llm.seam import Delta, Request
+from hutch.llm.trouble import plain, translated
+
+
+class HttpModel(ABC):
+    """See `seam.Model`."""
+
+    context_tokens: int | None = None
+    path: str  # where replies are streamed from
+    models_path = "/models"
+
+    def __init__(self, account: Account) -> None:
+        self.name = account.full_name
+        self._account = account
+        self._client = ApiClient(account, self._headers())
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        body = self._body(request)
+        async with (
+            translated(self._account, names=self._names),
+            self._client.stream(self.path, body) as events,
+        ):
+            async for piece in plain(self._pieces(events, CallIds(request))):
+                yield piece
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _headers(self) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {self._account.key}"} if self._account.key else {}
+
+    async def _names(self) -> list[str]:
+        """The models that the provider has."""
+        return [model["id"] for model in (await self._client.get(self.models_path))["data"]]
+
+    @abstractmethod
+    def _body(self, request: Request) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _pieces(self, events: AsyncIterator[Any], ids: CallIds) -> AsyncGenerator[Delta]: ...

@@ -1,0 +1,16 @@
+"""Where the commands of a session run while it is open."""
+
+from dataclasses import dataclass
+
+from hutch.jail.jailed import Jailed
+from hutch.jail.shell.shells import Shells
+from hutch.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A workspace, the jail on it and the shells in that; whoever opened it closes it."""
+
+    workspace: Workspace
+    jail: Jailed
+    shells: Shells

@@ -1,0 +1,23 @@
+"""One setting by itself, for commands that cannot wait for the models of all settings."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+
+from hutch.settings.paths import find_paths
+
+
+def author_setting(environ: Mapping[str, str] | None = None) -> str:
+    """`delivery.author` as the environment or the user's file sets it; empty when neither does."""
+    environ = os.environ if environ is None else environ
+    if named := environ.get("HUTCH_DELIVERY__AUTHOR"):
+        return named
+    try:
+        given = tomllib.loads(find_paths(environ).config_file.read_bytes().decode())
+        return str(given["delivery"]["author"])
+    except (FileNotFoundError, KeyError):
+        return ""
+    except (OSError, ValueError, TypeError, RecursionError):  # the file is wrong
+        from hutch.settings.layers import load
+
+        return load(environ=environ).settings.delivery.author or ""

@@ -1,0 +1,249 @@
+"""Projections: rows that are folded from all logs, in the order in which their events were committed.
+
+A projection has a cursor: the position of the last event that is in its rows. Rows and cursor are
+written in one transaction, so that a crash leaves both or neither. Events are read and folded in a reader's
+thread; the writer gets only the few rows that come of a batch.
+
+An erasure notes its log in the same transaction, and takes the log's rows away. The log is then folded
+anew from what is left of it, so a projection that has caught up is a fold over the logs as they are now.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from hutch.domain.errors import HutchError
+from hutch.domain.events import Entry, ErasedEvent, Event, UnknownEvent, from_json
+from hutch.domain.ids import SessionId
+from hutch.store.blobs import BlobMissing, Blobs
+from hutch.store.rows import Rows
+from hutch.store.schema import events, logs, projections, refolds
+from hutch.store.seam import Listener
+
+BATCH_EVENTS = 500
+SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read holds up the checkpoints of the database
+PAUSE_S = 0.5  # after an append: those that follow it share a commit
+LOOK_S = 5.0  # for what other processes have written or erased
+RETRY_S = 5.0
+logger = structlog.get_logger()
+
+State = TypeVar("State")
+Change = TypeVar("Change")
+
+
+class Projection(Protocol[State, Change]):
+    """A fold, and the rows that it makes. Its rows belong to sessions each."""
+
+    name: str
+    version: int  # rises when the same events give other rows: then all are folded anew
+    types: Collection[str]  # of the events that matter to it
+
+    def read_state(self, connection: Connection, session_ids: Collection[str]) -> State:
+        """What earlier events of these sessions have left for later ones; for none: the first state."""
+        ...
+
+    def fold(self, state: State, entries: Sequence[Entry]) -> Change:
+        """What entries change. `state` moves on; nothing else is touched."""
+        ...
+
+    def write(
+        self, connection: Connection, state: State, changes: Sequence[Change], without: Collection[str]
+    ) -> None:
+        """Add changes to the rows, and keep the state, but not for the sessions in `without`."""
+        ...
+
+    def clear(self, connection: Connection, session_id: str | None) -> None:
+        """Delete the rows of a session; with None, all."""
+        ...
+
+
+class Log(Rows, Protocol):
+    """The log, as far as a projection needs it."""
+
+    listeners: list[Listener]
+
+
+def note_erasure(connection: Connection, session_id: str) -> None:
+    """Have every projection fold a log anew, since payloads of it are erased in this transaction."""
+    more = {"erasures": refolds.c.erasures + 1}
+    for name in connection.scalars(select(projections.c.name)).all():
+        noted = insert(refolds).values(projection=name, session_id=session_id, erasures=1)
+        key = ["projection", "session_id"]
+        connection.execute(noted.on_conflict_do_update(index_elements=key, set_=more))
+
+
+class Projector(Generic[State, Change]):
+    """Keeps the rows of one projection in step with the logs."""
+
+    def __init__(
+        self,
+        log: Log,
+        blobs: Blobs,
+        projection: Projection[State, Change],
+        *,
+        batch_events: int = BATCH_EVENTS,
+    ) -> None:
+        self._log = log
+        self._blobs = blobs
+        self._projection = projection
+        self._batch_events = batch_events
+        self._is_own = refolds.c.projection == projection.name
+        self._woken = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow the logs until it is cancelled."""
+        self._log.listeners.append(self._wake)
+        try:
+            while True:
+                self._woken.clear()
+                try:
+                    await self.catch_up()
+                except (HutchError, OSError) as error:
+                    logger.warning("projection.failed", name=self._projection.name, problem=str(error))
+                    await asyncio.sleep(RETRY_S)
+                except Exception:  # a bug in here must not be the end of it
+                    logger.exception("projection.failed", name=self._projection.name)
+                    await asyncio.sleep(RETRY_S)
+                await self._wait()
+                await asyncio.sleep(PAUSE_S)
+        finally:
+            self._log.listeners.remove(self._wake)
+
+    async def catch_up(self) -> None:
+        """Fold all that is there and is not in the rows yet."""
+        if await self._log.fetch(self._is_other_version):
+            await self._log.change(self._reset)
+        while await self._fold_erased() or await self._fold_next():
+            pass
+
+    async def rebuild(self) -> None:
+        """Drop all rows, and fold all logs from the beginning."""
+        await self._log.change(self._reset)
+        await self.catch_up()
+
+    def _wake(self, session_id: SessionId, appended: Sequence[Event | UnknownEvent]) -> None:
+        if any(event.type in self._projection.types for event in appended):
+            self._woken.set()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    def _is_other_version(self, connection: Connection) -> bool:
+        """Whether the rows are those of another version, or were never begun."""
+        version = select(projections.c.version).where(projections.c.name == self._projection.name)
+        return connection.scalar(version) != self._projection.version
+
+    def _reset(self, connection: Connection) -> None:
+        self._projection.clear(connection, None)
+        connection.execute(delete(refolds).where(refolds.c.projection == self._projection.name))
+        fresh = {"version": self._projection.version, "position": 0}
+        made = insert(projections).values(name=self._projection.name, **fresh)
+        connection.execute(made.on_conflict_do_update(index_elements=["name"], set_=fresh))
+
+    # --- one batch: read in a reader's thread, written by the writer if nothing has moved meanwhile ---
+
+    async def _fold_next(self) -> bool:
+        """Fold the events after the cursor; whether there were any."""
+        write = await self._log.fetch(self._read_next)
+        if write is None:
+            return False
+        await self._log.change(write)
+        return True
+
+    def _read_next(self, connection: Connection) -> Callable[[Connection], None] | None:
+        begin = read_position(connection, self._projection.name)
+        last = min(read_newest(connection), begin + SCANNED_EVENTS)
+        if begin >= last:
+            return None
+        found = self._read(connection, events.c.position.between(begin + 1, last), events.c.position)
+        end = found[-1][0] if len(found) == self._batch_events else last
+        entries = [entry for _, entry in found]
+        state = self._projection.read_state(connection, {entry.session_id for entry in entries})
+        change = self._projection.fold(state, entries)
+
+        def write(connection: Connection) -> None:
+            if read_position(connection, self._projection.name) != begin:
+                return  # another process has folded them
+            erased = set(connection.scalars(select(refolds.c.session_id).where(self._is_own)))
+            self._projection.write(connection, state, [change], erased)
+            self._move(connection, end)
+
+        return write
+
+    async def _fold_erased(self) -> bool:
+        """Fold one log anew that has lost payloads; whether there was one."""
+        write = await self._log.fetch(self._read_erased)
+        if write is None:
+            return False
+        await self._log.change(write)
+        return True
+
+    def _read_erased(self, connection: Connection) -> Callable[[Connection], None] | None:
+        marked = connection.execute(select(refolds).where(self._is_own).limit(1)).first()
+        if marked is None:
+            return None
+        cursor = read_position(connection, self._projection.name)
+        state, changes, after, is_more = self._projection.read_state(connection, ()), [], 0, True
+        log_id = connection.scalar(select(logs.c.id).where(logs.c.session_id == marked.session_id))
+        of_log = (events.c.log_id == log_id) & (events.c.position <= cursor)
+        while is_more:
+            found = self._read(connection, of_log & (events.c.seq > after), events.c.seq)
+            changes.append(self._projection.fold(state, [entry for _, entry in found]))
+            is_more = len(found) == self._batch_events
+            after = found[-1][1].seq if found else after
+
+        def write(connection: Connection) -> None:
+            same = (refolds.c.session_id == marked.session_id) & (refolds.c.erasures == marked.erasures)
+            moved = read_position(connection, self._projection.name) != cursor
+            if moved or not connection.execute(delete(refolds).where(self._is_own, same)).rowcount:
+                return  # something was folded or erased meanwhile: it is read once more
+            self._projection.clear(connection, marked.session_id)
+            self._projection.write(connection, state, changes, ())
+
+        return write
+
+    def _read(
+        self, connection: Connection, here: ColumnElement[bool], order: ColumnElement[int]
+    ) -> list[tuple[int, Entry]]:
+        """A batch of the events that matter, each with its position."""
+        wanted = (
+            select(events, logs.c.session_id)
+            .join(logs, logs.c.id == events.c.log_id)
+            .where(here, events.c.type.in_(self._projection.types))
+            .order_by(order)
+            .limit(self._batch_events)
+        )
+        found = []
+        for row in connection.execute(wanted):
+            payload = row.payload
+            if payload is None and row.salt is not None:
+                try:
+                    payload = self._blobs.get(row.payload_hash)
+                except BlobMissing:  # lost, or erased since: then the log is folded anew
+                    logger.warning("projection.blob_missing", session_id=row.session_id, seq=row.seq)
+            event = ErasedEvent(row.type, 0, "") if payload is None else from_json(payload, row.type)
+            entry = Entry(SessionId(row.session_id), row.seq, row.at_ms, event, row.hash)
+            found.append((row.position, entry))
+        return found
+
+    def _move(self, connection: Connection, position: int) -> None:
+        here = projections.c.name == self._projection.name
+        connection.execute(projections.update().where(here).values(position=position))
+
+
+def read_position(connection: Connection, name: str) -> int:
+    """The position of the last event that is in a projection's rows."""
+    return int(connection.scalar(select(projections.c.position).where(projections.c.name == name)) or 0)
+
+
+def read_newest(connection: Connection) -> int:
+    """The position of the newest event."""
+    return int(connection.scalar(select(func.max(events.c.position))) or 0)

@@ -1,0 +1,130 @@
+"""Where a directory lies in its file system, whatever it is mounted as.
+
+The same directory has several paths when it is bind-mounted, and a directory may
+show another one at a mount point below it. Paths that are compared as text miss
+both. The kernel tells for each mount which part of which file system it shows.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+ESCAPED = re.compile(r"\\([0-7]{3})")  # how the kernel writes a space, a tab, a newline or a backslash
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A path inside a file system."""
+
+    device: str
+    path: PurePosixPath
+
+    def holds(self, other: "Location") -> bool:
+        """Whether the other one is this one, or below it."""
+        return self.device == other.device and other.path.is_relative_to(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    id: str
+    device: str
+    root: str
+    point: str
+    layers: tuple[str, ...] = ()  # of an overlay, by their paths
+
+
+def locations(path: Path, fd: int | None = None) -> list[Location]:
+    """What can be reached through a directory: itself, and all that is mounted below. Blocks.
+
+    `fd` is a descriptor of it, for callers that hold one. Of what does not exist there is nothing.
+    """
+    mounts = _mounts()
+    found = _find(path, fd, mounts)
+    if found is None:
+        return []
+    here, own = found
+    prefix = "/" if str(here) == "/" else f"{here}/"
+    below = (each for each in mounts if each.point.startswith(prefix) and each.point != prefix)
+    return _of(own, here, mounts) + [
+        location for each in below for location in _of([each], PurePosixPath(each.point), mounts)
+    ]
+
+
+def own_location(path: Path) -> list[Location]:
+    """The directory itself, without what is mounted below; nothing when it does not exist. Blocks."""
+    mounts = _mounts()
+    found = _find(path, None, mounts)
+    return [] if found is None else [_inside(each, found[0]) for each in found[1]]
+
+
+def _find(
+    path: Path, fd: int | None, mounts: tuple[_Mount, ...]
+) -> tuple[PurePosixPath, list[_Mount]] | None:
+    """The path of a directory as the kernel spells it, and the mount that it is on."""
+    try:
+        own = os.open(path, os.O_PATH | os.O_CLOEXEC) if fd is None else fd
+    except OSError:
+        return None
+    try:
+        about = Path(f"/proc/self/fdinfo/{own}").read_text()
+        here = PurePosixPath(os.readlink(f"/proc/self/fd/{own}"))  # noqa: PTH115
+    finally:
+        if fd is None:
+            os.close(own)
+    mount_id = dict(line.split(":\t", 1) for line in about.splitlines() if ":\t" in line)["mnt_id"].strip()
+    return here, [each for each in mounts if each.id == mount_id and here.is_relative_to(each.point)]
+
+
+def _of(ones: list[_Mount], here: PurePosixPath, mounts: tuple[_Mount, ...]) -> list[Location]:
+    """A directory on a mount, also as it lies in the layers of an overlay."""
+    found = [_inside(each, here) for each in ones]
+    for each in ones:
+        # The layers of the root were mounted before this system began: their paths mean nothing here.
+        for layer in each.layers if each.point != "/" else ():
+            part = PurePosixPath(each.root).relative_to("/") / here.relative_to(each.point)
+            if layered := _find(Path(layer, part), None, mounts):
+                found += [_inside(mount, layered[0]) for mount in layered[1]]
+    return found
+
+
+def _inside(mount: _Mount, here: PurePosixPath) -> Location:
+    return Location(mount.device, PurePosixPath(mount.root) / here.relative_to(mount.point))
+
+
+def mount_table() -> bytes:
+    """What is mounted where, as the kernel writes it. Blocks."""
+    return Path("/proc/self/mountinfo").read_bytes()
+
+
+def any_holds(ones: Iterable[Location], others: Iterable[Location]) -> bool:
+    """Whether one of these holds one of those."""
+    others = list(others)
+    return any(one.holds(other) for one in ones for other in others)
+
+
+def _mounts() -> tuple[_Mount, ...]:
+    return _parse_table(mount_table())
+
+
+@lru_cache(maxsize=1)  # one check asks dozens of times, and the table rarely changes
+def _parse_table(table: bytes) -> tuple[_Mount, ...]:
+    lines = table.decode(errors="surrogateescape").splitlines()
+    return tuple(_parse(line) for line in lines if len(line.split(" ")) > 4)
+
+
+def _parse(line: str) -> _Mount:
+    about, _, kind = line.partition(" - ")
+    fields, options = about.split(" "), kind.rpartition(" ")[2]
+    layers: list[str] = []
+    for option in options.split(",") if kind.startswith("overlay ") else ():
+        name, _, value = option.partition("=")
+        if name.rstrip("+") in ("lowerdir", "upperdir", "datadir"):
+            layers += [_plain(each) for each in value.split(":") if each.startswith("/")]
+    return _Mount(fields[0], fields[2], _plain(fields[3]), _plain(fields[4]), tuple(layers))
+
+
+def _plain(text: str) -> str:
+    return ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)

@@ -1,0 +1,79 @@
+"""Directories of the machine that hold no project, and those in which projects may lie.
+
+Each rule counts for all that is below it, up to the next rule. Rules are compared by
+name and by where a directory lies in its file system, so a bind mount or an overlay of
+/etc is /etc.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from hutch.workspace.admission.locations import Location, mount_table, own_location
+
+Key = TypeVar("Key")
+
+
+class Rule(Enum):
+    """What may be a workspace below a directory. The directory itself may not, by any rule."""
+
+    PROJECTS = "anything"
+    REPOSITORIES = "git repositories"
+    SYSTEM = "nothing"
+
+
+RULES = {  # where two are of one directory, the later counts
+    **dict.fromkeys(("/", "/home", "/media", "/mnt", "/root", "/srv", "/tmp"), Rule.PROJECTS),
+    **dict.fromkeys(("/dev/shm", "/run/media", "/usr/src", "/usr/local/src"), Rule.PROJECTS),
+    **dict.fromkeys(("/var/tmp", "/var/www"), Rule.PROJECTS),
+    # Where a system with a read-only root keeps what others have at the top.
+    **dict.fromkeys(("/var/home", "/var/mnt", "/var/roothome", "/var/srv"), Rule.PROJECTS),
+    # Installed programs and their data; servers of git and of builds keep repositories there.
+    **dict.fromkeys(("/opt", "/usr/local", "/var/lib", "/var/opt"), Rule.REPOSITORIES),
+    **dict.fromkeys(("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32"), Rule.SYSTEM),
+    **dict.fromkeys(
+        ("/lost+found", "/nix", "/proc", "/run", "/sbin", "/snap", "/sys", "/usr", "/var"), Rule.SYSTEM
+    ),
+    **dict.fromkeys(("/usr/local/bin", "/usr/local/etc", "/usr/local/lib"), Rule.SYSTEM),
+    **dict.fromkeys(("/usr/local/sbin", "/usr/local/share"), Rule.SYSTEM),
+    **dict.fromkeys(("/var/lib/dpkg", "/var/lib/systemd"), Rule.SYSTEM),
+}
+
+
+HOMES_OF_SERVICES = ("/opt", "/var")  # accounts that servers run as have homes there, with projects in them
+
+
+def is_of_system(
+    here: Path, shown: Iterable[Location], homes: Iterable[Path], *, is_repository: bool
+) -> bool:
+    """True when a directory belongs to the machine; `shown` is what can be reached through it. Blocks."""
+    services = [home for home in homes if any(home.is_relative_to(each) for each in HOMES_OF_SERVICES)]
+    named = {PurePosixPath(home): Rule.PROJECTS for home in services}
+    named |= {PurePosixPath(path): rule for path, rule in RULES.items()}
+    placed = _place(tuple(named.items()), mount_table())
+    found = [_refuses(named, [PurePosixPath(here), *PurePosixPath(here).parents], is_repository)]
+    for each in shown:
+        steps = [(each.device, step) for step in (each.path, *each.path.parents)]
+        found.append(_refuses(placed, steps, is_repository))
+    return any(found)
+
+
+@lru_cache(maxsize=1)
+def _place(named: tuple[tuple[PurePosixPath, Rule], ...], _: bytes) -> dict[tuple[str, PurePosixPath], Rule]:
+    """The rules by where their directories lie, found anew when something was mounted."""
+    return {
+        (location.device, location.path): rule
+        for path, rule in named
+        for location in own_location(Path(path))
+    }
+
+
+def _refuses(rules: dict[Key, Rule], steps: list[Key], is_repository: bool) -> bool:
+    """What the nearest rule on the way up says."""
+    for step in steps:
+        if rule := rules.get(step):
+            allowed = rule is Rule.PROJECTS or (rule is Rule.REPOSITORIES and is_repository)
+            return step == steps[0] or not allowed
+    return False

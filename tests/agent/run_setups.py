@@ -1,0 +1,224 @@
+"""The setup of a run for tests: a real workspace, jail, log and toolbox, with a scripted model."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hutch.agent.approval import Asker
+from hutch.agent.equipment import equip
+from hutch.agent.jail_events import as_event
+from hutch.agent.persona import load_persona
+from hutch.agent.recorder import Recorder
+from hutch.agent.run_setup import RunSetup
+from hutch.agent.tools.all import TOOLS, built_in_tools
+from hutch.agent.tools.registry import ToolRegistry
+from hutch.agent.tools.seam import Ask, Context, ToolResult
+from hutch.agent.tools.toolbox import Toolbox
+from hutch.domain.errors import BadRequest, Denied, HutchError
+from hutch.domain.events import Entry, SessionOpened
+from hutch.domain.ids import SessionId, new_session_id
+from hutch.domain.redaction import Redactor
+from hutch.domain.run_limits import USUAL_LIMITS, RunLimits
+from hutch.flows.runs import read_log
+from hutch.forge.git import Git
+from hutch.jail.jail import start_jail
+from hutch.jail.policy import AGENT, Policy
+from hutch.jail.shell.shells import Shells
+from hutch.llm.cassette import parse_cassette
+from hutch.llm.retry import Patience, PatientModel
+from hutch.llm.scripted import ScriptedModel
+from hutch.llm.seam import (
+    CallArguments,
+    CallEnded,
+    CallStarted,
+    Delta,
+    Finish,
+    Model,
+    Request,
+    Text,
+    Usage,
+)
+from hutch.store.log import open_log
+from hutch.workspace.prepare.overlay import open_place
+from hutch.workspace.prepare.prepare import prepare
+from hutch.workspace.prepare.record import Home
+from hutch.workspace.workspace import Workspace, use
+
+QUICK = Patience(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)
+GIT = Git({"PATH": "/usr/bin:/bin"})
+BROKEN = {
+    "adding.py": b"def add(a, b):\n    return a - b\n",
+    "test_adding.py": (
+        b"import unittest\n\nfrom adding import add\n\n\nclass Adding(unittest.TestCase):\n"
+        b"    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
+    ),
+}
+FIX = {"path": "adding.py", "edits": [{"old": "a - b", "new": "a + b"}]}
+
+
+def call(tool: str, **args: Any) -> dict[str, Any]:
+    return {"tool": tool, "args": args}
+
+
+def replies(*each: Mapping[str, Any]) -> str:
+    return json.dumps({"replies": list(each)})
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What a test may want otherwise."""
+
+    files: Mapping[str, bytes]
+    cassette: str
+    persona: str = "engineer"
+    limits: RunLimits = USUAL_LIMITS
+    secrets: Sequence[str] = ()
+    approve: Asker | None = None
+    ask: Ask | None = None
+    model: Model | None = None
+    folder: Path | None = None  # of the person's own personas
+    test_command: str | None = None
+    tools: ToolRegistry = field(default_factory=built_in_tools)
+
+
+@asynccontextmanager
+async def open_setup(
+    home: Path, wishes: Wishes, session_id: SessionId | None = None
+) -> AsyncIterator[RunSetup]:
+    """A setup on a workspace of these files; with a session's id, on the one that it had."""
+    place = Home(home / "data")
+    again = session_id is not None
+    if not again:
+        await prepare(place, "ws", dict(wishes.files), git=GIT)
+    opened = await open_place(place, "ws")
+    redactor = Redactor(wishes.secrets)
+    async with (
+        open_log(home / "data/hutch.db", home / "data/blobs", home / "data/signing.pem") as log,
+        use(place, opened, place.workspace("ws"), GIT) as workspace,
+    ):
+        session_id = session_id or new_session_id()
+        if not again:
+            await log.append(session_id, [SessionOpened(purpose="test")])
+        jail = await start_jail(workspace.place, AGENT)
+        recorder = Recorder(log, session_id, redactor)
+        shells = Shells(jail, on_event=lambda event: recorder.report(as_event(event)))
+        try:
+            persona = load_persona(
+                wishes.persona,
+                known_tools=wishes.tools.names,
+                folder=wishes.folder,
+                read=lambda path: _small(workspace, path),
+            )
+            yield RunSetup(
+                recorder=recorder,
+                model=wishes.model
+                or PatientModel(
+                    ScriptedModel("scripted:test", parse_cassette(wishes.cassette, "test")), QUICK
+                ),
+                persona=persona,
+                toolbox=Toolbox(equip(persona, wishes.tools).tools, redactor),
+                context=Context(
+                    workspace,
+                    jail,
+                    shells,
+                    redactor=redactor,
+                    ask=wishes.ask,
+                    test_command=wishes.test_command,
+                ),
+                limits=wishes.limits,
+                policy=persona.policy,
+                approve=wishes.approve,
+            )
+        finally:
+            await jail.close()
+            await shells.close()
+
+
+@dataclass(slots=True)
+class Desk:
+    """Tools by themselves: a workspace and a jail, without a model or a log."""
+
+    context: Context
+    toolbox: Toolbox
+
+    def redact(self, redactor: Redactor) -> None:
+        """Hide what the redactor knows, in results and in the tools themselves."""
+        self.toolbox = Toolbox(TOOLS, redactor)
+        self.context = replace(self.context, redactor=redactor)
+
+    async def use(self, tool: str, **given: Any) -> ToolResult:
+        return await self.send(tool, json.dumps(given))
+
+    async def send(self, tool: str, text: str) -> ToolResult:
+        arguments = self.toolbox.parse(tool, text)
+        if isinstance(arguments, ToolResult):
+            return arguments
+        return await self.toolbox.use(tool, arguments, self.context)
+
+
+@asynccontextmanager
+async def open_desk(
+    home: Path, files: Mapping[str, bytes], *, policy: Policy = AGENT, **given: Any
+) -> AsyncIterator[Desk]:
+    place = Home(home / "data")
+    await prepare(place, "ws", dict(files), git=GIT)
+    opened = await open_place(place, "ws")
+    async with use(place, opened, place.workspace("ws"), GIT) as workspace:
+        jail = await start_jail(workspace.place, policy)
+        shells = Shells(jail)
+        try:
+            yield Desk(Context(workspace, jail, shells, **given), Toolbox(TOOLS))
+        finally:
+            await jail.close()
+            await shells.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a `Wise` model says next."""
+
+    text: str = ""
+    calls: tuple[dict[str, Any], ...] = ()
+    usage: Usage = field(default_factory=lambda: Usage(input=10, output=5))
+    error: HutchError | None = None
+
+
+@dataclass(slots=True)
+class Wise:
+    """A model that looks at what it is asked, and keeps that."""
+
+    think: Callable[[Request], Said]
+    name: str = "scripted:wise"
+    context_tokens: int | None = None
+    seen: list[Request] = field(default_factory=list)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta]:
+        self.seen.append(request)
+        said = self.think(request)
+        if said.error:
+            raise said.error
+        yield Text(said.text)
+        for place, wanted in enumerate(said.calls):
+            id_ = f"call_{len(self.seen)}_{place}"
+            yield CallStarted(id_, wanted["tool"])
+            yield CallArguments(id_, json.dumps(wanted["args"]))
+            yield CallEnded(id_)
+        yield said.usage
+        yield Finish("calls" if said.calls else "stop", {"wise": {"signature": (len(self.seen), "é")}})
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def entries(recorder: Recorder) -> list[Entry]:
+    return await read_log(recorder.log, recorder.session_id)
+
+
+def _small(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return workspace.files.read_bytes(path)[0]
+    except (BadRequest, Denied):
+        return None

@@ -1,0 +1,138 @@
+"""Events of a session reach its log in order, without secrets, and before anybody hears of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hutch.agent.recorder import Recorder
+from hutch.domain.errors import Conflict
+from hutch.domain.events import (
+    CommandEnded,
+    CommandStarted,
+    Event,
+    FileChanged,
+    MessageSent,
+    RanTests,
+    SessionEnded,
+    SessionOpened,
+    ShellPrinted,
+    SnapshotTaken,
+)
+from hutch.domain.ids import new_session_id
+from hutch.domain.redaction import Redactor
+from hutch.edit.file_change import FileChange
+from hutch.snapshots.storage import Snapshot
+from hutch.store.log import open_log
+from tests.deadline import DEADLINE_S
+
+pytestmark = pytest.mark.anyio
+SECRET = "correct-horse-battery"
+
+
+@pytest.fixture
+async def recorder(tmp_path: Path) -> AsyncIterator[Recorder]:
+    async with open_log(tmp_path / "db", tmp_path / "blobs", tmp_path / "key") as log:
+        made = Recorder(log, new_session_id(), Redactor([SECRET]))
+        await made.append([SessionOpened(purpose="test")])
+        yield made
+        await made.settle()
+
+
+async def logged(recorder: Recorder) -> list[Event]:
+    return [entry.event for entry in await recorder.log.read(recorder.session_id, after=1)]  # type: ignore[misc]
+
+
+def started(command: str) -> CommandStarted:
+    return CommandStarted(shell="main", command=command, cwd="/work")
+
+
+async def test_reports_are_written_before_the_next_event_and_after_the_output(recorder: Recorder) -> None:
+    ended = CommandEnded(shell="main", command="ls", cwd="/work", exit_code=0, duration_s=1.0)
+    printed = ShellPrinted(shell="main", stream="stdout", text="a\n")
+    said = MessageSent(author="user", text="Go on.")
+    recorder.report(started("ls"))
+    recorder.report(ended)
+    seq = await recorder.append([said], output=[printed])
+    assert await logged(recorder) == [printed, started("ls"), ended, said]
+    assert seq == recorder.last_seq == 5
+
+
+async def test_a_report_that_nothing_follows_is_written_by_itself(recorder: Recorder) -> None:
+    recorder.report(started("ls"))
+    await recorder.settle()
+    assert await logged(recorder) == [started("ls")]
+    assert await recorder.append() == 0
+
+
+async def test_reports_hold_neither_secrets_nor_halves_of_characters(recorder: Recorder) -> None:
+    recorder.report(started(f"echo {SECRET} \udcff"))
+    await recorder.append()
+    assert await logged(recorder) == [started("echo [redacted:secret] \ufffd")]
+
+
+async def test_listeners_hear_of_events_that_are_in_the_log(recorder: Recorder) -> None:
+    heard: list[tuple[Sequence[Event], Sequence[Event]]] = []
+
+    async def hear(events: Sequence[Event]) -> None:
+        heard.append((list(events), await logged(recorder)))
+
+    recorder.listeners.append(hear)
+    recorder.report(started("ls"))
+    said = MessageSent(author="user", text="Go on.")
+    await recorder.append([said])
+    assert heard == [([started("ls"), said], [started("ls"), said])]
+
+
+async def test_a_caller_that_is_cancelled_waits_until_its_events_are_written(recorder: Recorder) -> None:
+    heard = asyncio.Event()
+
+    async def hear(events: Sequence[Event]) -> None:
+        heard.set()
+
+    recorder.listeners.append(hear)
+    said = MessageSent(author="user", text="Go on.")
+    appending = asyncio.ensure_future(recorder.append([said]))
+    await asyncio.sleep(0)
+    appending.cancel()
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.wait([appending])
+    assert appending.cancelled() and heard.is_set()
+    assert await logged(recorder) == [said]
+
+
+async def test_what_is_reported_after_the_end_of_a_log_is_dropped(recorder: Recorder) -> None:
+    ended = SessionEnded(outcome="done")
+    await recorder.append([ended])
+    recorder.report(started("ls"))
+    with pytest.raises(Conflict):
+        await recorder.append()
+    recorder.report(started("ls"))
+    recorder.drop_pending()
+    await recorder.settle()
+    assert await recorder.append() == 0
+    assert await logged(recorder) == [ended]
+
+
+def test_events_of_results() -> None:
+    recorder = Recorder(None, new_session_id(), Redactor([SECRET]))  # type: ignore[arg-type]
+    moved = FileChange(f"b-{SECRET}", "moved", "1" * 64, "2" * 64, "a\udcff")
+    assert recorder.files_changed([moved], call_id="call_1") == [
+        FileChanged(
+            path="b-[redacted:secret]",
+            kind="moved",
+            before="1" * 64,
+            after="2" * 64,
+            moved_from="a\ufffd",
+            call_id="call_1",
+        )
+    ]
+    [written] = recorder.files_changed([FileChange("b", "created", None, "2" * 64)], by="usr_1")
+    assert written == FileChanged(path="b", kind="created", after="2" * 64, by="usr_1")
+    taken = Snapshot(7, "t" * 64, "c" * 40, datetime.fromtimestamp(0, UTC), "after bash", 1, 1, 0)
+    assert recorder.snapshot_taken(taken) == SnapshotTaken(snapshot=7, tree="t" * 64, reason="after bash")
+    assert recorder.snapshot_taken(taken, "again").reason == "again"
+    report = {"command": "pytest", "ok": True, "passed": 1, "failed": 0, "skipped": 0, "reason": ""}
+    assert recorder.tests_run("run_1", report) == RanTests(run_id="run_1", **report)

@@ -1,0 +1,71 @@
+"""What a command prints is shown as it comes, each line once, and no more of them than fit."""
+
+from typing import Any
+
+from hutch.cli.render.command_output import LAST_LINES, SHOWN_LINES, Live, Window
+from hutch.cli.render.transcript import Line, Transcript
+
+
+def test_lines_come_when_they_have_ended_and_once() -> None:
+    live = Live()
+    live.begin()
+    assert live.add("stdout", "one\ntw") == ["one"]
+    assert live.add("stderr", "oops\n") == ["oops"]
+    assert live.add("stdout", "o\n10%\r100%\nthr") == ["two", "100%"]
+    assert live.rest("one\ntwo\n100%\nthree\noops\n[exit code 3]") == (["three", "[exit code 3]"], 0)
+    assert live.rest("of another") == (["of another"], 0)
+
+
+def test_no_more_are_shown_than_fit_but_the_last_and_the_others_are_counted() -> None:
+    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 30)]
+    assert live.add("stdout", "\n".join(many)) == many[:SHOWN_LINES]
+    told = ["… 27 more lines", *many[-3:], "[exit code 1]"]
+    assert live.rest("\n".join([*many, "[exit code 1]"])) == (told, 0)
+    assert live.rest("\n".join(many)) == (many[:SHOWN_LINES], 30)  # nobody saw them come
+
+
+def test_the_lines_of_a_result_that_was_cut_are_counted_as_they_were_printed() -> None:
+    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 5000)]
+    live.add("stdout", "\n".join([*many, ""]))
+    cut = [*many[:20], "[... 60,000 letters left out ...]", *many[-20:]]
+    assert live.rest("\n".join(cut)) == (["… 4,996 more lines", *many[-LAST_LINES:]], 0)
+
+
+def test_the_window_moves_with_what_is_printed() -> None:
+    live, many = Live(), [f"line {number}" for number in range(SHOWN_LINES + 5)]
+    for line in many[: SHOWN_LINES + 1]:
+        assert live.window() == []
+        live.add("stdout", f"{line}\n")
+    assert live.window() == many[SHOWN_LINES : SHOWN_LINES + 1]
+    for line in many[SHOWN_LINES + 1 :]:
+        live.add("stderr", f"10%\r{line}\r\n")
+    assert live.window() == ["… 1 more line", *many[-LAST_LINES:]]
+    live.add("stdout", "x" * 10_000_000 + "\n")
+    assert len("".join(live.window())) < 5000
+    live.begin()
+    assert live.window() == []
+
+
+def test_a_window_is_drawn_over_itself_and_taken_away() -> None:
+    window = Window()
+    assert window.clear() == ""
+    assert window.draw(["one"]) == "one\n"
+    assert window.draw(["two", "three"]) == "\x1b[1A\r\x1b[Jtwo\nthree\n"
+    assert (window.clear(), window.clear()) == ("\x1b[2A\r\x1b[J", "")
+
+
+def entry(seq: int, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"seq": seq, "event": {"type": kind, **fields}}
+
+
+def test_a_session_shows_what_its_agent_runs_before_it_has_ended() -> None:
+    transcript = Transcript()
+    transcript.entry(entry(1, "tool.called", tool="bash", arguments="{}"))
+    printed = {"shell": "agent", "stream": "stdout"}
+    assert transcript.entry(entry(2, "shell.printed", text="a\x1b[2J\n", **printed)) == [
+        Line("  a\\x1b[2J", "dim")
+    ]
+    assert transcript.entry(entry(3, "shell.printed", text="mine\n", shell="main", stream="stdout")) == []
+    assert transcript.entry(entry(4, "tool.returned", tool="bash", ok=True, text="a\x1b[2J\nb")) == [
+        Line("  b", "dim")
+    ]

@@ -1,0 +1,143 @@
+"""`hutch changes propose` and `deliver` for runs of a server, and what is told of deliveries."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hutch.cli import exits
+from hutch.cli.render.delivery import NOTHING, delivery_lines
+from tests.cli.running import BREAKS, FILES, FIXES, call
+from tests.cli.visiting import House, open_house
+from tests.forge.repositories import git, make_repository
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with open_house() as opened:
+        yield opened
+
+
+def repository(house: House, name: str) -> Path:
+    make_repository(house.place / name, FILES)
+    return house.place / name
+
+
+def branches(repo: Path) -> list[str]:
+    return git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+
+
+def test_failing_tests_of_a_server_are_told_and_proposed_on_somebodys_word(house: House) -> None:
+    repo = repository(house, "failing")
+    ran = house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
+    shown = house.json("sessions", "show", "last")
+    run = shown["runs"][0]["id"]
+    assert ran.returncode == exits.NO, ran.stderr
+    assert f"all the same: hutch changes propose {run}\n" in ran.stdout
+    assert (shown["delivered"]["outcome"], shown["delivered"]["run_id"]) == ("failed", run)
+    told = house.hutch("sessions", "show", "last").stdout
+    assert f"not delivered {shown['delivered']['reason']}\n" in told
+    assert f"all the same  hutch changes propose {run}\n" in told
+    refused = house.hutch("changes", "deliver", run)
+    assert refused.returncode == exits.BAD_REQUEST
+    assert f"hutch changes propose {run}" in refused.stderr and branches(repo) == ["main"]
+    proposed = house.hutch("changes", "propose", run)
+    assert proposed.returncode == exits.OK, proposed.stderr
+    [branch] = [each for each in branches(repo) if each != "main"]
+    change, told_branch, title = proposed.stdout.splitlines()[0].split(maxsplit=2)
+    assert (told_branch, title) == (branch, "Nearly")
+    assert f"look at it: hutch changes show {change}\n" in proposed.stdout
+    again = house.json("changes", "propose", run)
+    assert (again["delivered"]["change_id"], len(branches(repo))) == (change, 2)
+    assert f"delivered     {change} {repo}#{branch}\n" in house.hutch("sessions", "show", "last").stdout
+
+
+def test_nobody_waits_for_a_session_that_is_paused(house: House) -> None:
+    repo = repository(house, "paused")
+    house.hutch("run", "Mend add", "--server", "--repo", str(repo), "--model", house.model(*BREAKS))
+    run = house.json("sessions", "show", "last")["runs"][0]["id"]
+    assert house.hutch("sessions", "pause", "last").returncode == exits.OK
+    told = house.hutch("changes", "propose", run)
+    assert (told.returncode, branches(repo)) == (exits.OK, ["main"])
+    assert "is paused: it is delivered when that goes on." in told.stdout
+
+
+def test_a_run_that_changed_nothing_says_so(house: House) -> None:
+    repo = repository(house, "same")
+    model = house.model({"text": "It is fine."})
+    ran = house.hutch("run", "Is it fine?", "--server", "--repo", str(repo), "--model", model)
+    assert ran.returncode == exits.OK, ran.stderr
+    assert f"\n{NOTHING}\n" in ran.stdout
+    assert f"delivered     {NOTHING}\n" in house.hutch("sessions", "show", "last").stdout
+    house.hutch("sessions", "end", "last")
+    assert f"\n{NOTHING}\n" in house.hutch("attach", "last").stdout
+
+
+def test_a_run_of_the_command_line_is_still_proposed_beside_a_server(house: House) -> None:
+    repo = repository(house, "local")
+    ran = house.hutch("run", "Mend add", "--repo", str(repo), "--model", house.model(*BREAKS))
+    assert ran.returncode == exits.NO, ran.stderr
+    run = next(line.split()[-1] for line in ran.stdout.splitlines() if "hutch changes propose" in line)
+    proposed = house.hutch("changes", "propose", run)
+    assert proposed.returncode == exits.OK, proposed.stderr
+    assert len(branches(repo)) == 2
+
+
+def test_what_is_changed_and_not_committed_is_told(house: House) -> None:
+    repo = repository(house, "dirty")
+    (repo / "adding.py").write_text("def add(a, b):\n    return a - b  # mine\n")
+    (repo / "new.txt").write_text("new\n")
+    words = ("run", "Mend add", "--repo", str(repo), "--model")
+    ran = house.hutch(*words, house.model(*FIXES))
+    assert ran.returncode == exits.OK, ran.stderr
+    told = "2 files are changed and not committed, and so no part of this: adding.py, new.txt."
+    assert f"warning: {told} --uncommitted brings them.\n" in ran.stdout
+    brought = house.hutch(*words, house.model(*FIXES), "--uncommitted")
+    assert "not committed" not in brought.stdout
+    git(repo, "checkout", "-q", "--", ".")
+    (repo / "new.txt").unlink()
+    assert "not committed" not in house.hutch(*words, house.model(*FIXES)).stdout
+
+
+def test_an_unknown_run_is_told_as_that(house: House) -> None:
+    for name in ("run_01jd2m4c9k7w6t0q8n5x3vbaeh", "nonsense"):
+        unknown = house.hutch("changes", "propose", name)
+        assert unknown.returncode == exits.BAD_REQUEST and "There is no run" in unknown.stderr, unknown.stderr
+
+
+def test_what_is_told_of_each_outcome() -> None:
+    proposed = {"outcome": "proposed", "change_id": "chg_1", "url": "https://github.com/a/b/pull/1"}
+    assert delivery_lines("run_1", proposed) == [("delivered", "chg_1 https://github.com/a/b/pull/1")]
+    assert delivery_lines("run_1", {"outcome": "nothing"}) == [("delivered", NOTHING)]
+    failed = {"outcome": "failed", "reason": "GitHub is down.", "failing": False}
+    assert delivery_lines("run_1", failed) == [
+        ("not delivered", "GitHub is down."),
+        ("try again", "hutch changes deliver run_1"),
+    ]
+    assert delivery_lines("run_1", {**failed, "failing": True})[1] == (
+        "all the same",
+        "hutch changes propose run_1",
+    )
+
+
+def test_a_run_of_a_server_exits_as_one_without(house: House) -> None:
+    empty = house.place / "empty"
+    git(house.place, "init", "-q", str(empty))
+    for repo in (house.place / "missing", empty):
+        words = ("run", "Mend add", "--repo", str(repo), "--model", house.model(*FIXES))
+        alone, served = house.hutch(*words), house.hutch(*words, "--server")
+        waited = house.hutch("sessions", "new", "-p", "Mend add", "--wait", *words[2:])
+        codes = [alone.returncode, served.returncode, waited.returncode]
+        assert codes == [exits.BAD_REQUEST] * 3, alone.stderr + served.stdout + served.stderr
+
+
+def test_tests_that_failed_before_are_no_failure_on_a_server_either(house: House) -> None:
+    repo = repository(house, "as before")
+    model = house.model(
+        {"calls": [call("write_file", path="README", content="Adding.\n")]},
+        {"calls": [call("finish", title="Tell what it is", summary="There was no readme.")], "times": 9},
+    )
+    words = ("run", "Write a readme", "--repo", str(repo), "--model", model)
+    ran = [house.hutch(*words), house.hutch(*words, "--server")]
+    assert [each.returncode for each in ran] == [exits.OK, exits.OK], ran[0].stdout + ran[1].stdout
+    assert all("1 test fails, as it did before." in each.stdout for each in ran), ran[1].stdout

@@ -1,0 +1,51 @@
+"""What a session is to be, as a server on this machine or on another is asked for it."""
+
+from pathlib import Path
+
+import pytest
+
+from hutch.cli.session_options import model_name, repository_address, request_body
+from hutch.domain.errors import BadRequest
+from hutch.domain.run_limits import RunLimits
+from hutch.domain.session import NewSession
+
+
+def test_only_the_limits_that_were_given_are_asked_for(tmp_path: Path) -> None:
+    new = NewSession(prompt="Do it", repository=str(tmp_path), limits=RunLimits(turns=3), network=("a.org",))
+    assert request_body(new, is_local=True) == {
+        "prompt": "Do it",
+        "repository": str(tmp_path),
+        "plain_directory": False,
+        "revision": "",
+        "purpose": "",
+        "role": "",
+        "expectations": "",
+        "persona": "",
+        "model": "",
+        "network": ["a.org"],
+        "deliver": False,
+        "limits": {"turns": 3},
+        "delivery": {"author": "", "unattended": False},
+    }
+
+
+@pytest.mark.parametrize("address", ["https://example.com/a.git", "git@example.com:a/b.git", "host:repo", ""])
+def test_an_address_stays_what_it_is(address: str) -> None:
+    assert repository_address(address, True) == repository_address(address, False) == address
+
+
+def test_a_directory_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match=r"is not there\. Name a directory, or an address"):
+        repository_address(str(tmp_path / "no"), True)
+    (tmp_path / "file").touch()
+    with pytest.raises(BadRequest, match="is not a directory"):
+        repository_address(str(tmp_path / "file"), True)
+    assert repository_address("/srv/of/the/server", False) == "/srv/of/the/server"
+    with pytest.raises(BadRequest, match="which the server cannot see"):
+        repository_address(str(tmp_path), False)
+
+
+def test_a_script_is_named_by_its_full_path_where_the_server_can_read_it() -> None:
+    assert model_name("scripted:x.json", True) == f"scripted:{Path.cwd() / 'x.json'}"
+    assert model_name("scripted:x.json", False) == "scripted:x.json"
+    assert model_name("anthropic:some", True) == "anthropic:some"
