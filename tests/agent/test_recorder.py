@@ -67,6 +67,18 @@ async def test_a_report_that_nothing_follows_is_written_by_itself(recorder: Reco
     assert await recorder.append() == 0
 
 
+async def test_a_report_that_another_caller_took_along_is_confirmed_when_it_is_written(
+    recorder: Recorder,
+) -> None:
+    recorder.report(started("ls"))
+    other = asyncio.ensure_future(recorder.append([MessageSent(author="user", text="Go on.")]))
+    await asyncio.sleep(0)  # the other caller has the report, and the log does not
+    assert await recorder.append() == 0
+    await recorder.confirm()
+    assert recorder.last_seq == 3
+    assert await other == 3
+
+
 async def test_reports_hold_neither_secrets_nor_halves_of_characters(recorder: Recorder) -> None:
     recorder.report(started(f"echo {SECRET} \udcff"))
     await recorder.append()

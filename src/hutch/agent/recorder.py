@@ -40,6 +40,7 @@ class Recorder:
         self.listeners: list[Listener] = []
         self._pending: list[Event] = []  # reported by the jail, not yet written
         self._writing: asyncio.Task[None] | None = None
+        self._appending: set[asyncio.Task[int]] = set()
 
     async def append(self, events: Sequence[Event] = (), *, output: Sequence[Event] = ()) -> int:
         """Write events after everything that the jail has reported; return the number of the last one.
@@ -49,7 +50,12 @@ class Recorder:
         know whether the events are in the log.
         """
         written = [*output, *self._take_pending(), *events]
-        return await complete(self._append(written)) if written else 0
+        if not written:
+            return 0
+        appending = asyncio.ensure_future(self._append(written))
+        self._appending.add(appending)
+        appending.add_done_callback(self._appending.discard)
+        return await complete(appending)
 
     def report(self, event: Event) -> None:
         """Add what the jail reports; it is written with the next event, or else soon."""
@@ -67,7 +73,12 @@ class Recorder:
             await asyncio.wait([self._writing])
 
     async def confirm(self) -> None:
-        """Wait until everything that was appended is on disk; raise when something could not be written."""
+        """Wait until everything that was appended is on disk; raise when something could not be written.
+
+        That includes reports that another caller has taken along and has not handed to the log yet.
+        """
+        if self._appending:
+            await asyncio.wait(self._appending)
         await self.log.settle(self.session_id)
 
     async def admit(self) -> None:

@@ -1,7 +1,7 @@
 """Blocking work in a thread, which is over when we go on, also when we are cancelled."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,8 +14,8 @@ async def finish(work: Callable[Words, Result], *args: Words.args, **kwargs: Wor
     return await complete(asyncio.to_thread(work, *args, **kwargs))
 
 
-async def complete(work: Coroutine[Any, Any, Result]) -> Result:
-    """Await a coroutine to its end, also when the caller is cancelled meanwhile."""
+async def complete(work: Awaitable[Result]) -> Result:
+    """Await a coroutine or task to its end, also when the caller is cancelled meanwhile."""
     working = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(working)
