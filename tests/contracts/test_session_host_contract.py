@@ -22,10 +22,10 @@ from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.site import Site
 from hutch.sessions import requests
-from hutch.sessions.codec import CodecHost
 from hutch.sessions.seam import Delta, SessionHost
 from hutch.store.sessions import Sessions
 from tests.deadline import DEADLINE_S
+from tests.sessions.codec import CodecHost
 from tests.sessions.hosting import call, cassette, owner, serving, state, until
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,10 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError, LimitReache
 from hutch.domain.events import Entry, ErasedEvent, MessageSent, UnknownEvent, to_json
 from hutch.domain.ids import SessionId
 from hutch.sessions import requests
-from hutch.sessions.codec import (
+from hutch.sessions.seam import Delta
+from hutch.snapshots.storage import Snapshot
+from hutch.workspace.search import Found
+from tests.sessions.codec import (
     REQUESTS,
     _answer_type,
     decode_answer,
@@ -24,9 +27,6 @@ from hutch.sessions.codec import (
     encode_request,
     encode_update,
 )
-from hutch.sessions.seam import Delta
-from hutch.snapshots.storage import Snapshot
-from hutch.workspace.search import Found
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")
 odd_text = st.text(max_size=20) | st.sampled_from(["$bytes", "$map", "\udcff.txt", ""])

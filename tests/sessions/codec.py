@@ -1,4 +1,4 @@
-"""Requests, answers, updates and errors of a session host as bytes, for a host on another machine.
+"""Requests, answers, updates and errors of a session host as bytes, as for a host on another machine.
 
 What is written says only which request or error it is; the rest is read by the types that
 `requests` declares, so nothing but these types can be made of what comes in. Bytes, and text
