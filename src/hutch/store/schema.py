@@ -19,21 +19,20 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from hutch.store.columns import ROW, numbers, text_keys, texts
+
 REVISIONS = tuple(f"{number:04}" for number in range(1, 14))
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
-_key = BigInteger().with_variant(Integer, "sqlite")
-
 logs = Table(
     "logs",
     metadata,
-    Column("id", _key, primary_key=True),
+    Column("id", ROW, primary_key=True),
     Column("session_id", Text, nullable=False, unique=True),
     Column("seq", BigInteger, nullable=False),
     Column("hash", Text, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
-    Column("opened_ms", BigInteger, nullable=False),
+    *numbers("at_ms opened_ms"),
     Column("ended", Boolean, nullable=False),
     Column("signed_seq", BigInteger, nullable=False),
     Column("payload_bytes", BigInteger, nullable=False),  # of all its events, erased ones included
@@ -44,13 +43,10 @@ Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)
 events = Table(
     "events",
     metadata,
-    Column("position", _key, primary_key=True),
+    Column("position", ROW, primary_key=True),
     Column("log_id", ForeignKey(logs.c.id), nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("payload_hash", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    *numbers("seq at_ms"),
+    *texts("type payload_hash hash"),
     Column("salt", LargeBinary),
     Column("payload", LargeBinary),
     UniqueConstraint("log_id", "seq"),
@@ -59,14 +55,13 @@ events = Table(
 statements = Table(
     "statements",
     metadata,
-    Column("id", _key, primary_key=True),
+    Column("id", ROW, primary_key=True),
     Column("log_id", ForeignKey(logs.c.id), nullable=False),
     Column("kind", Text, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("hash", Text, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("key", Text, nullable=False),
+    *texts("reason key"),
     Column("signature", LargeBinary, nullable=False),
     Index("statements_by_seq", "log_id", "seq"),
 )
@@ -84,20 +79,9 @@ changes = Table(
     "changes",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("session_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),
-    Column("repository", Text, nullable=False),
-    Column("branch", Text, nullable=False),
-    Column("base", Text, nullable=False),
-    Column("base_commit", Text, nullable=False),
-    Column("commit", Text, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("tests", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    *texts("session_id run_id repository branch base base_commit commit title body tests state"),
     Column("created_ms", BigInteger, nullable=False),
-    Column("merged_commit", Text, nullable=False),
-    Column("forge", Text, nullable=False),
+    *texts("merged_commit forge"),
     Column("number", BigInteger, nullable=False),
     Column("web_url", Text, nullable=False),
 )
@@ -108,13 +92,9 @@ comments = Table(
     Column("id", Text, primary_key=True),
     Column("change_id", Text, nullable=False, index=True),
     Column("review_id", Text, nullable=False),  # empty when it was made by itself
-    Column("author", Text, nullable=False),
-    Column("path", Text, nullable=False),
+    *texts("author path"),
     Column("line", BigInteger, nullable=False),
-    Column("side", Text, nullable=False),
-    Column("severity", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("commit", Text, nullable=False),
+    *texts("side severity body commit"),
     Column("created_ms", BigInteger, nullable=False),
     Column("resolved_ms", BigInteger, nullable=False),  # 0 until then
     Column("resolved_by", Text, nullable=False),
@@ -126,12 +106,7 @@ reviews = Table(
     Column("id", Text, primary_key=True),
     Column("change_id", Text, nullable=False, index=True),
     Column("pull_url", Text, nullable=False, index=True),
-    Column("author", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("commit", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
+    *texts("author verdict title body commit session_id"),
     Column("run_id", Text, nullable=False, index=True),
     Column("url", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
@@ -147,9 +122,7 @@ deliveries = Table(
     Column("event", Text, nullable=False),
     Column("state", Text, nullable=False, index=True),  # queued, working, ended, ignored
     Column("wish", Text, nullable=False),  # JSON
-    Column("reason", Text, nullable=False),
-    Column("session_id", Text, nullable=False),
-    Column("run_id", Text, nullable=False),
+    *texts("reason session_id run_id"),
     Column("input", BigInteger, nullable=False),  # to the session, when it was there before; else 0
     Column("comment_id", BigInteger, nullable=False),  # the one that tells how it goes; 0 until it is there
     Column("attempts", Integer, nullable=False),
@@ -177,8 +150,7 @@ tokens = Table(
     Column("user_id", ForeignKey(users.c.id), nullable=False, index=True),
     Column("name", Text, nullable=False),
     Column("hash", Text, nullable=False, unique=True),
-    Column("prefix", Text, nullable=False),
-    Column("scopes", Text, nullable=False),
+    *texts("prefix scopes"),
     Column("created_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger),
     Column("last_used_ms", BigInteger),
@@ -192,10 +164,8 @@ browser_sessions = Table(
     Column("user_id", ForeignKey(users.c.id), nullable=False, index=True),
     Column("hash", Text, nullable=False, unique=True),
     Column("began_by", Text, nullable=False),  # password, link, oidc
-    Column("address", Text, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("used_ms", BigInteger, nullable=False),
+    *texts("address agent"),
+    *numbers("created_ms used_ms"),
 )
 
 links = Table(
@@ -209,8 +179,7 @@ links = Table(
     Column("session_id", Text),  # what an invite shares
     Column("share_role", Text),
     Column("created_by", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("expires_ms", BigInteger, nullable=False),
+    *numbers("created_ms expires_ms"),
     Column("used_ms", BigInteger),
     Column("used_by", Text),
 )
@@ -218,8 +187,7 @@ links = Table(
 identities = Table(
     "identities",
     metadata,
-    Column("issuer", Text, primary_key=True),
-    Column("subject", Text, primary_key=True),
+    *text_keys("issuer subject"),
     Column("user_id", ForeignKey(users.c.id), nullable=False, index=True),
     Column("email", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
@@ -230,8 +198,7 @@ shares = Table(
     metadata,
     Column("session_id", Text, primary_key=True),
     Column("user_id", ForeignKey(users.c.id), primary_key=True, index=True),
-    Column("role", Text, nullable=False),
-    Column("created_by", Text, nullable=False),
+    *texts("role created_by"),
     Column("created_ms", BigInteger, nullable=False),
 )
 
@@ -247,16 +214,12 @@ login_attempts = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("id", _key, primary_key=True),
+    Column("id", ROW, primary_key=True),
     Column("at_ms", BigInteger, nullable=False),
     Column("user_id", Text, nullable=False),  # empty when it is not known
-    Column("credential_id", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("object", Text, nullable=False),
-    Column("address", Text, nullable=False),
+    *texts("credential_id action object address"),
     Column("ok", Boolean, nullable=False),
-    Column("detail", Text, nullable=False),
-    Column("trace_id", Text, nullable=False),
+    *texts("detail trace_id"),
 )
 
 # --- Sessions of a server: what is asked of them. What happened in them is in their logs. ---
@@ -266,13 +229,7 @@ sessions = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("owner", Text, nullable=False, index=True),
-    Column("purpose", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("expectations", Text, nullable=False),
-    Column("repository", Text, nullable=False),
-    Column("revision", Text, nullable=False),
-    Column("persona", Text, nullable=False),
-    Column("model", Text, nullable=False),
+    *texts("purpose role expectations repository revision persona model"),
     Column("network", Text, nullable=False),  # JSON
     Column("limits", Text, nullable=False),  # JSON
     Column("deliver", Boolean, nullable=False),
@@ -281,8 +238,7 @@ sessions = Table(
     Column("forked_from", Text, nullable=False),  # a session and a snapshot of it, or empty
     Column("state", Text, nullable=False, index=True),
     Column("reason", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("updated_ms", BigInteger, nullable=False),
+    *numbers("created_ms updated_ms"),
 )
 
 runs = Table(
@@ -296,12 +252,10 @@ runs = Table(
     Column("input", BigInteger, nullable=False),  # the input that it came from; 0 when none
     Column("state", Text, nullable=False, index=True),  # queued, running, held, ended
     Column("worker", Text, nullable=False),
-    Column("lease_until_ms", BigInteger, nullable=False),
-    Column("queued_ms", BigInteger, nullable=False),
+    *numbers("lease_until_ms queued_ms"),
     Column("started_ms", BigInteger, nullable=False),  # 0 until then
     Column("ended_ms", BigInteger, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("reason", Text, nullable=False),
+    *texts("outcome reason"),
     Column("trace_id", Text, nullable=False),  # of the request that wanted it
     Column("delivered", Text, nullable=False),  # JSON: how handing it over ended; empty before that
 )
@@ -311,10 +265,9 @@ removals = Table("removals", metadata, Column("session_id", Text, primary_key=Tr
 inputs = Table(
     "inputs",
     metadata,
-    Column("position", _key, primary_key=True),
+    Column("position", ROW, primary_key=True),
     Column("session_id", ForeignKey(sessions.c.id), nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
+    *numbers("seq at_ms"),
     Column("by", Text, nullable=False),
     Column("body", Text, nullable=False),  # JSON
     Column("taken", Boolean, nullable=False),
@@ -347,8 +300,7 @@ projections = Table(
 refolds = Table(
     "refolds",
     metadata,
-    Column("projection", Text, primary_key=True),
-    Column("session_id", Text, primary_key=True),
+    *text_keys("projection session_id"),
     Column("erasures", BigInteger, nullable=False),  # how many: one that comes during a fold is noticed
 )
 
@@ -357,19 +309,11 @@ usage = Table(
     metadata,
     Column("session_id", Text, primary_key=True),
     Column("user_id", Text, primary_key=True),  # the session's owner; empty when it is not known
-    Column("model", Text, primary_key=True),
-    Column("persona", Text, primary_key=True),
+    *text_keys("model persona"),
     Column("day", Text, primary_key=True),  # in UTC, as 2025-01-31
-    Column("runs", BigInteger, nullable=False),
-    Column("turns", BigInteger, nullable=False),
-    Column("input_tokens", BigInteger, nullable=False),
-    Column("cached_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger, nullable=False),
+    *numbers("runs turns input_tokens cached_tokens output_tokens"),
     Column("cost_nano_usd", BigInteger, nullable=False),  # a whole number: sums are exact in any order
-    Column("unpriced", BigInteger, nullable=False),
-    Column("tool_calls", BigInteger, nullable=False),
-    Column("tool_errors", BigInteger, nullable=False),
-    Column("duration_ms", BigInteger, nullable=False),
+    *numbers("unpriced tool_calls tool_errors duration_ms"),
     Index("usage_by_user", "user_id"),
 )
 
@@ -383,9 +327,7 @@ usage_sessions = Table(
 usage_runs = Table(
     "usage_runs",
     metadata,
-    Column("session_id", Text, primary_key=True),
-    Column("run_id", Text, primary_key=True),
-    Column("model", Text, nullable=False),
-    Column("persona", Text, nullable=False),
+    *text_keys("session_id run_id"),
+    *texts("model persona"),
     Column("duration_ms", BigInteger, nullable=False),
 )

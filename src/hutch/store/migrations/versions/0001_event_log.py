@@ -3,48 +3,43 @@
 import sqlalchemy as sa
 from alembic import op
 
+from hutch.store.columns import ROW, numbers, texts
+
 revision = "0001"
 down_revision = None
-
-_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
     op.create_table(
         "logs",
-        sa.Column("id", _key, primary_key=True),
+        sa.Column("id", ROW, primary_key=True),
         sa.Column("session_id", sa.Text, nullable=False, unique=True),
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
-        sa.Column("at_ms", sa.BigInteger, nullable=False),
-        sa.Column("opened_ms", sa.BigInteger, nullable=False),
+        *numbers("at_ms opened_ms"),
         sa.Column("ended", sa.Boolean, nullable=False),
         sa.Column("signed_seq", sa.BigInteger, nullable=False),
     )
     op.create_index("logs_unsigned", "logs", ["id"], sqlite_where=sa.text("signed_seq < seq"))
     op.create_table(
         "events",
-        sa.Column("position", _key, primary_key=True),
-        sa.Column("log_id", _key, sa.ForeignKey("logs.id"), nullable=False),
-        sa.Column("seq", sa.BigInteger, nullable=False),
-        sa.Column("at_ms", sa.BigInteger, nullable=False),
-        sa.Column("type", sa.Text, nullable=False),
-        sa.Column("payload_hash", sa.Text, nullable=False),
-        sa.Column("hash", sa.Text, nullable=False),
+        sa.Column("position", ROW, primary_key=True),
+        sa.Column("log_id", ROW, sa.ForeignKey("logs.id"), nullable=False),
+        *numbers("seq at_ms"),
+        *texts("type payload_hash hash"),
         sa.Column("salt", sa.LargeBinary),
         sa.Column("payload", sa.LargeBinary),
         sa.UniqueConstraint("log_id", "seq"),
     )
     op.create_table(
         "statements",
-        sa.Column("id", _key, primary_key=True),
-        sa.Column("log_id", _key, sa.ForeignKey("logs.id"), nullable=False),
+        sa.Column("id", ROW, primary_key=True),
+        sa.Column("log_id", ROW, sa.ForeignKey("logs.id"), nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
         sa.Column("at_ms", sa.BigInteger, nullable=False),
-        sa.Column("reason", sa.Text, nullable=False),
-        sa.Column("key", sa.Text, nullable=False),
+        *texts("reason key"),
         sa.Column("signature", sa.LargeBinary, nullable=False),
     )
     op.create_index("statements_by_seq", "statements", ["log_id", "seq"])

@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from hutch.store.columns import ROW, numbers, text_keys, texts
+
 revision = "0003"
 down_revision = "0002"
-
-_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
@@ -21,8 +21,7 @@ def _users() -> None:
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("name_key", sa.Text, nullable=False, unique=True),
-        sa.Column("role", sa.Text, nullable=False),
-        sa.Column("password_hash", sa.Text, nullable=False),
+        *texts("role password_hash"),
         sa.Column("created_ms", sa.BigInteger, nullable=False),
         sa.Column("disabled", sa.Boolean, nullable=False),
     )
@@ -30,8 +29,7 @@ def _users() -> None:
         "shares",
         sa.Column("session_id", sa.Text, primary_key=True),
         sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), primary_key=True, index=True),
-        sa.Column("role", sa.Text, nullable=False),
-        sa.Column("created_by", sa.Text, nullable=False),
+        *texts("role created_by"),
         sa.Column("created_ms", sa.BigInteger, nullable=False),
     )
 
@@ -43,8 +41,7 @@ def _ways_in() -> None:
         sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), nullable=False, index=True),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("hash", sa.Text, nullable=False, unique=True),
-        sa.Column("prefix", sa.Text, nullable=False),
-        sa.Column("scopes", sa.Text, nullable=False),
+        *texts("prefix scopes"),
         sa.Column("created_ms", sa.BigInteger, nullable=False),
         sa.Column("expires_ms", sa.BigInteger),
         sa.Column("last_used_ms", sa.BigInteger),
@@ -55,11 +52,8 @@ def _ways_in() -> None:
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), nullable=False, index=True),
         sa.Column("hash", sa.Text, nullable=False, unique=True),
-        sa.Column("began_by", sa.Text, nullable=False),
-        sa.Column("address", sa.Text, nullable=False),
-        sa.Column("agent", sa.Text, nullable=False),
-        sa.Column("created_ms", sa.BigInteger, nullable=False),
-        sa.Column("used_ms", sa.BigInteger, nullable=False),
+        *texts("began_by address agent"),
+        *numbers("created_ms used_ms"),
     )
     op.create_table(
         "links",
@@ -71,15 +65,13 @@ def _ways_in() -> None:
         sa.Column("session_id", sa.Text),
         sa.Column("share_role", sa.Text),
         sa.Column("created_by", sa.Text, nullable=False),
-        sa.Column("created_ms", sa.BigInteger, nullable=False),
-        sa.Column("expires_ms", sa.BigInteger, nullable=False),
+        *numbers("created_ms expires_ms"),
         sa.Column("used_ms", sa.BigInteger),
         sa.Column("used_by", sa.Text),
     )
     op.create_table(
         "identities",
-        sa.Column("issuer", sa.Text, primary_key=True),
-        sa.Column("subject", sa.Text, primary_key=True),
+        *text_keys("issuer subject"),
         sa.Column("user_id", sa.Text, sa.ForeignKey("users.id"), nullable=False, index=True),
         sa.Column("email", sa.Text, nullable=False),
         sa.Column("created_ms", sa.BigInteger, nullable=False),
@@ -96,13 +88,9 @@ def _ways_in() -> None:
 def _audit() -> None:
     op.create_table(
         "audit",
-        sa.Column("id", _key, primary_key=True),
+        sa.Column("id", ROW, primary_key=True),
         sa.Column("at_ms", sa.BigInteger, nullable=False),
-        *(
-            sa.Column(name, sa.Text, nullable=False)
-            for name in ("user_id", "credential_id", "action", "object", "address")
-        ),
+        *texts("user_id credential_id action object address"),
         sa.Column("ok", sa.Boolean, nullable=False),
-        sa.Column("detail", sa.Text, nullable=False),
-        sa.Column("trace_id", sa.Text, nullable=False),
+        *texts("detail trace_id"),
     )

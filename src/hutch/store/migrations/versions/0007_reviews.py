@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from hutch.store.columns import numbers, texts
+
 revision = "0007"
 down_revision = "0006"
 
@@ -12,16 +14,10 @@ def upgrade() -> None:
         "comments",
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("change_id", sa.Text, nullable=False, index=True),
-        sa.Column("review_id", sa.Text, nullable=False),
-        sa.Column("author", sa.Text, nullable=False),
-        sa.Column("path", sa.Text, nullable=False),
+        *texts("review_id author path"),
         sa.Column("line", sa.BigInteger, nullable=False),
-        sa.Column("side", sa.Text, nullable=False),
-        sa.Column("severity", sa.Text, nullable=False),
-        sa.Column("body", sa.Text, nullable=False),
-        sa.Column("commit", sa.Text, nullable=False),
-        sa.Column("created_ms", sa.BigInteger, nullable=False),
-        sa.Column("resolved_ms", sa.BigInteger, nullable=False),
+        *texts("side severity body commit"),
+        *numbers("created_ms resolved_ms"),
         sa.Column("resolved_by", sa.Text, nullable=False),
     )
     op.create_table(
@@ -29,12 +25,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("change_id", sa.Text, nullable=False, index=True),
         sa.Column("pull_url", sa.Text, nullable=False, index=True),
-        sa.Column("author", sa.Text, nullable=False),
-        sa.Column("verdict", sa.Text, nullable=False),
-        sa.Column("title", sa.Text, nullable=False),
-        sa.Column("body", sa.Text, nullable=False),
-        sa.Column("commit", sa.Text, nullable=False),
-        sa.Column("session_id", sa.Text, nullable=False),
+        *texts("author verdict title body commit session_id"),
         sa.Column("run_id", sa.Text, nullable=False, index=True),
         sa.Column("url", sa.Text, nullable=False),
         sa.Column("created_ms", sa.BigInteger, nullable=False),
@@ -46,12 +37,8 @@ def upgrade() -> None:
         sa.Column("at_ms", sa.BigInteger, nullable=False, index=True),
         sa.Column("event", sa.Text, nullable=False),
         sa.Column("state", sa.Text, nullable=False, index=True),
-        sa.Column("wish", sa.Text, nullable=False),
-        sa.Column("reason", sa.Text, nullable=False),
-        sa.Column("session_id", sa.Text, nullable=False),
-        sa.Column("run_id", sa.Text, nullable=False),
-        sa.Column("input", sa.BigInteger, nullable=False),
-        sa.Column("comment_id", sa.BigInteger, nullable=False),
+        *texts("wish reason session_id run_id"),
+        *numbers("input comment_id"),
         sa.Column("attempts", sa.Integer, nullable=False),
         sa.Column("next_ms", sa.BigInteger, nullable=False),
     )

@@ -3,21 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from hutch.store.columns import numbers, text_keys, texts
+
 revision = "0013"
 down_revision = "0012"
-
-COUNTS = (
-    "runs",
-    "turns",
-    "input_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "cost_nano_usd",
-    "unpriced",
-    "tool_calls",
-    "tool_errors",
-    "duration_ms",
-)
 
 
 def upgrade() -> None:
@@ -29,18 +18,14 @@ def upgrade() -> None:
     )
     op.create_table(
         "refolds",
-        sa.Column("projection", sa.Text, primary_key=True),
-        sa.Column("session_id", sa.Text, primary_key=True),
+        *text_keys("projection session_id"),
         sa.Column("erasures", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "usage",
-        sa.Column("session_id", sa.Text, primary_key=True),
-        sa.Column("user_id", sa.Text, primary_key=True),
-        sa.Column("model", sa.Text, primary_key=True),
-        sa.Column("persona", sa.Text, primary_key=True),
-        sa.Column("day", sa.Text, primary_key=True),
-        *(sa.Column(name, sa.BigInteger, nullable=False) for name in COUNTS),
+        *text_keys("session_id user_id model persona day"),
+        *numbers("runs turns input_tokens cached_tokens output_tokens"),
+        *numbers("cost_nano_usd unpriced tool_calls tool_errors duration_ms"),
     )
     op.create_index("usage_by_user", "usage", ["user_id"])
     op.create_table(
@@ -50,9 +35,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "usage_runs",
-        sa.Column("session_id", sa.Text, primary_key=True),
-        sa.Column("run_id", sa.Text, primary_key=True),
-        sa.Column("model", sa.Text, nullable=False),
-        sa.Column("persona", sa.Text, nullable=False),
+        *text_keys("session_id run_id"),
+        *texts("model persona"),
         sa.Column("duration_ms", sa.BigInteger, nullable=False),
     )

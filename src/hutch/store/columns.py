@@ -1,0 +1,19 @@
+"""Columns that many tables have, for the tables as they are and for the steps that made them."""
+
+from sqlalchemy import BigInteger, Column, Integer, Text
+
+ROW = BigInteger().with_variant(Integer, "sqlite")  # what a row is counted by, when it has no name
+
+
+def texts(names: str) -> list[Column[str]]:
+    """Texts that may be empty, and are never NULL."""
+    return [Column(name, Text, nullable=False) for name in names.split()]
+
+
+def text_keys(names: str) -> list[Column[str]]:
+    """The parts of a primary key."""
+    return [Column(name, Text, primary_key=True) for name in names.split()]
+
+
+def numbers(names: str) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=False) for name in names.split()]
