@@ -14,9 +14,9 @@ from pathlib import Path
 
 from bench.row import Row
 
-from hutch.domain.clean_stream import CleanStream
 from hutch.domain.credential_shapes import SHAPES
 from hutch.domain.redaction import Redactor
+from hutch.domain.stream_redactor import CleanStream
 
 VALUES = ["Zq7vaultvalue93kxlPmw0TtRest", "secret-value", "secret-valve", 'k/V=&w "1']
 CHARS = 1_000_000

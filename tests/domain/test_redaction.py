@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutch.domain import credential_shapes, text_view
-from hutch.domain.clean_stream import CleanStream
 from hutch.domain.redaction import MOST_HELD, Redactor, excerpt
+from hutch.domain.stream_redactor import CleanStream
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 BODY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"] * 3 + ["Mw=="])

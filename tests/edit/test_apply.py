@@ -9,7 +9,7 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.edit.apply import apply_patch, edit_file
 from hutch.edit.edit import Replace
-from hutch.edit.edited import Edited, EditedFile
+from hutch.edit.edit_result import Edited, EditedFile
 from hutch.edit.file_change import FileChange
 from tests.edit.edited_files import EditedFiles, edited_files
 

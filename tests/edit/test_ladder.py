@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.edit.ladder import Page, Rung, fold, occurrences, unfolded
-from hutch.edit.replace import find
+from hutch.edit.replacement import find
 
 TEXT = "a\r\n\r\nb b\rc \nd"
 

@@ -2,7 +2,7 @@
 
 from hutch.edit.ladder import Page
 from hutch.edit.refusal import already_applied, ambiguous, listed, not_found
-from hutch.edit.replace import find
+from hutch.edit.replacement import find
 
 
 def test_many_matches_are_told_by_their_first_lines_and_their_number() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hutch.domain.wish import Wish
+from hutch.domain.forge_request import Wish
 from hutch.flows.github_events import is_signed, mentions, wish_of
 
 REPOSITORY = {"full_name": "acme/project", "clone_url": "https://github.com/acme/project.git"}

@@ -21,7 +21,7 @@ from hutch.gateway.auth.doors import ALL, Check, Doors
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.who import Admin, Reader, Writer
 from hutch.gateway.problem import handle_problems
-from hutch.settings.serving import Server
+from hutch.settings.server_sections import Server
 from hutch.store.log import SqlLog, open_log
 from tests.deadline import DEADLINE_S
 from tests.gateway.api import NO_TLS

@@ -12,7 +12,7 @@ from hutch.flows.users import LOCAL
 from hutch.gateway.auth import link_page
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login, oidc, users
-from hutch.settings.serving import Oidc, Server
+from hutch.settings.server_sections import Oidc, Server
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering
 from tests.gateway.browsing import certificate, chromium, page_of_another

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from hutch.gateway.auth.buckets import MOST_KEPT, Buckets, address_key
 from hutch.gateway.auth.doors import check_frequency, check_host, check_origin
 from hutch.gateway.auth.names import Names
-from hutch.settings.serving import Server
+from hutch.settings.server_sections import Server
 from tests.deadline import DEADLINE_S
 from tests.gateway.answering import Answering, answering, bearer
 

@@ -8,7 +8,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.gateway.listening import exposure, holder_of, listen, url_of
-from hutch.settings.serving import Server
+from hutch.settings.server_sections import Server
 
 
 def test_a_free_port_is_taken_and_told() -> None:

@@ -12,7 +12,7 @@ from hutch.flows.passwords import Passwords
 from hutch.flows.users import LOCAL, first_owner
 from hutch.gateway.auth import link_page
 from hutch.gateway.rest import login
-from hutch.settings.serving import Server
+from hutch.settings.server_sections import Server
 from tests.gateway.answering import Answering, answering, bearer
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from hutch.domain.errors import BadRequest
 from hutch.flows.users import LOCAL
 from hutch.gateway.auth.oidc import OidcLogin
 from hutch.gateway.rest import login, oidc
-from hutch.settings.serving import Oidc
+from hutch.settings.server_sections import Oidc
 from tests.gateway.answering import Answering, answering
 from tests.gateway.oidc_provider import (
     CLIENT,

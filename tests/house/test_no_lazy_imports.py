@@ -57,7 +57,7 @@ LATE = {
                 "hutch.cli.git_author",
                 "hutch.cli.screens.prompt",
                 "hutch.cli.run_session",
-                "hutch.settings.glance",
+                "hutch.settings.author_setting",
             )
         ),
         "help and completion need nothing of a run",
@@ -72,7 +72,7 @@ LATE = {
         ),
         "as above",
     ),
-    ("hutch.system.loading", "structlog"): "only where rich is kept from it",
+    ("hutch.system.fast_imports", "structlog"): "only where rich is kept from it",
     ("hutch.agent.persona", "yaml"): "only who has front matter to read pays for it",
     **dict.fromkeys(
         (
@@ -85,7 +85,10 @@ LATE = {
     ("hutch.llm.price", "genai_prices"): "half a second, for those who pay",
     ("hutch.llm.cassette", "yaml"): "only who writes YAML pays for it",
     ("hutch.settings", "hutch.settings"): "completion needs the paths, and cannot wait for pydantic",
-    ("hutch.settings.glance", "hutch.settings.layers"): "only a file that is wrong needs the words for it",
+    (
+        "hutch.settings.author_setting",
+        "hutch.settings.layers",
+    ): "only a file that is wrong needs the words for it",
     ("hutch.store.database", "alembic"): "half of a quick start, and only for a new or old database",
     ("hutch.store.database", "alembic.config"): "as above",
 }

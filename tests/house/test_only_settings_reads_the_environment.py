@@ -2,7 +2,7 @@
 
 import ast
 
-READERS = {"hutch.settings.glance", "hutch.settings.layers", "hutch.settings.paths"}
+READERS = {"hutch.settings.author_setting", "hutch.settings.layers", "hutch.settings.paths"}
 NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
 

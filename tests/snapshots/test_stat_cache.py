@@ -10,7 +10,7 @@ import pytest
 
 from hutch.snapshots.layout import FILES, NOTHING, Absent, Item, Leaf
 from hutch.snapshots.stat_cache import GROWN_BYTES, MAGIC, Items, Listing, StatCache, unflat, unframed
-from hutch.system.pieces import PIECE
+from hutch.system.chunks import PIECE
 
 ANCHOR = (1, "a" * 40)
 

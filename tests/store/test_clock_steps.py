@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hutch.domain.wish import Told
+from hutch.domain.forge_request import Told
 from hutch.store.attempts import Attempts, Meter
 from hutch.store.browsers import Browsers
 from hutch.store.deliveries import Deliveries

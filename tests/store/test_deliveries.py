@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.wish import Told
+from hutch.domain.forge_request import Told
 from hutch.store.deliveries import KEPT_MS, LONGEST_WAIT_MS, Deliveries
 from hutch.store.log import open_log
 from hutch.system.clock import wall_ms

@@ -5,9 +5,9 @@ from sqlalchemy import Connection
 
 from hutch.domain.errors import NotFound
 from hutch.domain.events import RunQueued, SessionOpened
+from hutch.domain.forge_request import Told
 from hutch.domain.ids import new_run_id, new_session_id
 from hutch.domain.session import QueuedRun, Session
-from hutch.domain.wish import Told
 from hutch.store.deliveries import BegunByInput, BegunInSession, Deliveries
 from hutch.store.inputs import Inputs
 from hutch.store.log import SqlLog

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.domain.clean_stream import CleanStream
 from hutch.domain.errors import Unavailable
+from hutch.domain.stream_redactor import CleanStream
 from hutch.settings import Paths, load
 from hutch.store.vault import Vault
 from hutch.store.vault_redactor import POLL_INTERVAL_S, VaultRedactor

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch import logs
-from hutch.domain.wish import Told, Wish
+from hutch.domain.forge_request import Told, Wish
 from hutch.flows.triggers import Manners
 from hutch.gateway.context import Server
 from hutch.store.deliveries import Deliveries

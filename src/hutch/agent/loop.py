@@ -39,7 +39,7 @@ from hutch.llm.price import cost_usd
 from hutch.llm.reply import Reply
 from hutch.llm.seam import Call, FromModel, Request
 from hutch.snapshots.storage import Snapshot
-from hutch.system.thread import over
+from hutch.system.uninterrupted import over
 
 Outcome = Literal["done", "tests_failing", "limit_reached", "cancelled", "failed"]
 Given = ParamSpec("Given")

@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hutch.agent.limits import LimitFields
 from hutch.agent.policy import Action, Policy, parse_rule
-from hutch.domain import faults
+from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError, NotFound
-from hutch.domain.printable import check_model_name
 from hutch.domain.run_limits import NO_LIMITS, USUAL_LIMITS, LimitName, RunLimits
+from hutch.domain.untrusted_text import check_model_name
 
 REPOSITORY_FOLDER = ".hutch/personas"
 LARGEST_BYTES = 64 * 1024
@@ -199,8 +199,9 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
         raise BadRequest(f"The front matter of persona '{name}' is not YAML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        at = faults.place(first) or "front matter"
-        raise BadRequest(f"Persona '{name}' is wrong at {at}: {faults.in_words(first)}.") from None
+        problem = validation_messages.in_words(first)
+        at = validation_messages.place(first) or "front matter"
+        raise BadRequest(f"Persona '{name}' is wrong at {at}: {problem}.") from None
     except RecursionError:
         raise BadRequest(f"The front matter of persona '{name}' is nested too deep.") from None
     except (ValueError, OverflowError) as error:  # such as a date that there is not

@@ -21,7 +21,7 @@ from hutch.domain.surrogates import printable
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
 from hutch.store.seam import EventLog
-from hutch.system.thread import complete
+from hutch.system.uninterrupted import complete
 
 WRITE_DELAY_S = 0.02
 logger = structlog.get_logger()

@@ -18,7 +18,7 @@ from hutch.cli import exits
 from hutch.cli.command_table import Command
 from hutch.cli.plugins import Plugin
 from hutch.domain.errors import BadRequest, HutchError, Unavailable
-from hutch.system.loading import without_collection
+from hutch.system.fast_imports import without_collection
 
 Loaded = TyperCommand | TyperGroup
 LIBRARY_WORDS = tuple(

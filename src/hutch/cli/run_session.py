@@ -22,9 +22,9 @@ from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
 from hutch.cli.signals import ended_by, stop_when_unread
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
+from hutch.domain.no_model import BY_OPTION, is_stand_in, no_model_here, no_model_there
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.domain.stand_in import BY_OPTION, is_stand_in, no_model_here, no_model_there
 from hutch.system.signals import ENDS
 
 STOP_S = 20.0  # for a run to end after somebody has stopped it

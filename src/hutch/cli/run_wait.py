@@ -16,7 +16,7 @@ from hutch.cli.render.transcript import Transcript
 from hutch.cli.server_requests import names_of_users, short
 from hutch.cli.signals import stop_when_unread
 from hutch.domain.errors import Unavailable
-from hutch.domain.stand_in import BY_OPTION, is_stand_in, no_model_there
+from hutch.domain.no_model import BY_OPTION, is_stand_in, no_model_there
 
 ENDS = ("run.ended", "delivery.ended")
 MAX_RUNS = 200

@@ -18,7 +18,7 @@ from hutch.cli.session_options import request_body
 from hutch.domain.errors import NotFound
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import NewSession
-from hutch.system.loading import load_structlog, without_collection
+from hutch.system.fast_imports import load_structlog, without_collection
 from hutch.system.running_server import find_server
 
 

@@ -10,12 +10,12 @@ from hashlib import sha256
 from hutch.domain.errors import BadRequest, Denied
 from hutch.edit.draft import Draft
 from hutch.edit.edit import Edit, Replace, plan_edits, read_edit, without_bom
-from hutch.edit.edited import Edited, EditedFile, shown
+from hutch.edit.edit_result import Edited, EditedFile, shown
 from hutch.edit.encoding import decode
 from hutch.edit.file_change import Writable, Write
 from hutch.edit.operation import FileOperation
 from hutch.edit.patch import BEGIN, read_patch, unwrapped
-from hutch.edit.unified import is_unified, read_unified
+from hutch.edit.unified_diff import is_unified, read_unified
 
 MOST_PATCH = 16 * 1024 * 1024  # characters
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.edit.edit import refuse_placeholder
-from hutch.edit.edited import Edited, EditedFile, shown
+from hutch.edit.edit_result import Edited, EditedFile, shown
 from hutch.edit.encoding import decode
 from hutch.edit.file_change import Delete, Move, Operation, Writable, Write
 from hutch.edit.hunk import plan_hunks

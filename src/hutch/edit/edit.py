@@ -11,7 +11,7 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.ladder import Page, Rung
 from hutch.edit.placeholder import line_numbers, placeholder
 from hutch.edit.refusal import already_applied, ambiguous, not_found
-from hutch.edit.replace import Match, find, find_at, fit, fitted, quoted_lines
+from hutch.edit.replacement import Match, find, find_at, fit, fitted, quoted_lines
 from hutch.edit.spans import Replacement, Span, compose, place, replaced, separate_ends
 from hutch.edit.text import BOM, ending, kept_apart, split_lines, usual_ending, without_ending
 

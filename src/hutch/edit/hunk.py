@@ -13,7 +13,7 @@ from hutch.edit.indent import Shift, shift_between
 from hutch.edit.ladder import Page, Rung
 from hutch.edit.operation import Hunk, Piece
 from hutch.edit.placement import Placed, place_hunks
-from hutch.edit.replace import kept_punctuation
+from hutch.edit.replacement import kept_punctuation
 from hutch.edit.spans import Replacement, compose, replaced, separate_ends
 from hutch.edit.text import ending, kept_apart, usual_ending, without_ending
 

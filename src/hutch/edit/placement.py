@@ -13,9 +13,9 @@ from itertools import pairwise
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.edit.indent import shift_between
 from hutch.edit.ladder import Keys, Page, Rung, fold, key
-from hutch.edit.nearest import nearest
 from hutch.edit.operation import Hunk, Piece
 from hutch.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, is_word, listed
+from hutch.edit.similar_lines import nearest
 
 _MOST_PLACES = 100_000  # of one hunk
 _MOST_WORK = 3_000_000  # lines and places looked at; some seconds

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from hutch.domain.errors import Conflict
 from hutch.edit.excerpt import clipped, numbered
 from hutch.edit.ladder import Page, Rung
-from hutch.edit.nearest import Nearest, nearest
 from hutch.edit.placeholder import line_numbers, without_numbers
-from hutch.edit.replace import MOST_MATCHES, Match, find, quoted_lines
+from hutch.edit.replacement import MOST_MATCHES, Match, find, quoted_lines
+from hutch.edit.similar_lines import Nearest, nearest
 
 MOST_TOLD = 50
 _MOST_SHOWN = 15

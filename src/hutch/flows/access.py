@@ -10,8 +10,8 @@ from typing import Literal
 
 from hutch.domain.audience import Reader
 from hutch.domain.errors import Denied, NotFound
-from hutch.domain.printable import echo
 from hutch.domain.session import Session
+from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Role, ShareRole, Who
 from hutch.forge.forges import Caller
 from hutch.sessions.grounds import Grounds

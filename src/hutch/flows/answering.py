@@ -5,8 +5,8 @@ import asyncio
 from hutch.domain.audience import Reader, show
 from hutch.domain.errors import Conflict
 from hutch.domain.events import ApprovalAsked, ApprovalGiven, QuestionAnswered, QuestionAsked, RunEnded
-from hutch.domain.printable import echo
 from hutch.domain.session import Session
+from hutch.domain.untrusted_text import echo
 from hutch.flows.site import Site
 from hutch.store.sessions import Sessions
 

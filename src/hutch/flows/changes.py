@@ -2,7 +2,7 @@
 
 from hutch.domain.change import Change, ChangeState
 from hutch.domain.errors import NotFound
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Who
 from hutch.flows.access import Action
 from hutch.flows.sessions import allowed

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hutch.domain.errors import HutchError
-from hutch.domain.wish import Wish
+from hutch.domain.forge_request import Wish
 from hutch.forge.repo_url import parse_repo_url
 from hutch.forge.text import is_own
 

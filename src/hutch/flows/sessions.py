@@ -28,9 +28,9 @@ from hutch.domain.inputs import (
     Resume,
     Undo,
 )
-from hutch.domain.printable import check_line, echo
 from hutch.domain.session import GivenInput, NewSession, QueuedRun, Session, SessionState
 from hutch.domain.trace import trace_id
+from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import ShareRole, Who
 from hutch.flows.access import Action, check, check_may_open, no_session, reader
 from hutch.flows.answering import check_asked

@@ -18,7 +18,7 @@ from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event, SessionEnded, SessionOpened, ToolCalled, ToolReturned
-from hutch.system.thread import complete
+from hutch.system.uninterrupted import complete
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
 COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change

@@ -19,16 +19,16 @@ import structlog
 from hutch.domain.audience import PUBLIC, show
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, Denied, HutchError, NotFound, Unavailable
+from hutch.domain.forge_request import Told, Wish
 from hutch.domain.ids import SessionId
 from hutch.domain.inputs import Prompt
 from hutch.domain.session import Delivery, NewSession, QueuedRun, Session
 from hutch.domain.user import User, Who, name_key, scopes_of
-from hutch.domain.wish import Told, Wish
 from hutch.flows import sessions
+from hutch.flows.forge_request_text import Progress, marker, prompt
 from hutch.flows.past import past
 from hutch.flows.runs import read_log
 from hutch.flows.site import Site
-from hutch.flows.wish_text import Progress, marker, prompt
 from hutch.forge.github import GitHub
 from hutch.forge.github_types import Posted
 from hutch.forge.seam import SETTLE_S

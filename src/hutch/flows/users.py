@@ -5,7 +5,7 @@ Everything here is written to the audit, with the address it came from.
 
 from dataclasses import dataclass
 
-from hutch.domain.address import address_key
+from hutch.domain.client_address import address_key
 from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthenticated
 from hutch.domain.ids import parse_session_id
 from hutch.domain.user import Role, Scope, ShareRole, User, name_key, scopes_of

@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
-from hutch.domain.words import last_words
+from hutch.domain.truncation import last_words
 from hutch.forge.failure import explain
 from hutch.forge.leash import FILE_BYTES, leashed, put_down
 from hutch.forge.progress import Listener, OnProgress

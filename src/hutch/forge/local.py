@@ -9,8 +9,8 @@ from pathlib import Path
 from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.patch import parse_patch
-from hutch.domain.printable import echo
 from hutch.domain.review import Comment, Review
+from hutch.domain.untrusted_text import echo
 from hutch.forge import local_merge, repository_git
 from hutch.forge.branches import LocalBranches, push
 from hutch.forge.repo_url import RepoUrl

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hutch.domain.errors import Unavailable
-from hutch.settings.serving import Server
+from hutch.settings.server_sections import Server
 
 BACKLOG = 1024
 LISTENING = "0A"  # in /proc/net/tcp

@@ -23,8 +23,8 @@ from hutch.domain.errors import (
     Unauthenticated,
     WorkWouldBeLost,
 )
-from hutch.domain.faults import in_words, place
 from hutch.domain.redaction import Redactor
+from hutch.domain.validation_messages import in_words, place
 from hutch.gateway.answers import to_json
 from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, told, told_status
 from hutch.logs import current_trace_id

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hutch.domain import faults
+from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, NotFound
 
 LARGEST_BYTES = 64 * 1024 * 1024
@@ -105,8 +105,9 @@ def parse_cassette(text: str, name: str) -> Cassette:
         return Cassette.model_validate(_plain(text, name))
     except ValidationError as error:
         first = error.errors()[0]
-        at = faults.place(first) or "the top"
-        raise BadRequest(f"The cassette {name} is wrong at {at}: {faults.in_words(first)}.") from None
+        problem = validation_messages.in_words(first)
+        at = validation_messages.place(first) or "the top"
+        raise BadRequest(f"The cassette {name} is wrong at {at}: {problem}.") from None
 
 
 def _plain(text: str, name: str) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.printable import check_model_name
+from hutch.domain.untrusted_text import check_model_name
 
 PROVIDERS = ("anthropic", "openai", "gemini", "ollama", "openai-compatible", "scripted")
 

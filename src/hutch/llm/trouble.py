@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.domain.words import first_words
+from hutch.domain.truncation import first_words
 from hutch.llm.api_client import ApiError
 from hutch.llm.bounds import Bound
 from hutch.llm.faults import TRANSIENT_STATUSES, Transient

@@ -42,7 +42,7 @@ from hutch.store.inputs import Inputs
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 from hutch.system.clock import wall_ms
-from hutch.system.thread import complete
+from hutch.system.uninterrupted import complete
 
 logger = structlog.get_logger()
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from hutch.domain.clean_stream import CleanStream
 from hutch.domain.errors import HutchError
 from hutch.domain.events import Event
 from hutch.domain.redaction import Redactor
+from hutch.domain.stream_redactor import CleanStream
 
 GATHER_S = 0.01
 QUIET_S = 0.25  # after so long, what was held back is shown, unless it really looks like a secret's beginning

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hutch.domain.redaction import Redactor
-from hutch.edit.edited import Edited, EditedFile
+from hutch.edit.edit_result import Edited, EditedFile
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.compare import Change
 from hutch.snapshots.storage import Snapshot

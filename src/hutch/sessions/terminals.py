@@ -17,7 +17,7 @@ from hutch.domain.events import (
     TerminalPrinted,
     TerminalResized,
 )
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
 from hutch.jail.seam import Size

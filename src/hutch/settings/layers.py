@@ -23,10 +23,10 @@ from pydantic_settings import EnvSettingsSource
 from hutch.domain.errors import BadRequest
 from hutch.domain.redaction import Redactor
 from hutch.settings import repository
-from hutch.settings.faults import in_words
 from hutch.settings.model import FIELDS, SECTIONS, Settings, repository_may, size_text, variable
 from hutch.settings.paths import Paths
 from hutch.settings.repository import May
+from hutch.settings.validation_messages import in_words
 
 MOST_REFUSALS = 20
 FLAG, DEFAULT = "the command line", "default"

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ByteSize, Field
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from hutch.settings.kinds import (
+from hutch.settings.repository import May
+from hutch.settings.server_sections import Github, Oidc, Server, Sessions, Telemetry
+from hutch.settings.value_types import (
     GIB,
     MIB,
     Address,
@@ -27,8 +29,6 @@ from hutch.settings.kinds import (
     Size,
     Texts,
 )
-from hutch.settings.repository import May
-from hutch.settings.serving import Github, Oidc, Server, Sessions, Telemetry
 
 
 class Log(Section):

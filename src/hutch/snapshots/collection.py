@@ -18,7 +18,7 @@ from hutch.forge.git import Git
 from hutch.snapshots.storage import Storage
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked_async
-from hutch.system.thread import finish
+from hutch.system.uninterrupted import finish
 
 MANY_PACKS = 50
 TIMEOUT_S = 3600.0

@@ -20,7 +20,7 @@ from hutch.forge.git import Git
 from hutch.snapshots.layout import Absent, Branch, Item, Leaf, items_of
 from hutch.snapshots.objects import Objects
 from hutch.snapshots.storage import Snapshot, Storage
-from hutch.system.pieces import sort_in_pieces
+from hutch.system.chunks import sort_in_pieces
 
 KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
     "A": "added",

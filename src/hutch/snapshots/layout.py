@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from hutch.snapshots.objects import EMPTY_TREE, GITLINK, LINK, TREE, Objects, format_tree
 from hutch.snapshots.pack import PackWriter
-from hutch.system.pieces import pieces, sort_in_pieces
+from hutch.system.chunks import pieces, sort_in_pieces
 
 FILES, PRIVATE, IGNORED = (
     0,

@@ -21,7 +21,7 @@ from typing import IO
 
 from hutch.snapshots.objects import CHUNK, KINDS, object_name
 from hutch.system.atomic_file import sync_directory
-from hutch.system.pieces import PIECE, clear_in_pieces, pieces, sort_in_pieces
+from hutch.system.chunks import PIECE, clear_in_pieces, pieces, sort_in_pieces
 
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 SAMPLE = 1 << 14

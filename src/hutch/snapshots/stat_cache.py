@@ -25,7 +25,7 @@ import structlog
 
 from hutch.snapshots.layout import Absent, Branch, Item, Leaf
 from hutch.snapshots.walk import Key
-from hutch.system.pieces import PIECE, clear_in_pieces, equal_in_pieces, pieces
+from hutch.system.chunks import PIECE, clear_in_pieces, equal_in_pieces, pieces
 
 LEAF = struct.Struct(">IBq")  # mode, place, size; then the name of the blob
 Packed = bytes | Branch | Absent

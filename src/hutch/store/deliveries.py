@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from hutch.domain.forge_request import Told
 from hutch.domain.session import GivenInput
-from hutch.domain.wish import Told
 from hutch.store.opening import OpenedSession
 from hutch.store.rows import Rows
 from hutch.store.schema import deliveries

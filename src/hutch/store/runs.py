@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hutch.domain.errors import NotFound
-from hutch.domain.printable import echo
 from hutch.domain.session import Delivered, QueuedRun, RunState
+from hutch.domain.untrusted_text import echo
 from hutch.store.reservation import PREFIX, is_gone, is_reserved
 from hutch.store.rows import Rows
 from hutch.store.schema import runs, sessions

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import UserId
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.domain.user import ShareRole
 from hutch.store.rows import Rows
 from hutch.store.schema import shares

@@ -7,8 +7,8 @@ from sqlalchemy import insert, select, update
 
 from hutch.domain.errors import NotFound
 from hutch.domain.ids import TokenId, UserId, new_token_id
-from hutch.domain.printable import echo
 from hutch.domain.secret import TOKEN, hash_of, new_secret, shown
+from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Scope, User, parse_scopes
 from hutch.store.rows import Rows
 from hutch.store.schema import tokens, users

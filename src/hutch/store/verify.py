@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, NotFound
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.store.archive import Archive, open_archive
 from hutch.store.chain import GENESIS, Record, hash_payload, link
 from hutch.store.record import (

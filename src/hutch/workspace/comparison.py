@@ -19,9 +19,9 @@ from pathlib import Path
 import structlog
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.snapshots import compare
-from hutch.system.thread import finish
+from hutch.system.uninterrupted import finish
 from hutch.workspace.workspace import COMPARING, Workspace, content
 
 PATCH_BYTES = 4 << 20

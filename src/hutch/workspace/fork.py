@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hutch.domain.errors import Conflict
 from hutch.snapshots.restore import fill
-from hutch.system.thread import finish
+from hutch.system.uninterrupted import finish
 from hutch.workspace.files.copy import copy_base
 from hutch.workspace.prepare.base import tree_path
 from hutch.workspace.prepare.fill import make_layers

@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unavailable
 from hutch.jail.launch.system import this_system
 from hutch.jail.seam import Finished, Jail, StreamName
-from hutch.system.pieces import sort_in_pieces
+from hutch.system.chunks import sort_in_pieces
 from hutch.workspace.found_lines import (
     AROUND_LINES,
     MAX_LINE_COLUMNS,

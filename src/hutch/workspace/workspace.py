@@ -18,7 +18,7 @@ import structlog
 
 from hutch.domain.errors import Denied, HutchError, LimitReached, NotFound, Unavailable
 from hutch.edit.apply import apply_patch, edit_file
-from hutch.edit.edited import Edited
+from hutch.edit.edit_result import Edited
 from hutch.edit.file_change import FileChange, Move, Operation, Write
 from hutch.forge.git import Git
 from hutch.jail.place import Place
@@ -30,7 +30,7 @@ from hutch.snapshots.directory import Directory, as_house_error
 from hutch.snapshots.restore import Restored, restore
 from hutch.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
-from hutch.system.thread import finish, over
+from hutch.system.uninterrupted import finish, over
 from hutch.workspace import search
 from hutch.workspace.files.files import Files, Status
 from hutch.workspace.files.listing import Page

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from hutch.agent.plain import shortened
 from hutch.agent.tools.paths import HALVES, legible
 from hutch.agent.tools.seam import Arguments, Context, Tool, ToolResult
-from hutch.domain import faults
+from hutch.domain import validation_messages
 from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.llm.seam import ToolSpec
@@ -151,10 +151,10 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told:
     """What is wrong with arguments. What is cut is clean before: half of a secret is not recognised."""
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(told(faults.place(fault)), SHOWN_LETTERS)
+        place = shortened(told(validation_messages.place(fault)), SHOWN_LETTERS)
         match fault["type"]:
             case "missing":
-                sentences.append(faults.with_name(fault))
+                sentences.append(validation_messages.with_name(fault))
             case "extra_forbidden":
                 near = difflib.get_close_matches(place, kind.model_fields, 1)
                 sentences.append(
@@ -162,7 +162,7 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told:
                 )
             case _:
                 shown = shortened(told(json.dumps(fault["input"], default=str)), SHOWN_LETTERS)
-                words = faults.in_words(fault)
+                words = validation_messages.in_words(fault)
                 sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
     wanted = ", ".join(
         f"{field}{'' if info.is_required() else '?'}" for field, info in kind.model_fields.items()

@@ -21,9 +21,9 @@ from hutch.cli.run_wait import Wanted
 from hutch.cli.session_options import model_name
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.domain.ids import SessionId
+from hutch.domain.no_model import BY_FIELD, no_model_here, no_model_there
 from hutch.domain.review import Remark, Review
 from hutch.domain.run_limits import RunLimits
-from hutch.domain.stand_in import BY_FIELD, no_model_here, no_model_there
 from hutch.flows.reviews import agent
 from hutch.flows.reviews.publication import given_before
 from hutch.flows.reviews.subject import find_change_at, find_subject

@@ -72,7 +72,7 @@ def run_command(
     from hutch.cli.git_author import signature
     from hutch.cli.run_session import Where, run_session
     from hutch.cli.screens.prompt import can_prompt
-    from hutch.settings.glance import author_setting
+    from hutch.settings.author_setting import author_setting
 
     repo = expand_home(repo)
     new = NewSession(

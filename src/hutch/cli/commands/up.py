@@ -23,7 +23,7 @@ from hutch.cli import exits
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store.database import replace_lost_database
 from hutch.system.atomic_file import write_private
-from hutch.system.loading import without_collection
+from hutch.system.fast_imports import without_collection
 from hutch.system.queued_output import drain_output, queue_output
 from hutch.system.running_server import find_server
 from hutch.system.signals import is_answered

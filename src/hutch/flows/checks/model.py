@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hutch.domain.errors import HutchError
-from hutch.domain.stand_in import is_stand_in
+from hutch.domain.no_model import is_stand_in
 from hutch.jail.probe import Check
 from hutch.llm.http_get import http_get
 from hutch.llm.names import WITH_KEY, ModelName, key_name, key_variables, parse_model_name, setting_of_address

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hutch.domain.clean_stream import CleanStream
 from hutch.domain.events import Event, ModelReplied
 from hutch.domain.redaction import Redactor
+from hutch.domain.stream_redactor import CleanStream
 from hutch.llm import seam as llm
 from hutch.sessions.seam import Delta
 

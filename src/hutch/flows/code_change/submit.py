@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from hutch.domain.errors import Conflict, NotARepository, NotFound
 from hutch.domain.inputs import Cancel
-from hutch.domain.printable import check_line, echo
 from hutch.domain.session import NewSession, QueuedRun, Session
+from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.site import Site

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from hutch.domain import faults
+from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.edit.apply import read_operations
 from hutch.flows.evaluation.case import EvalCase
@@ -79,8 +79,9 @@ def _case(item: Any, number: int, path: Path, repos: str) -> EvalCase:
             read_operations(case.test_patch)
     except ValidationError as error:
         first = error.errors()[0]
-        at = f" at {place}" if (place := faults.place(first)) else ""
-        raise BadRequest(f"{path}: task {name} is wrong{at}: {faults.in_words(first)}.") from None
+        problem = validation_messages.in_words(first)
+        at = f" at {place}" if (place := validation_messages.place(first)) else ""
+        raise BadRequest(f"{path}: task {name} is wrong{at}: {problem}.") from None
     except BadRequest as error:
         raise BadRequest(f"{path}: task {name} is wrong: {error}") from None
     return case

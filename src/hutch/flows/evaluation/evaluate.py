@@ -30,7 +30,7 @@ from hutch.jail.seam import Jail
 from hutch.sessions.host import LocalHost
 from hutch.sessions.requests import Diff
 from hutch.sessions.seam import Delta
-from hutch.system.thread import complete
+from hutch.system.uninterrupted import complete
 from hutch.workspace.workspace import Workspace
 from hutch.workspace.workspaces import session_name
 

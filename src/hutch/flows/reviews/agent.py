@@ -22,13 +22,13 @@ from hutch.domain.commit_text import one_line, plain
 from hutch.domain.errors import Unavailable
 from hutch.domain.events import Entry, ToolCalled, ToolReturned
 from hutch.domain.ids import new_review_id
+from hutch.domain.no_model import is_stand_in
 from hutch.domain.review import AGENT, Comment, Remark, Review, Severity
 from hutch.domain.run_limits import NO_LIMITS, RunLimits
 from hutch.domain.session import Delivery, NewSession, Session
-from hutch.domain.stand_in import is_stand_in
 from hutch.domain.title import first_line
+from hutch.domain.truncation import first_words
 from hutch.domain.user import Who
-from hutch.domain.words import first_words
 from hutch.flows import sessions
 from hutch.flows.past import past
 from hutch.flows.reviews.people import make_comment

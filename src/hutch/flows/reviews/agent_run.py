@@ -9,8 +9,8 @@ from hutch.agent.equipment import Equipment
 from hutch.agent.persona import Persona
 from hutch.domain.errors import Conflict, HutchError, Unavailable
 from hutch.domain.events import DeliveryEnded, Entry, ReviewGiven, RunStarted, StepReached
+from hutch.domain.no_model import BY_FIELD, is_stand_in, no_model_there
 from hutch.domain.session import QueuedRun, Session
-from hutch.domain.stand_in import BY_FIELD, is_stand_in, no_model_there
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
 from hutch.flows.reviews.publication import given, keep, seen_through

@@ -6,7 +6,7 @@ In memory: what a restart forgives is one minute's worth.
 import time
 from collections.abc import Callable
 
-from hutch.domain.address import address_key
+from hutch.domain.client_address import address_key
 
 __all__ = ["Buckets", "address_key"]
 

@@ -16,7 +16,7 @@ from typing import Any
 from hutch.gateway.auth.buckets import Buckets, address_key
 from hutch.gateway.auth.names import Names, values
 from hutch.logs import current_trace_id
-from hutch.settings.serving import Server
+from hutch.settings.server_sections import Server
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

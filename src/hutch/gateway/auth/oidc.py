@@ -29,7 +29,7 @@ from hutch.domain.secret import same
 from hutch.domain.user import Role, name_key
 from hutch.gateway.auth.by_provider import LIFE_S, Identity
 from hutch.gateway.auth.oidc_provider import Provider
-from hutch.settings.serving import Oidc
+from hutch.settings.server_sections import Oidc
 
 LEEWAY_S = 60  # between the clocks of two machines
 MOST_SPENT = 10_000

@@ -26,7 +26,7 @@ from graphql import (
 from graphql.error import GraphQLSyntaxError
 
 from hutch.domain.errors import BadRequest, LimitReached
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 
 MOST_LETTERS = 32_000
 MOST_TOKENS = 2000

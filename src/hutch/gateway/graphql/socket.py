@@ -12,7 +12,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.context import Server
 from hutch.gateway.graphql.operation import Operation, answers, encoded, fault, refused

@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import Field, ValidationError
 
-from hutch.domain import faults
+from hutch.domain import validation_messages
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest
 from hutch.domain.inputs import AnyInput
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Who
 from hutch.flows import sessions as flow
 from hutch.flows.reading import read_page
@@ -263,5 +263,7 @@ async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: s
         parsed = tool.arguments.model_validate(given)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False)[:MOST_FAULTS]
-        raise BadRequest(f"{name}: {'; '.join(faults.with_name(each) for each in wrong)}.") from None
+        raise BadRequest(
+            f"{name}: {'; '.join(validation_messages.with_name(each) for each in wrong)}."
+        ) from None
     return await tool.use(call, parsed)

@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import BadRequest
-from hutch.edit.edited import Edited, EditedFile
+from hutch.edit.edit_result import Edited, EditedFile
 from hutch.flows.sessions import allowed, may_write
 from hutch.gateway.answers import LARGEST, In, Out, answer, fields_from, next_link
 from hutch.gateway.auth.who import Reader, Writer

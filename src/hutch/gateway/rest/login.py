@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from hutch.domain.errors import Denied, NotFound, Unauthenticated
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.domain.user import SCOPES, Scope, User, Who
 from hutch.flows.users import LOGIN_LINK_S
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, page

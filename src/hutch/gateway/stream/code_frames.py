@@ -14,8 +14,8 @@ import orjson
 from hutch.domain import events
 from hutch.domain.audience import ShownEntry
 from hutch.domain.events import AnyEvent
+from hutch.domain.no_model import BY_FIELD, is_stand_in, no_model_there
 from hutch.domain.session import QueuedRun
-from hutch.domain.stand_in import BY_FIELD, is_stand_in, no_model_there
 
 PER_ENTRY = 4
 WITH_DIFF = ("done", "tests_failing", "not_delivered", "limit_reached")  # outcomes of work that is there

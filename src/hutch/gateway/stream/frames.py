@@ -10,7 +10,7 @@ import orjson
 
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.gateway.answers import LARGEST
 from hutch.gateway.errors import told
 from hutch.sessions.seam import Delta, Update

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
-from hutch.domain import faults
+from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, HutchError
 from hutch.domain.inputs import parse_input
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.flows.sessions import give
 from hutch.gateway.problem import tell
 from hutch.gateway.stream.follow import Follower
@@ -85,7 +85,7 @@ async def _answer(permit: Permit, said: dict[str, Any], name: Any) -> str:
         asked = parse_input.validate_python(said.get("input"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise BadRequest(f"`input` is not as it should be. {faults.with_name(first)}.") from None
+        raise BadRequest(f"`input` is not as it should be. {validation_messages.with_name(first)}.") from None
     given = await give(permit.server.site, permit.who, permit.session.id, asked)
     return word("ack", id=name, seq=given.seq)
 

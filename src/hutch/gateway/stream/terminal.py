@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, NotFound
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.gateway.stream.frames import error_word, heard, number, place, word
 from hutch.gateway.stream.permit import permit, permit_of
 from hutch.gateway.stream.socket import close, refuse, text

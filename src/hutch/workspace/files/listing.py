@@ -17,10 +17,10 @@ from itertools import islice
 from typing import Literal
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.printable import echo
+from hutch.domain.untrusted_text import echo
 from hutch.snapshots.directory import Directory, as_house_error
 from hutch.snapshots.ignore import GITIGNORE, MOST_BYTES, Ignores
-from hutch.system.pieces import sort_in_pieces
+from hutch.system.chunks import sort_in_pieces
 
 MOST_ENTRIES = 10_000  # on one page
 HELD_OPEN = 64  # levels; those above are found again when the walk returns to them

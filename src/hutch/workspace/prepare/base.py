@@ -27,7 +27,7 @@ from hutch.forge.git import Git, GitFailed
 from hutch.forge.progress import OnProgress
 from hutch.snapshots.base_index import BaseIndex, index_base
 from hutch.snapshots.objects import EMPTY_TREE
-from hutch.system.thread import finish
+from hutch.system.uninterrupted import finish
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.prepare.removal import discard, temporary
 from hutch.workspace.prepare.weight import Trees, Weight, read_trees, refuse_heavy

@@ -13,8 +13,8 @@ from hutch.forge.progress import OnProgress, Progress
 from hutch.jail.limits.hits import size
 from hutch.snapshots.directory import Directory
 from hutch.snapshots.snapshot import Snapshots
-from hutch.system import thread
-from hutch.system.thread import finish
+from hutch.system import uninterrupted
+from hutch.system.uninterrupted import finish
 from hutch.workspace.files.copy import Copied, can_reflink, copy_base, copy_tree
 from hutch.workspace.prepare.base import Base, open_index, tree_path
 from hutch.workspace.prepare.overlay import open_at
@@ -125,7 +125,7 @@ async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         stopped.set()
-        await thread.over(working)
+        await uninterrupted.over(working)
         raise
 
 

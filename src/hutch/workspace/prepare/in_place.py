@@ -10,7 +10,7 @@ from hutch.domain.errors import Conflict, NotFound
 from hutch.jail.place import Place
 from hutch.snapshots.directory import Directory
 from hutch.system.file_lock import take
-from hutch.system.thread import over
+from hutch.system.uninterrupted import over
 from hutch.workspace.prepare.overlay import Opened
 from hutch.workspace.prepare.record import Home, Record
 from hutch.workspace.prepare.removal import LOCK

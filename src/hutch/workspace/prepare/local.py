@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
-from hutch.domain.words import first_words
+from hutch.domain.truncation import first_words
 from hutch.forge.git import Git, GitFailed, strictness
 from hutch.forge.mirror import COMMIT, keep, make, replace_tags, unknown_revision
 from hutch.forge.progress import OnProgress

@@ -18,7 +18,7 @@ from typing import Self
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.place import Place
 from hutch.snapshots.directory import LOOK, Directory
-from hutch.system.thread import over
+from hutch.system.uninterrupted import over
 from hutch.workspace.prepare.source import Layout, find_layout
 
 # Refuses a directory that may not be used; it is given by its path and by a descriptor.

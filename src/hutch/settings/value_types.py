@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, Confi
 from pydantic_settings import NoDecode
 
 from hutch.domain.errors import BadRequest
-from hutch.domain.printable import check_model_name
+from hutch.domain.untrusted_text import check_model_name
 
 GIB, MIB = 1024**3, 1024**2
 SIZE_WANTED = "It should be a size such as 512MiB"

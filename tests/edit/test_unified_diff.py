@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.edit.operation import FileOperation, Hunk
-from hutch.edit.unified import is_unified, read_unified
+from hutch.edit.unified_diff import is_unified, read_unified
 
 CHANGE = "@@ -1,2 +1,2 @@\n a\n-b\n+c"
 HUNK = Hunk(((" ", "a"), ("-", "b"), ("+", "c")), line=1)

@@ -3,8 +3,8 @@
 import pytest
 
 from hutch.domain import events
-from hutch.domain.wish import Wish
-from hutch.flows.wish_text import Progress, prompt
+from hutch.domain.forge_request import Wish
+from hutch.flows.forge_request_text import Progress, prompt
 from hutch.forge.text import is_own, quiet
 from hutch.llm.scripted import OFFLINE
 

@@ -1,6 +1,6 @@
 """What is told of an edit."""
 
-from hutch.edit.edited import EditedFile, shown
+from hutch.edit.edit_result import EditedFile, shown
 from hutch.edit.spans import Span
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.domain.stand_in import BY_FIELD, BY_OPTION, is_stand_in, no_model_here, no_model_there
+from hutch.domain.no_model import BY_FIELD, BY_OPTION, is_stand_in, no_model_here, no_model_there
 from hutch.llm.scripted import OFFLINE
 
 

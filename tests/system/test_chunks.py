@@ -2,7 +2,7 @@
 
 import random
 
-from hutch.system.pieces import PIECE, clear_in_pieces, equal_in_pieces, pieces, sort_in_pieces
+from hutch.system.chunks import PIECE, clear_in_pieces, equal_in_pieces, pieces, sort_in_pieces
 
 
 def shuffled(count: int) -> list[str]:

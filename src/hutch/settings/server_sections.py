@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field
 
-from hutch.settings.kinds import (
+from hutch.settings.repository import May
+from hutch.settings.value_types import (
     MIB,
     Address,
     Count,
@@ -21,7 +22,6 @@ from hutch.settings.kinds import (
     Text,
     Texts,
 )
-from hutch.settings.repository import May
 
 
 class Server(Section):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hutch.agent.plain import plain as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
-from hutch.domain.stand_in import is_stand_in
-from hutch.domain.wish import Wish
+from hutch.domain.forge_request import Wish
+from hutch.domain.no_model import is_stand_in
 from hutch.forge.text import OWN, quiet
 
 

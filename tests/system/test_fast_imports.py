@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from hutch.system.loading import without_collection
+from hutch.system.fast_imports import without_collection
 
 LOADED = """
 import sys
-from hutch.system.loading import load_structlog
+from hutch.system.fast_imports import load_structlog
 load_structlog()
 import structlog
 print(*[name for name in ("rich.console", "rich.pretty", "rich.traceback", "attr") if name in sys.modules])
@@ -38,7 +38,7 @@ def test_structlog_is_loaded_without_rich_which_others_can_still_load() -> None:
 def test_what_was_loaded_before_stays() -> None:
     told = run(
         "import sys, rich.console\n"
-        "from hutch.system.loading import load_structlog\n"
+        "from hutch.system.fast_imports import load_structlog\n"
         "load_structlog()\n"
         "print(sys.modules['rich.console'] is rich.console, 'rich.pretty' in sys.modules)"
     )

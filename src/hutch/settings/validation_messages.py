@@ -2,8 +2,8 @@
 
 from pydantic_core import ErrorDetails
 
-from hutch.settings.kinds import SIZE_WANTED
 from hutch.settings.model import size_text
+from hutch.settings.value_types import SIZE_WANTED
 
 
 def in_words(problem: ErrorDetails, *, is_size: bool) -> str:

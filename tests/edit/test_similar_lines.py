@@ -1,7 +1,7 @@
 """The lines that somebody may have meant."""
 
 from hutch.edit.ladder import Page
-from hutch.edit.nearest import Nearest, nearest
+from hutch.edit.similar_lines import Nearest, nearest
 
 FUNCTIONS = "".join(
     f"def function_{n}(value):\n    total = value * {n}\n    return total\n\n" for n in range(10_000)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hutch.domain.errors import NotFound
-from hutch.system.thread import finish
+from hutch.system.uninterrupted import finish
 
 pytestmark = pytest.mark.anyio
 

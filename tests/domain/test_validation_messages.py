@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from hutch.domain.faults import in_words, place, with_name
+from hutch.domain.validation_messages import in_words, place, with_name
 
 
 class Cat(BaseModel):

@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.edit.ladder import Page, Rung
-from hutch.edit.replace import find, find_at, fit, kept_punctuation, quoted_lines
+from hutch.edit.replacement import find, find_at, fit, kept_punctuation, quoted_lines
 from hutch.edit.spans import Replacement
 
 
