@@ -7,7 +7,7 @@ from bench.row import Row
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.events import MessageSent, to_json
-from hutch.store.chain import GENESIS, hash_payload, link, new_salts
+from hutch.store.hash_chain import GENESIS, hash_payload, link, new_salts
 from hutch.store.signing import Signer
 
 EVENTS = 100_000

@@ -15,7 +15,7 @@ from hutch.cli import exits
 from hutch.cli.commands.doctor import ELSEWHERE, OR_ELSEWHERE, clock, database, disk
 from hutch.domain.errors import NotFound
 from hutch.jail.probe import Check
-from hutch.store.glance import newest_event_ms
+from hutch.store.read_only_queries import newest_event_ms
 from tests.forge.repositories import make_repository
 from tests.forked import HUTCH, run
 

@@ -19,8 +19,8 @@ from hutch.domain.events import (
     UnknownEvent,
 )
 from hutch.domain.ids import SessionId, new_session_id
-from hutch.store.chain import GENESIS, Record, hash_payload, link
-from hutch.store.seam import EventLog
+from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
+from hutch.store.interface import EventLog
 from hutch.store.signing import is_signed_by
 from tests.deadline import DEADLINE_S
 

@@ -10,7 +10,7 @@ from hutch.domain.inputs import End
 from hutch.domain.session import NewSession
 from hutch.flows import removal, sessions
 from hutch.store.inputs import add_input
-from hutch.store.removal import Removals
+from hutch.store.session_removal import Removals
 from hutch.store.sessions import Sessions
 from hutch.workspace.workspaces import session_name
 from tests.gateway.api import eventually

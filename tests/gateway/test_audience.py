@@ -27,8 +27,8 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.user import ShareRole
 from hutch.sessions.seam import Delta
+from hutch.store.record_verifier import verify_bundle
 from hutch.store.sessions import Sessions
-from hutch.store.verify import verify_bundle
 from tests.deadline import DEADLINE_S
 from tests.gateway import graphs
 from tests.gateway.api import V1, Api, cassette, eventually

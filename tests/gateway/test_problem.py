@@ -26,7 +26,7 @@ from hutch.domain.redaction import Redactor
 from hutch.gateway.errors import CODES, LIMITS, KeyReused, PreconditionFailed, RangeNotSatisfiable, told
 from hutch.gateway.problem import handle_problems
 from hutch.gateway.trace_id import Traced
-from hutch.store.seam import ErasedMeanwhile
+from hutch.store.interface import ErasedMeanwhile
 from tests.gateway.api import V1, Api
 
 pytestmark = pytest.mark.anyio

@@ -267,7 +267,7 @@ async def test_what_takes_long_on_many_files_is_not_done_on_the_loop(api: Api) -
     finally:
         sys.setprofile(None)
     heavy = {
-        *(("snapshots/compare.py", name) for name in ("page", "_parsed", "_fields")),
+        *(("snapshots/comparison.py", name) for name in ("page", "_parsed", "_fields")),
         *(("workspace/search.py", name) for name in ("fitting", "_names", "_relative", "_lines", "_content")),
         ("workspace/search.py", "_without_secrets"),
         ("workspace/found_lines.py", "matches_without_secrets"),

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from hutch.flows.triggers import Manners
-from hutch.store.deliveries import Deliveries
 from hutch.store.schema import deliveries
 from hutch.store.vault import Vault
+from hutch.store.webhook_inbox import Deliveries
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.hooks import SECRET, URL, commented, deliver, labeled, signature
 from tests.stories.github import FINISH, FIX, Story, story

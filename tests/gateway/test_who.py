@@ -17,7 +17,7 @@ from hutch.domain.secret import new_secret
 from hutch.flows.users import LOCAL, Accounts
 from hutch.gateway.auth.cookies import csrf_token
 from hutch.gateway.auth.guard import REMEMBERED_S
-from hutch.store.browsers import ABSOLUTE_MS, IDLE_MS
+from hutch.store.browser_sessions import ABSOLUTE_MS, IDLE_MS
 from hutch.store.log import open_log
 from tests.gateway.answering import Answering, answering, bearer
 

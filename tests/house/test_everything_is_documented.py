@@ -16,7 +16,7 @@ from hutch.domain.event import Event
 from hutch.domain.events import EVENT_TYPES, from_json, to_json
 from hutch.domain.inputs import AnyInput, Input, parse_input
 from hutch.settings.model import FIELDS
-from hutch.store.record import README
+from hutch.store.record_format import README
 
 INPUT_TYPES: dict[str, type[Input]] = {
     get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(get_args(AnyInput)[0])

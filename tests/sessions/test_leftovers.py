@@ -12,8 +12,8 @@ from hutch.app.workspaces import workspaces_of
 from hutch.domain import inputs
 from hutch.domain.session import NewSession
 from hutch.flows import sessions
-from hutch.store.expiry import Expiry
-from hutch.store.removal import remove_session
+from hutch.store.session_expiry import Expiry
+from hutch.store.session_removal import remove_session
 from hutch.workspace.workspaces import session_of
 from tests.sessions.hosting import loaded, owner, serving, state
 

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hutch.forge.git import Git
-from hutch.snapshots.collection import collect
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.layout import Branch, Leaf, items_of
-from hutch.snapshots.reader import Limits
+from hutch.snapshots.entry_reader import Limits
+from hutch.snapshots.garbage_collection import collect
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.tree_layout import Branch, Leaf, items_of
 
 LIMITS = Limits(large_bytes=20_000)
 

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from hutch.snapshots.git_rules import Context, Nothing
-from hutch.snapshots.layout import FILES, IGNORED, PRIVATE
+from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE
 
 FILE, LINK = stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 

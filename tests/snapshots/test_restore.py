@@ -11,7 +11,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.reader import Limits
+from hutch.snapshots.entry_reader import Limits
 from hutch.snapshots.restore import Restored, Work, restore
 from hutch.snapshots.snapshot import Content, Snapshots
 from tests.snapshots.trees import describe, discard

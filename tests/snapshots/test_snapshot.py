@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, LimitReached, NotFound
 from hutch.snapshots.directory import Directory
-from hutch.snapshots.layout import Absent, Leaf
-from hutch.snapshots.reader import Limits
+from hutch.snapshots.entry_reader import Limits
 from hutch.snapshots.restore import restore
 from hutch.snapshots.snapshot import Content, Snapshots
+from hutch.snapshots.tree_layout import Absent, Leaf
 from tests.snapshots.layers import coarse
 from tests.snapshots.trees import apply, changes, describe, discard, git, makes, write_tree
 from tests.workspace.full_disk import files_no_longer_than

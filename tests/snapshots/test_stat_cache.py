@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hutch.snapshots.layout import FILES, NOTHING, Absent, Item, Leaf
 from hutch.snapshots.stat_cache import GROWN_BYTES, MAGIC, Items, Listing, StatCache, unflat, unframed
+from hutch.snapshots.tree_layout import FILES, NOTHING, Absent, Item, Leaf
 from hutch.system.chunks import PIECE
 
 ANCHOR = (1, "a" * 40)

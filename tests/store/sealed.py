@@ -13,9 +13,9 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hutch.domain.ids import SessionId
-from hutch.store.archive import Packed, directory, header
-from hutch.store.bundle import write_bundle
-from hutch.store.chain import GENESIS, Record, hash_payload, link
+from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
+from hutch.store.record_archive import Packed, directory, header
+from hutch.store.record_writer import write_bundle
 from hutch.store.signing import Kind, Signer, Statement
 
 SESSION = SessionId("ses_01jd2m4c9k7w6t0q8n5x3vbaeh")

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.forge_request import Told
-from hutch.store.attempts import Attempts, Meter
-from hutch.store.browsers import Browsers
-from hutch.store.deliveries import Deliveries
-from hutch.store.links import Link, Links
+from hutch.store.browser_sessions import Browsers
 from hutch.store.log import SqlLog
+from hutch.store.login_attempts import Attempts, Meter
+from hutch.store.one_time_links import Link, Links
 from hutch.store.users import Users
+from hutch.store.webhook_inbox import Deliveries
 from hutch.system.clock import SteadyClock, wall_ms
 
 pytestmark = pytest.mark.anyio

@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.store import schema
 from hutch.store.database import MIGRATIONS, Migrations, open_database
-from hutch.store.glance import glance
-from hutch.store.lock import hold
+from hutch.store.process_lock import hold
+from hutch.store.read_only_queries import glance
 from tests.deadline import DEADLINE_S
 
 from .sql import sql
@@ -298,7 +298,7 @@ def test_many_processes_starting_at_once_make_one_schema(tmp_path: Path) -> None
 HOLD_AND_TRY = """
 import sys
 from pathlib import Path
-from hutch.store.lock import hold
+from hutch.store.process_lock import hold
 
 with hold(Path(sys.argv[1]), holder="Hutch server"):
     pass

@@ -21,12 +21,12 @@ from hutch.domain.ids import SessionId, new_session_id
 from hutch.store import notary
 from hutch.store.blobs import Blobs
 from hutch.store.database import open_database
-from hutch.store.export import export
 from hutch.store.log import SqlLog, open_log
+from hutch.store.record_export import export
+from hutch.store.record_verifier import verify_bundle
 from hutch.store.retention import Pruned, prune
 from hutch.store.signing import Signer
 from hutch.store.transaction import Transaction
-from hutch.store.verify import verify_bundle
 from tests.deadline import DEADLINE_S
 
 from .sql import sql

@@ -13,7 +13,7 @@ from hutch import logs
 from hutch.domain.forge_request import Told, Wish
 from hutch.flows.triggers import Manners
 from hutch.gateway.context import Server
-from hutch.store.deliveries import Deliveries
+from hutch.store.webhook_inbox import Deliveries
 from tests.gateway.api import eventually
 from tests.sessions.hosting import owner, serving
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.settings import Paths
-from hutch.store.lock import hold
+from hutch.store.process_lock import hold
 from hutch.system.process import birth_of
 from hutch.system.running_server import Running, ServerFiles, announced, find_server, local_token
 
@@ -53,7 +53,7 @@ def test_one_that_does_not_hold_the_lock_is_not_the_server(files: ServerFiles) -
 def test_what_a_killed_server_left_is_stale(files: ServerFiles) -> None:
     script = (
         "import sys, time; from hutch.settings import find_paths\n"
-        "from hutch.store.lock import hold; from hutch.system.running_server import announced\n"
+        "from hutch.store.process_lock import hold; from hutch.system.running_server import announced\n"
         "files = find_paths().server_files\n"
         f"with hold(files.lock, holder='Hutch server'), announced(files, {URL!r}):\n"
         "    print('up', flush=True); time.sleep(60)\n"

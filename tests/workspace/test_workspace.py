@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
-from hutch.snapshots.collection import MANY_PACKS, held
+from hutch.snapshots.garbage_collection import MANY_PACKS, held
 from hutch.workspace.prepare.in_place import open_in_place
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.workspace import ALL, Keep, Workspace, use

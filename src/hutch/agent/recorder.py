@@ -20,7 +20,7 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.surrogates import printable
 from hutch.edit.file_change import FileChange
 from hutch.snapshots.storage import Snapshot
-from hutch.store.seam import EventLog
+from hutch.store.interface import EventLog
 from hutch.system.uninterrupted import complete
 
 WRITE_DELAY_S = 0.02

@@ -21,7 +21,7 @@ from hutch.jail.seam import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog, open_log
-from hutch.store.reservation import own_name
+from hutch.store.run_reservation import own_name
 from hutch.workspace.workspace import Workspace
 
 

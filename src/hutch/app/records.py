@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hutch.settings.paths import Paths
-from hutch.store.bound import DEFAULT_LOG_BYTES
 from hutch.store.log import SqlLog, open_log
+from hutch.store.log_limit import DEFAULT_LOG_BYTES
 
 
 @asynccontextmanager

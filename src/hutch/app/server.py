@@ -19,8 +19,8 @@ from hutch.flows.removal import finish_removals
 from hutch.flows.site import Site
 from hutch.gateway.context import Server
 from hutch.settings import Loaded
+from hutch.store.integrity_check import check_soundness
 from hutch.store.log import open_log
-from hutch.store.soundness import check_soundness
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typer.core import TyperArgument, TyperGroup, TyperOption
 from hutch.cli.command_table import COMMANDS, Command
 from hutch.cli.dispatch import Loaded, load
 from hutch.settings import find_paths, named_server
-from hutch.store.glance import newest_logs, newest_sessions
+from hutch.store.read_only_queries import newest_logs, newest_sessions
 from hutch.system.terminal_text import one_line
 
 Candidates = list[tuple[str, str]]  # words, each with its help

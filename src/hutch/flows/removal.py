@@ -11,7 +11,7 @@ from hutch.domain.session import Session
 from hutch.domain.user import Who
 from hutch.flows.sessions import allowed, give
 from hutch.flows.site import Site
-from hutch.store.removal import NotedRemoval, Removals, remove_session
+from hutch.store.session_removal import NotedRemoval, Removals, remove_session
 from hutch.store.sessions import Sessions
 
 PATIENCE_S = 20.0  # for whatever is under way in it

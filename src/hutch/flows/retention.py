@@ -17,10 +17,10 @@ from hutch.domain.events import DeliveryEnded, SessionEnded
 from hutch.domain.ids import SessionId
 from hutch.domain.session import Session
 from hutch.jail.launch.orphans import end_orphans
-from hutch.store.expiry import Expiry
+from hutch.store.interface import EventLog
 from hutch.store.log import SqlLog
 from hutch.store.rows import Rows
-from hutch.store.seam import EventLog
+from hutch.store.session_expiry import Expiry
 from hutch.store.sessions import Sessions
 from hutch.system.clock import STEADY
 from hutch.workspace.workspaces import Workspaces, session_of

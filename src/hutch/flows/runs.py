@@ -5,9 +5,9 @@ from hutch.domain.errors import NotFound
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.store.changes import Changes
+from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
 from hutch.store.runs import Runs
-from hutch.store.seam import EventLog
 from hutch.store.short_ids import find_work_id
 
 

@@ -39,12 +39,12 @@ from hutch.flows.site import Site
 from hutch.forge.repo_url import parse_repo_url
 from hutch.sessions.requests import FindLostByUndo, ListSnapshots, SnapshotForFork
 from hutch.sessions.undoing import would_lose
-from hutch.store.batches import Batches
+from hutch.store.bulk_queries import Batches
 from hutch.store.inputs import Inputs, has_ended
-from hutch.store.opening import OpenedSession, open_session
+from hutch.store.interface import Head
 from hutch.store.rows import Also
 from hutch.store.runs import Runs
-from hutch.store.seam import Head
+from hutch.store.session_opening import OpenedSession, open_session
 from hutch.store.sessions import Sessions
 from hutch.store.shares import Shares
 from hutch.system.clock import wall_ms

@@ -9,8 +9,8 @@ from hutch.domain.session import Session
 from hutch.flows.network_cap import NetworkCap
 from hutch.forge.reach import Reach
 from hutch.sessions.seam import SessionHost
+from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
-from hutch.store.seam import EventLog
 
 Removed = Callable[[Session, frozenset[str]], None]  # with the ids of those who could see it
 

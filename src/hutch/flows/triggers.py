@@ -34,10 +34,10 @@ from hutch.forge.github_types import Posted
 from hutch.forge.seam import SETTLE_S
 from hutch.forge.text import OWN, quiet
 from hutch.store.changes import Changes
-from hutch.store.deliveries import LONGEST_WAIT_MS, BegunByInput, BegunInSession, Deliveries
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
 from hutch.store.users import Users
+from hutch.store.webhook_inbox import LONGEST_WAIT_MS, BegunByInput, BegunInSession, Deliveries
 from hutch.system.clock import remaining_s, wall_ms
 
 MAY = frozenset({"write", "maintain", "admin"})

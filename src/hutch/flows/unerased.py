@@ -10,10 +10,10 @@ from hutch.agent.kept import KeptApprovals
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.domain.run_events import ApprovalGiven, RunStarted
-from hutch.store.copies import WORKING_COLUMNS
-from hutch.store.references import References, find_references
+from hutch.store.copy_erasure import WORKING_COLUMNS
+from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
-from hutch.store.seam import EventLog
+from hutch.store.session_references import References, find_references
 from hutch.store.users import Users
 from hutch.system.running_server import ServerFiles, find_server
 from hutch.workspace.prepare.record import Home

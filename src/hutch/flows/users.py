@@ -10,10 +10,10 @@ from hutch.domain.errors import BadRequest, Denied, TooManyRequests, Unauthentic
 from hutch.domain.ids import parse_session_id
 from hutch.domain.user import Role, Scope, ShareRole, User, name_key, scopes_of
 from hutch.flows.passwords import Passwords
-from hutch.store.attempts import Attempts, Meter
 from hutch.store.audit import Audit
-from hutch.store.browsers import Browsers
-from hutch.store.links import Link, Links
+from hutch.store.browser_sessions import Browsers
+from hutch.store.login_attempts import Attempts, Meter
+from hutch.store.one_time_links import Link, Links
 from hutch.store.rows import Rows
 from hutch.store.shares import Shares
 from hutch.store.tokens import Token, Tokens

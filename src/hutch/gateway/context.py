@@ -12,9 +12,9 @@ from hutch.flows.site import Site
 from hutch.flows.triggers import Triggers
 from hutch.sessions.seam import SessionHost
 from hutch.settings import Loaded
-from hutch.store.presence import Presence
+from hutch.store.database_files import Presence
+from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
-from hutch.store.seam import EventLog
 from hutch.system.clock import wall_ms
 
 

@@ -36,7 +36,7 @@ from hutch.gateway.stream import wire
 from hutch.gateway.stream.streams import streams_of
 from hutch.jail.limits.meter import preferring_self
 from hutch.settings import Loaded
-from hutch.store.lock import hold
+from hutch.store.process_lock import hold
 from hutch.store.readiness import write_nothing
 from hutch.system.queued_output import drain_output
 from hutch.system.running_server import Running, announced, local_token, withdraw

@@ -18,8 +18,8 @@ from hutch.domain.errors import Conflict, EventsMissing, HutchError
 from hutch.domain.events import Entry
 from hutch.domain.ids import SessionId
 from hutch.sessions.seam import Delta, Update
-from hutch.store.defects import end_missing
-from hutch.store.seam import EventLog
+from hutch.store.interface import EventLog
+from hutch.store.log_defects import end_missing
 
 KEPT_BYTES = 1 << 19
 KEPT_UPDATES = 256

@@ -11,8 +11,8 @@ from hutch.domain.redaction import Redactor
 from hutch.domain.session import QueuedRun, Session
 from hutch.sessions.channel import Channels
 from hutch.sessions.sandbox import Sandbox
+from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
-from hutch.store.seam import EventLog
 
 if TYPE_CHECKING:
     from hutch.sessions.live import Live

@@ -27,7 +27,7 @@ from hutch.sessions.worker import Worker
 from hutch.store.inputs import Inputs
 from hutch.store.runs import Room, Runs
 from hutch.store.sessions import Sessions
-from hutch.store.unfinished import Unfinished, find_unfinished
+from hutch.store.unfinished_work import Unfinished, find_unfinished
 from hutch.system.clock import STEADY
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Any
 from hutch.domain.redaction import Redactor
 from hutch.edit.edit_result import Edited, EditedFile
 from hutch.edit.file_change import FileChange
-from hutch.snapshots.compare import Change
+from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import Difference

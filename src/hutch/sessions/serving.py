@@ -35,7 +35,7 @@ from hutch.sessions.redacting import clean_reason, is_text, redacted
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.terminals import Terminals
 from hutch.snapshots.storage import Snapshot
-from hutch.store.gaps import is_storage_failure
+from hutch.store.log_gaps import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import differences
 from hutch.workspace.files.files import Status

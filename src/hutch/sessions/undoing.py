@@ -12,9 +12,9 @@ from hutch.domain.events import Entry, FileChanged, RunEnded, RunStarted, Snapsh
 from hutch.domain.surrogates import printable
 from hutch.sessions.peoples_commands import spans
 from hutch.sessions.rewind import before_last_run, still_told
-from hutch.snapshots.compare import differences
-from hutch.snapshots.layout import Item, Leaf
+from hutch.snapshots.comparison import differences
 from hutch.snapshots.snapshot import Snapshots
+from hutch.snapshots.tree_layout import Item, Leaf
 from hutch.workspace.workspace import Workspace
 
 REFS = (".git/HEAD", ".git/packed-refs", ".git/refs")

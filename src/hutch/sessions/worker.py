@@ -21,8 +21,8 @@ from hutch.sessions.giving_up import CANCELLED, first_end, tell_undelivered
 from hutch.sessions.grounds import Done
 from hutch.sessions.leases import LeaseWatch
 from hutch.sessions.live import Live
-from hutch.store.gaps import is_storage_failure
-from hutch.store.reservation import is_reserved
+from hutch.store.log_gaps import is_storage_failure
+from hutch.store.run_reservation import is_reserved
 from hutch.store.runs import Room, Runs
 
 LOOK_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too

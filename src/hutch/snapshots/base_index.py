@@ -15,13 +15,13 @@ from pathlib import Path
 
 from hutch.domain.errors import Unavailable
 from hutch.snapshots.directory import Directory
+from hutch.snapshots.entry_reader import Limits
+from hutch.snapshots.git_objects import GITLINK, TREE, Objects
 from hutch.snapshots.git_rules import Nothing
-from hutch.snapshots.layout import FILES, PRIVATE, Branch, Leaf
-from hutch.snapshots.objects import GITLINK, TREE, Objects
-from hutch.snapshots.pack import PackWriter
-from hutch.snapshots.reader import Limits
-from hutch.snapshots.scan import Scan
+from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.stat_cache import MAGIC, MARSHAL, Listing, flat, frame, unflat, unframed
+from hutch.snapshots.tree_layout import FILES, PRIVATE, Branch, Leaf
+from hutch.snapshots.workspace_scan import Scan
 
 LISTINGS, OFFSETS, ABOUT = "listings", "offsets", "about.json"
 UNLIMITED = Limits(

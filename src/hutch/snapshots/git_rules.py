@@ -11,9 +11,9 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from hutch.snapshots.ignore import Ignores
-from hutch.snapshots.layout import FILES, IGNORED, PRIVATE, refused
+from hutch.snapshots.ignore_rules import Ignores
 from hutch.snapshots.stat_cache import Listing
+from hutch.snapshots.tree_layout import FILES, IGNORED, PRIVATE, refused
 
 
 class Base(Protocol):

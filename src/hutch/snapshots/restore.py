@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, NotFound
-from hutch.snapshots.compare import Difference, differences
+from hutch.snapshots.comparison import Difference, differences
 from hutch.snapshots.directory import Directory, as_house_error
-from hutch.snapshots.layout import NOTHING, PERMISSIONS, Absent, Branch, Item, Leaf, items_of
-from hutch.snapshots.objects import Objects
-from hutch.snapshots.reader import KINDS
+from hutch.snapshots.entry_reader import KINDS
+from hutch.snapshots.git_objects import Objects
 from hutch.snapshots.snapshot import Content, Snapshots
 from hutch.snapshots.storage import Snapshot
-from hutch.snapshots.walk import Descent, Vanished
+from hutch.snapshots.tree_layout import NOTHING, PERMISSIONS, Absent, Branch, Item, Leaf, items_of
+from hutch.snapshots.tree_walk import Descent, Vanished
 
 ROUNDS = 4
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

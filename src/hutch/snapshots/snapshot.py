@@ -16,15 +16,15 @@ from pathlib import Path
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.snapshots.base_index import BaseIndex
 from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.entry_reader import Limits
+from hutch.snapshots.git_objects import EMPTY_TREE
 from hutch.snapshots.git_rules import Nothing
-from hutch.snapshots.layout import Absent, Branch, Item, Leaf, items_of, whole
-from hutch.snapshots.objects import EMPTY_TREE
-from hutch.snapshots.pack import PackWriter
-from hutch.snapshots.reader import Limits
-from hutch.snapshots.scan import Scan
+from hutch.snapshots.pack_writer import PackWriter
 from hutch.snapshots.stat_cache import StatCache
 from hutch.snapshots.storage import CONFIG, SHOWN, Snapshot, Storage, commit_text
-from hutch.snapshots.walk import TICK_NS, WHOLE_SECONDS_NS, Clock
+from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf, items_of, whole
+from hutch.snapshots.tree_walk import TICK_NS, WHOLE_SECONDS_NS, Clock
+from hutch.snapshots.workspace_scan import Scan
 from hutch.system.atomic_file import sync_directory
 from hutch.system.terminal_text import printable
 

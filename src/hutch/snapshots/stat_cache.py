@@ -23,8 +23,8 @@ from typing import Any
 
 import structlog
 
-from hutch.snapshots.layout import Absent, Branch, Item, Leaf
-from hutch.snapshots.walk import Key
+from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf
+from hutch.snapshots.tree_walk import Key
 from hutch.system.chunks import PIECE, clear_in_pieces, equal_in_pieces, pieces
 
 LEAF = struct.Struct(">IBq")  # mode, place, size; then the name of the blob

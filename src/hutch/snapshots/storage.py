@@ -17,8 +17,8 @@ from pathlib import Path
 
 from hutch.domain.errors import NotFound
 from hutch.snapshots.directory import as_house_error
-from hutch.snapshots.layout import Branch, opened_whole
-from hutch.snapshots.objects import Objects
+from hutch.snapshots.git_objects import Objects
+from hutch.snapshots.tree_layout import Branch, opened_whole
 from hutch.system.atomic_file import sync_directory
 from hutch.system.file_lock import locked, take
 

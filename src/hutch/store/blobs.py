@@ -16,7 +16,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore
 
 from hutch.domain.errors import RecordDamaged
-from hutch.store.chain import SALT_BYTES
+from hutch.store.hash_chain import SALT_BYTES
 
 OLD_S = 3600  # by then no commit can still be on its way
 

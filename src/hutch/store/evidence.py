@@ -19,12 +19,12 @@ from hutch.domain.audience import Reader, audience_in
 from hutch.domain.errors import EventsMissing
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
-from hutch.store.chain import Record
 from hutch.store.database import plain_errors
-from hutch.store.defects import VOUCHING, find_defects
-from hutch.store.records import log_and_newest, read_head, read_public_keys, read_records, read_statements
+from hutch.store.hash_chain import Record
+from hutch.store.interface import ErasedMeanwhile, Evidence
+from hutch.store.log_defects import VOUCHING, find_defects
+from hutch.store.log_reader import log_and_newest, read_head, read_public_keys, read_records, read_statements
 from hutch.store.schema import events
-from hutch.store.seam import ErasedMeanwhile, Evidence
 from hutch.store.signing import Signer, Statement
 
 PAGE_EVENTS = 500

@@ -16,10 +16,8 @@ from hutch.domain.errors import BadRequest, Conflict
 from hutch.domain.events import Entry, Event, UnknownEvent
 from hutch.domain.ids import SessionId, rise_above
 from hutch.store import schema
-from hutch.store.bells import Bells
 from hutch.store.blobs import Blobs
-from hutch.store.bound import DEFAULT_LOG_BYTES, log_is_full
-from hutch.store.copies import erase_copies, texts_of
+from hutch.store.copy_erasure import erase_copies, texts_of
 from hutch.store.database import (
     BUSY_TIMEOUT_S,
     EXPORTS,
@@ -28,13 +26,13 @@ from hutch.store.database import (
     open_database,
     plain_errors,
 )
-from hutch.store.defects import damaged, end_missing, find_defects
+from hutch.store.database_files import Presence
 from hutch.store.erasure import chunks, collect_blobs, delete_doomed_blobs, erase_payloads
 from hutch.store.evidence import View
-from hutch.store.notary import Notary
-from hutch.store.presence import Presence
-from hutch.store.projections import Projector
-from hutch.store.records import (
+from hutch.store.interface import Evidence, Head, Listener
+from hutch.store.log_defects import damaged, end_missing, find_defects
+from hutch.store.log_limit import DEFAULT_LOG_BYTES, log_is_full
+from hutch.store.log_reader import (
     count_payloads,
     no_session,
     read_entries,
@@ -43,8 +41,10 @@ from hutch.store.records import (
     read_size,
     to_head,
 )
+from hutch.store.notary import Notary
+from hutch.store.notifier import Bells
+from hutch.store.projections import Projector
 from hutch.store.schema import logs
-from hutch.store.seam import Evidence, Head, Listener
 from hutch.store.signing import Signer, Statement
 from hutch.store.transaction import Transaction
 from hutch.store.usage import UsageProjection, erase_usage

@@ -20,9 +20,9 @@ from hutch.domain.errors import HutchError
 from hutch.domain.events import Entry, ErasedEvent, Event, UnknownEvent, from_json
 from hutch.domain.ids import SessionId
 from hutch.store.blobs import BlobMissing, Blobs
+from hutch.store.interface import Listener
 from hutch.store.rows import Rows
 from hutch.store.schema import events, logs, projections, refolds
-from hutch.store.seam import Listener
 
 BATCH_EVENTS = 500
 SCANNED_EVENTS = 20_000  # of any type, in one batch: a long read holds up the checkpoints of the database

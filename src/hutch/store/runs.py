@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 from hutch.domain.errors import NotFound
 from hutch.domain.session import Delivered, QueuedRun, RunState
 from hutch.domain.untrusted_text import echo
-from hutch.store.reservation import PREFIX, is_gone, is_reserved
 from hutch.store.rows import Rows
+from hutch.store.run_reservation import PREFIX, is_gone, is_reserved
 from hutch.store.schema import runs, sessions
 from hutch.system.clock import wall_ms
 

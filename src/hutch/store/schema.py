@@ -36,7 +36,7 @@ logs = Table(
     Column("ended", Boolean, nullable=False),
     Column("signed_seq", BigInteger, nullable=False),
     Column("payload_bytes", BigInteger, nullable=False),  # of all its events, erased ones included
-    Column("omitted", Text, nullable=False),  # what was left out since the last marker; see `bound`
+    Column("omitted", Text, nullable=False),  # what was left out since the last marker; see `log_limit`
 )
 Index("logs_unsigned", logs.c.id, sqlite_where=logs.c.signed_seq < logs.c.seq)
 

@@ -13,9 +13,9 @@ from sqlalchemy import BindParameter, Engine, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from hutch.domain.ids import SessionId
-from hutch.store.chain import GENESIS
+from hutch.store.hash_chain import GENESIS
+from hutch.store.interface import Head
 from hutch.store.schema import doomed_blobs, events, logs, public_keys, statements
-from hutch.store.seam import Head
 from hutch.store.signing import Statement
 
 SAVE_WAL_MS = 2000  # for readers to end, while a server without its files goes down
@@ -34,7 +34,7 @@ class LogState:
     ended: bool  # SQLite answers 0 or 1
     signed_seq: int
     payload_bytes: int = 0
-    omitted: str = ""  # what was left out since the last marker; see `bound`
+    omitted: str = ""  # what was left out since the last marker; see `log_limit`
 
     def head(self) -> Head:
         return Head(self.session_id, self.seq, self.hash, self.at_ms, self.opened_ms, bool(self.ended))

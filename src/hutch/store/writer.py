@@ -23,15 +23,15 @@ from sqlalchemy import Connection
 from hutch.domain.errors import Conflict, DataGone
 from hutch.domain.events import Event, UnknownEvent
 from hutch.domain.ids import SessionId
-from hutch.store.batch import Append, Batch
-from hutch.store.bells import News
+from hutch.store.append_batch import Append, Batch
 from hutch.store.blobs import Blobs
 from hutch.store.database import DatabaseDamaged, plain_errors
+from hutch.store.database_files import Presence
 from hutch.store.erasure import delete_doomed_blobs
-from hutch.store.gaps import Gaps, is_storage_failure
+from hutch.store.interface import Head
+from hutch.store.log_gaps import Gaps, is_storage_failure
 from hutch.store.notary import Notary
-from hutch.store.presence import Presence
-from hutch.store.seam import Head
+from hutch.store.notifier import News
 from hutch.store.transaction import Transaction
 
 BATCH_EVENTS = 1024

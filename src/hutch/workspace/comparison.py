@@ -20,7 +20,7 @@ import structlog
 
 from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
-from hutch.snapshots import compare
+from hutch.snapshots import comparison
 from hutch.system.uninterrupted import finish
 from hutch.workspace.workspace import COMPARING, Workspace, content
 
@@ -37,7 +37,7 @@ class Difference:
 
     old: int | None  # None: there is no snapshot yet
     new: int | None  # None: the files as they were when this was asked
-    files: list[compare.Change]
+    files: list[comparison.Change]
     total: int  # files that differ
     cursor: str | None  # what to ask for the next page with
     patch: bytes
@@ -80,12 +80,12 @@ async def differences(
         listing = ""
         async with _trees(workspace, old, new) as trees:
             compared = (workspace.git, trees.git_dir, trees.old, trees.new)
-            printed = await compare.listing(*compared, path=path)
+            printed = await comparison.listing(*compared, path=path)
             if start == 0:
-                patch, cut = await compare.patch_of(
+                patch, cut = await comparison.patch_of(
                     *compared, path=path, most_bytes=PATCH_BYTES, binary=binary
                 )
-    files, total = await workspace.work(compare.page, printed, start, limit)
+    files, total = await workspace.work(comparison.page, printed, start, limit)
     more = None
     if start + limit < total:
         listing = listing or await workspace.work(_keep_listing, kept, printed)

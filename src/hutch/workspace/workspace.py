@@ -24,9 +24,9 @@ from hutch.forge.git import Git
 from hutch.jail.place import Place
 from hutch.jail.policy import Policy
 from hutch.jail.seam import Jail
-from hutch.snapshots import compare
-from hutch.snapshots.collection import MANY_PACKS, Held, drop, fit, held
+from hutch.snapshots import comparison
 from hutch.snapshots.directory import Directory, as_house_error
+from hutch.snapshots.garbage_collection import MANY_PACKS, Held, drop, fit, held
 from hutch.snapshots.restore import Restored, restore
 from hutch.snapshots.snapshot import Clean, Content, Snapshots
 from hutch.snapshots.storage import Snapshot
@@ -211,17 +211,17 @@ class Workspace:
     async def list_snapshots(self) -> Sequence[Snapshot]:
         return await self.work(self.snapshots.list)
 
-    async def changes(self, old: int, new: int, *, path: str = "") -> Sequence[compare.Change]:
+    async def changes(self, old: int, new: int, *, path: str = "") -> Sequence[comparison.Change]:
         """The files that differ between two snapshots, with how many lines."""
         get = self.snapshots.get
-        return await compare.changes(self.git, self.snapshots.storage, get(old), get(new), path=path)
+        return await comparison.changes(self.git, self.snapshots.storage, get(old), get(new), path=path)
 
     async def patch(
         self, old: int, new: int, *, path: str = "", most_bytes: int = 4 << 20
     ) -> tuple[bytes, bool]:
         """The same as a patch, and whether it was cut."""
         get, storage = self.snapshots.get, self.snapshots.storage
-        return await compare.patch(self.git, storage, get(old), get(new), path=path, most_bytes=most_bytes)
+        return await comparison.patch(self.git, storage, get(old), get(new), path=path, most_bytes=most_bytes)
 
     async def restore(self, number: int, path: str = "") -> Restored:
         """Make everything, or what is at `path`, as it was; the present is kept first."""

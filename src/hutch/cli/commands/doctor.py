@@ -32,7 +32,7 @@ from hutch.domain.errors import HutchError, NotFound
 from hutch.flows.checks.repository import check_repository
 from hutch.jail.probe import Check, Status, attempt, attempt_all, dotted, jail_checks, version_of
 from hutch.settings import Loaded, find_paths, load
-from hutch.store.glance import Unreadable, Unsound, check_whole, newest_event_ms
+from hutch.store.read_only_queries import Unreadable, Unsound, check_whole, newest_event_ms
 from hutch.system.terminal_text import visible
 
 GIB, MIB = 1024**3, 1024**2

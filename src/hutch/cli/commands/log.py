@@ -18,9 +18,9 @@ from hutch.domain.audience import WHOLE, entry_json, show
 from hutch.domain.errors import BadRequest, EventsMissing, NotFound
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.ids import SessionId
-from hutch.store.defects import NO_END
+from hutch.store.interface import EventLog, Head
 from hutch.store.log import SqlLog
-from hutch.store.seam import EventLog, Head
+from hutch.store.log_defects import NO_END
 from hutch.store.sessions import Sessions
 from hutch.system.terminal_text import printable
 

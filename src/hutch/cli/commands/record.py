@@ -16,7 +16,7 @@ from hutch.cli.local_log import find_session, open_sessions, warn_of_defects
 from hutch.domain.audience import WHOLE
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.flows.unerased import Traces, traces_of, unerased
-from hutch.store.export import export
+from hutch.store.record_export import export
 from hutch.store.retention import Pruned, prune
 from hutch.system.terminal_text import visible
 

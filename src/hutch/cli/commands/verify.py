@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hutch.cli import exits
-from hutch.store.verify import Report, read_receipt, verify_bundle
+from hutch.store.record_verifier import Report, read_receipt, verify_bundle
 
 
 def verify_command(

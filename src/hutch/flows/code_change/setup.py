@@ -23,7 +23,7 @@ from hutch.flows.past import start_of
 from hutch.llm.price import Prices
 from hutch.llm.seam import Model
 from hutch.sessions.live import Live
-from hutch.snapshots.layout import Leaf
+from hutch.snapshots.tree_layout import Leaf
 from hutch.workspace.workspace import Workspace
 
 MAX_PIECES = 16  # of a file of the repository that Hutch itself reads

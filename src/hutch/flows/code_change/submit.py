@@ -13,9 +13,9 @@ from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import Who
 from hutch.flows import sessions
 from hutch.flows.site import Site
-from hutch.store.opening import OpenedSession
 from hutch.store.rows import Also
 from hutch.store.runs import Runs
+from hutch.store.session_opening import OpenedSession
 
 
 async def submit(

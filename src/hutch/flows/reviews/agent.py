@@ -34,8 +34,8 @@ from hutch.flows.past import past
 from hutch.flows.reviews.people import make_comment
 from hutch.flows.reviews.subject import Subject
 from hutch.flows.site import Site
-from hutch.store.opening import OpenedSession
 from hutch.store.rows import Also
+from hutch.store.session_opening import OpenedSession
 from hutch.system.clock import wall_ms
 from hutch.workspace.workspace import Workspace
 

@@ -10,7 +10,7 @@ from fastapi import Response
 
 from hutch.domain.secret import derived
 from hutch.gateway.auth.names import values
-from hutch.store.browsers import ABSOLUTE_MS
+from hutch.store.browser_sessions import ABSOLUTE_MS
 
 CSRF_HEADER = "X-CSRF-Token"
 LONGEST_COOKIE = 4096

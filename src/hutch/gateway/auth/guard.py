@@ -24,7 +24,7 @@ from hutch.gateway.auth.names import Names, one, values
 from hutch.gateway.auth.refusals import Refusals
 from hutch.logs import current_trace_id
 from hutch.settings.server_sections import Server
-from hutch.store.browsers import Browser
+from hutch.store.browser_sessions import Browser
 from hutch.store.tokens import Token
 from hutch.system.clock import wall_ms
 

@@ -9,7 +9,7 @@ from hutch.domain.user import User
 from hutch.gateway.auth.cookies import csrf_token, read_cookie, set_cookie
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.names import one
-from hutch.store.browsers import Began
+from hutch.store.browser_sessions import Began
 
 
 async def log_in(

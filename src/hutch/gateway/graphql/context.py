@@ -13,7 +13,7 @@ from hutch.domain.session import QueuedRun
 from hutch.domain.user import User, Who
 from hutch.flows.site import Site
 from hutch.gateway.context import Server
-from hutch.store.batches import Batches
+from hutch.store.bulk_queries import Batches
 from hutch.store.shares import Share
 
 LoadAll = Callable[[list[str]], Awaitable[dict[str, Any]]]

@@ -12,7 +12,7 @@ from hutch.domain.user import Who
 from hutch.flows.sessions import Shown
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.context import Server
-from hutch.store.batches import Batches
+from hutch.store.bulk_queries import Batches
 from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")

@@ -16,7 +16,7 @@ from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import router, server_of
 from hutch.gateway.stream.code import CodeResult, CodeStream
 from hutch.gateway.stream.tickets import tickets_of
-from hutch.store.opening import OpenedSession
+from hutch.store.session_opening import OpenedSession
 
 routes = router("code", prefix="/api/code")
 

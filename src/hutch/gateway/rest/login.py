@@ -14,7 +14,7 @@ from hutch.gateway.auth.cookies import clear_cookie, csrf_token
 from hutch.gateway.auth.login import log_in
 from hutch.gateway.auth.who import AGuard, Reader
 from hutch.gateway.rest.route import router
-from hutch.store.browsers import Browser
+from hutch.store.browser_sessions import Browser
 from hutch.system.clock import wall_ms
 
 routes = router("login")

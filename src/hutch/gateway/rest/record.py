@@ -13,7 +13,7 @@ from hutch.flows.sessions import allowed, reader_of
 from hutch.gateway.answers import Out, answer
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.rest.route import router, server_of
-from hutch.store.export import export as write_record
+from hutch.store.record_export import export as write_record
 
 routes = router("record")
 

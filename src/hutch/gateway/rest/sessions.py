@@ -22,7 +22,7 @@ from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
 from hutch.gateway.rest.limits import Limits
 from hutch.gateway.rest.route import PREFIX, router, server_of
 from hutch.gateway.rest.runs import DeliveredOut
-from hutch.store.seam import Head
+from hutch.store.interface import Head
 from hutch.store.users import Users
 
 routes = router("sessions")

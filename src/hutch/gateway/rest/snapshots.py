@@ -12,7 +12,7 @@ from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import ask, router, server_of
 from hutch.sessions.requests import Diff, ListSnapshots, RestoreSnapshot, TakeSnapshot
-from hutch.snapshots.compare import Change
+from hutch.snapshots.comparison import Change
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.comparison import MAX_FILES, Difference
 

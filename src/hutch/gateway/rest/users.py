@@ -13,7 +13,7 @@ from hutch.gateway.auth.who import Admin, AGuard, Reader
 from hutch.gateway.rest.login import LoggedIn, Password, Secret, UserOut, user_out
 from hutch.gateway.rest.route import router
 from hutch.store.audit import AuditEntry
-from hutch.store.links import Link
+from hutch.store.one_time_links import Link
 
 routes = router("users")
 

@@ -10,7 +10,7 @@ from hutch.gateway.stream.frames import last_seq
 from hutch.gateway.stream.permit import Permit
 from hutch.gateway.stream.streams import DAMAGED, OVER, Ending
 from hutch.sessions.seam import Update
-from hutch.store.defects import end_missing
+from hutch.store.log_defects import end_missing
 
 SETTLE_S = 1.0  # between the end of a session in its row and in its log
 Write = Callable[[Update], Awaitable[None]]

@@ -19,7 +19,7 @@ from typing import Literal
 from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
 from hutch.snapshots.directory import Directory, as_house_error
-from hutch.snapshots.ignore import GITIGNORE, MOST_BYTES, Ignores
+from hutch.snapshots.ignore_rules import GITIGNORE, MOST_BYTES, Ignores
 from hutch.system.chunks import sort_in_pieces
 
 MOST_ENTRIES = 10_000  # on one page

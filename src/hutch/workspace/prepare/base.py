@@ -26,7 +26,7 @@ from hutch.domain.errors import BadRequest, Unavailable
 from hutch.forge.git import Git, GitFailed
 from hutch.forge.progress import OnProgress
 from hutch.snapshots.base_index import BaseIndex, index_base
-from hutch.snapshots.objects import EMPTY_TREE
+from hutch.snapshots.git_objects import EMPTY_TREE
 from hutch.system.uninterrupted import finish
 from hutch.workspace.prepare.record import Home
 from hutch.workspace.prepare.removal import discard, temporary

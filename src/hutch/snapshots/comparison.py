@@ -1,0 +1,205 @@
+"""What differs between two snapshots.
+
+Two ways, for two readers. `differences` goes down both sets of trees at once and
+stops where they are equal: every entry, also ignored ones, for restoring. `changes`
+and `patch` are for people: what git would commit, compared by git itself, with
+renames found. Git sees only trees in the private git directory, so nothing that a
+repository says about filters, drivers or attributes reaches it.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hutch.domain.errors import BadRequest, Unavailable
+from hutch.forge.git import Git
+from hutch.snapshots.git_objects import Objects
+from hutch.snapshots.storage import Snapshot, Storage
+from hutch.snapshots.tree_layout import Absent, Branch, Item, Leaf, items_of
+from hutch.system.chunks import sort_in_pieces
+
+KINDS: dict[str, Literal["added", "deleted", "modified", "renamed", "retyped"]] = {
+    "A": "added",
+    "D": "deleted",
+    "M": "modified",
+    "R": "renamed",
+    "T": "retyped",
+}
+RENAMES = ("--find-renames=50%", "-l1000")
+ALWAYS = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none", "-r")
+TIMEOUT_S = 60.0
+# Of the repository nothing may speak: attributes come from nowhere, and the rest is as git has it.
+SETTINGS = {"core.attributesFile": "/dev/null", "diff.renameLimit": "1000", "core.bigFileThreshold": "4m"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one file between two snapshots."""
+
+    path: str
+    kind: Literal["added", "deleted", "modified", "renamed", "retyped"]
+    old_path: str | None  # where it was, when it was renamed
+    old_mode: int  # as git has it; 0 when there was none
+    new_mode: int
+    added: int | None  # lines; None when it is binary
+    deleted: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One entry, before and after; None where there is none."""
+
+    path: str
+    old: Item | None
+    new: Item | None
+
+
+def differences(objects: Objects, old: Item | None, new: Item | None, path: str = "") -> Iterator[Difference]:
+    """All entries that differ. A directory comes before what is in it, unless it goes: then after."""
+    waiting: list[tuple[str, Item | None, Item | None, bool]] = [(path, old, new, False)]
+    while waiting:
+        here, before, after, done = waiting.pop()
+        if done or _same(before, after):
+            if done:
+                yield Difference(here, before, after)
+            continue
+        going = isinstance(before, Branch) and not isinstance(after, Branch)
+        if going:
+            waiting.append((here, before, after, True))
+        else:
+            yield Difference(here, before, after)
+        if _same_below(before, after):
+            continue
+        old_items = items_of(objects, before) if isinstance(before, Branch) else {}
+        new_items = items_of(objects, after) if isinstance(after, Branch) else {}
+        names = dict.fromkeys(old_items)
+        names.update(dict.fromkeys(new_items))
+        names.pop("", None)
+        waiting += [
+            (f"{here}/{name}" if here else name, old_items.get(name), new_items.get(name), False)
+            for name in reversed(sort_in_pieces(names))
+        ]
+
+
+async def changes(
+    git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = ""
+) -> list[Change]:
+    """The files that differ, by path, with how many lines."""
+    printed = await listing(git, storage.git_dir, old.tree, new.tree, path=path)
+    return (await asyncio.to_thread(page, printed, 0, None))[0]
+
+
+async def listing(git: Git, git_dir: Path, old: str, new: str, *, path: str = "") -> bytes:
+    """The files that differ between two trees, as git prints them; see `page`."""
+    return await _diff(git, git_dir, old, new, "--raw", "--numstat", "-z", path=path)
+
+
+def page(printed: bytes, start: int, limit: int | None) -> tuple[list[Change], int]:
+    """Files of a listing from a number on, and how many there are in all. Of many files this takes long."""
+    end = None if limit is None else start + limit
+    found: list[Change] = []
+    total = 0
+    for change in _parsed(printed):
+        if total >= start and (end is None or total < end):
+            found.append(change)
+        total += 1
+    return found, total
+
+
+async def patch(
+    git: Git, storage: Storage, old: Snapshot, new: Snapshot, *, path: str = "", most_bytes: int = 4 << 20
+) -> tuple[bytes, bool]:
+    """The difference as a patch for `git apply`, binary files included, and whether it was cut short."""
+    return await patch_of(git, storage.git_dir, old.tree, new.tree, path=path, most_bytes=most_bytes)
+
+
+async def patch_of(
+    git: Git,
+    git_dir: Path,
+    old: str,
+    new: str,
+    *,
+    path: str = "",
+    most_bytes: int = 4 << 20,
+    binary: bool = True,
+) -> tuple[bytes, bool]:
+    """The same of two trees; without `binary`, of binary files only that they differ."""
+    words = ("--patch", *(("--binary",) if binary else ()), "--full-index")
+    printed = await _diff(git, git_dir, old, new, *words, path=path, keep_bytes=most_bytes + 1)
+    if len(printed) <= most_bytes:
+        return printed, False
+    return printed[: printed.rfind(b"\n", 0, most_bytes) + 1], True
+
+
+async def _diff(
+    git: Git, git_dir: Path, old: str, new: str, *words: str, path: str, keep_bytes: int | None = None
+) -> bytes:
+    if path.startswith("/") or ".." in path.split("/"):
+        raise BadRequest(f"'{path}' is not a path inside the workspace.")
+    return await git.run(
+        *("--literal-pathspecs", "diff-tree", *ALWAYS, *RENAMES, *words, old, new),
+        *(("--", path) if path else ()),
+        git_dir=git_dir,
+        settings=SETTINGS,
+        timeout_s=TIMEOUT_S,
+        keep_bytes=keep_bytes,
+    )
+
+
+def _parsed(printed: bytes) -> Iterator[Change]:
+    """Git prints the raw lines first, then the numbers, both in the same order."""
+    fields = _fields(printed)
+    raw: deque[tuple[str, str | None, str, int, int]] = deque()
+    for field in fields:
+        if field.startswith(b":"):
+            old_mode, new_mode, _, _, status = field[1:].decode().split(" ")
+            first = os.fsdecode(next(fields))
+            renamed = status[0] == "R"
+            path = os.fsdecode(next(fields)) if renamed else first
+            raw.append((path, first if renamed else None, status[0], int(old_mode, 8), int(new_mode, 8)))
+            continue
+        if not field:
+            continue
+        added, deleted, name = field.split(b"\t", 2)
+        if not name:  # a rename: both paths follow
+            next(fields), next(fields)
+        if not raw:
+            raise Unavailable("git told of more changes than it had named. Is another git installed?")
+        path, old_path, status, old, new = raw.popleft()
+        yield Change(
+            path=path,
+            kind=KINDS[status],
+            old_path=old_path,
+            old_mode=old,
+            new_mode=new,
+            added=None if added == b"-" else int(added),
+            deleted=None if deleted == b"-" else int(deleted),
+        )
+
+
+def _fields(printed: bytes) -> Iterator[bytes]:
+    """What is between NULs, one by one: splitting all at once would hold the interpreter for too long."""
+    start = 0
+    while (end := printed.find(b"\0", start)) >= 0:
+        yield printed[start:end]
+        start = end + 1
+    yield printed[start:]
+
+
+def _same(old: Item | None, new: Item | None) -> bool:
+    """Whether nothing has to be done to get from one to the other. Where it is kept does not matter."""
+    if isinstance(old, Branch) and isinstance(new, Branch):
+        return old.trees == new.trees and old.permissions == new.permissions
+    if isinstance(old, Leaf) and isinstance(new, Leaf):
+        return (old.mode, old.name) == (new.mode, new.name)
+    return (old is None and new is None) or (isinstance(old, Absent) and isinstance(new, Absent))
+
+
+def _same_below(old: Item | None, new: Item | None) -> bool:
+    if isinstance(old, Branch) and isinstance(new, Branch):
+        return old.trees == new.trees
+    return not isinstance(old, Branch) and not isinstance(new, Branch)

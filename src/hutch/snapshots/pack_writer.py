@@ -1,0 +1,234 @@
+"""What a snapshot adds, written as one pack.
+
+A pack is two files however many objects it holds, so a snapshot costs two syncs
+and not one for each object. A large file is a pack of its own, streamed, and
+marked to be kept as it is: git reads it like any other, and collecting storage
+can drop it without copying the rest.
+"""
+
+import hashlib
+import os
+import secrets
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import IO
+
+from hutch.snapshots.git_objects import CHUNK, KINDS, object_name
+from hutch.system.atomic_file import sync_directory
+from hutch.system.chunks import PIECE, clear_in_pieces, pieces, sort_in_pieces
+
+NUMBERS = {kind: number for number, kind in KINDS.items()}
+SAMPLE = 1 << 14
+
+
+class Shrunk(Exception):
+    """A file ended before the size it had when it was opened."""
+
+
+class PackWriter:
+    """Objects on their way into the store. Nothing is visible before `finish`."""
+
+    def __init__(self, objects: Path, *, stored: Container[bytes] = frozenset(), refer: bool = False) -> None:
+        self.directory = objects / "pack"
+        self.stored = stored  # what need not be written, as long as this writer is in use
+        self.refer = refer  # large files that git never reads are left where they are
+        self.bytes = 0  # of contents that were added
+        self._file: IO[bytes] | None = None
+        self._path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
+        self._entries: dict[bytes, tuple[int, int]] = {}  # name -> where, crc
+
+    def add(self, kind: str, data: bytes, *, known: AbstractSet[bytes] = frozenset()) -> bytes:
+        """The object's name. It is written unless it is `known`: stored for as long as it is needed."""
+        name = object_name(kind, data)
+        if name in known or name in self._entries or name in self.stored:
+            return name
+        if self._file is None:
+            self._file = self._path.open("w+b", buffering=CHUNK)
+            self._file.write(b"PACK" + struct.pack(">II", 2, 0))
+        packed = _head(NUMBERS[kind], len(data)) + zlib.compress(data, _level(data[:SAMPLE]))
+        self._entries[name] = (self._file.tell(), zlib.crc32(packed))
+        self._file.write(packed)
+        self.bytes += len(data)
+        return name
+
+    def add_large(
+        self,
+        read: Callable[[int], bytes],
+        size: int,
+        *,
+        known: AbstractSet[bytes] = frozenset(),
+        private: bool = False,
+    ) -> bytes:
+        """A blob of `size` bytes that `read` gives, as a pack of its own."""
+        if private and self.refer:
+            return _hashed(read, size)
+        path = self.directory / f"tmp_pack_{secrets.token_hex(8)}"
+        # Named by chance, not by content: a name that is new cannot be one that is being collected.
+        final = self.directory / f"pack-{secrets.token_hex(20)}"
+        try:
+            with path.open("w+b") as file:
+                name, crc, checksum = _stream(file, read, size)
+                if name in known or name in self.stored:
+                    return name
+                _sync(file)
+            final.with_suffix(".keep").write_bytes(name.hex().encode())
+            _publish(path, final, {name: (12, crc)}, checksum)
+        except BaseException:
+            final.with_suffix(".keep").unlink(missing_ok=True)
+            raise
+        finally:
+            path.unlink(missing_ok=True)  # unless it has its name by now
+        self.bytes += size
+        return name
+
+    def finish(self) -> None:
+        """Everything on disk, then visible."""
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        try:
+            with file:
+                file.seek(8)
+                file.write(struct.pack(">I", len(self._entries)))
+                file.seek(0)
+                hasher = hashlib.sha1(usedforsecurity=False)
+                while data := file.read(CHUNK):
+                    hasher.update(data)
+                file.write(hasher.digest())
+                _sync(file)
+            final = self.directory / f"pack-{hasher.hexdigest()}"
+            _publish(self._path, final, self._entries, hasher.digest())
+        finally:
+            self._path.unlink(missing_ok=True)  # unless it has its name by now
+            clear_in_pieces(self._entries)
+        sync_directory(self.directory)  # of large ones, too
+
+    def abandon(self) -> None:
+        """Leave nothing behind; after `finish`, nothing to do."""
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        try:
+            with suppress(OSError):  # what is still to be written may find no room
+                file.close()
+        finally:
+            self._path.unlink(missing_ok=True)
+            clear_in_pieces(self._entries)
+
+
+def _hashed(read: Callable[[int], bytes], size: int) -> bytes:
+    blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    while size:
+        data = read(min(CHUNK, size))
+        if not data:
+            raise Shrunk
+        blob.update(data)
+        size -= len(data)
+    return blob.digest()
+
+
+def _stream(file: IO[bytes], read: Callable[[int], bytes], size: int) -> tuple[bytes, int, bytes]:
+    """Write a pack of one blob; its name, its check sum as an entry, the pack's check sum."""
+    blob = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    pack = hashlib.sha1(usedforsecurity=False)
+    data = read(min(CHUNK, size))
+    stream = zlib.compressobj(_level(data[:SAMPLE]))
+    crc = 0
+
+    def put(part: bytes, *, counted: bool = True) -> None:
+        nonlocal crc
+        pack.update(part)
+        file.write(part)
+        crc = zlib.crc32(part, crc) if counted else crc
+
+    put(b"PACK" + struct.pack(">II", 2, 1), counted=False)
+    put(_head(NUMBERS["blob"], size))
+    left = size
+    while left:
+        if not data:
+            raise Shrunk
+        blob.update(data)
+        put(stream.compress(data))
+        left -= len(data)
+        data = read(min(CHUNK, left)) if left else b""
+    put(stream.flush())
+    file.write(pack.digest())
+    return blob.digest(), crc, pack.digest()
+
+
+def _publish(path: Path, final: Path, entries: dict[bytes, tuple[int, int]], checksum: bytes) -> None:
+    """Give a written pack its index and its name; the index comes last, since it is what is looked for."""
+    index = path.with_name(path.name + "_idx")
+    try:
+        with index.open("wb", buffering=CHUNK) as file:
+            hasher = hashlib.sha1(usedforsecurity=False)
+            for part in _index(entries, checksum):
+                hasher.update(part)
+                file.write(part)
+            file.write(hasher.digest())
+            _sync(file)
+        path.rename(final.with_suffix(".pack"))
+        index.rename(final.with_suffix(".idx"))
+    finally:
+        index.unlink(missing_ok=True)
+
+
+def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> Iterator[bytes]:
+    """The index of a pack, in parts."""
+    groups = _sorted_groups(entries)
+    counts = Counter(name[0] for name in entries)
+    yield b"\xfftOc\0\0\0\2" + struct.pack(">256I", *accumulate(counts[byte] for byte in range(256)))
+    for group in groups:
+        yield b"".join(group)
+    for group in groups:
+        yield struct.pack(f">{len(group)}I", *(entries[name][1] for name in group))
+    far: list[int] = []
+    for group in groups:
+        near = []
+        for name in group:
+            offset = entries[name][0]
+            if offset >= 1 << 31:
+                far.append(offset)
+                offset = (1 << 31) + len(far) - 1
+            near.append(offset)
+        yield struct.pack(f">{len(near)}I", *near)
+    for piece in pieces(far):
+        yield struct.pack(f">{len(piece)}Q", *piece)
+    yield checksum
+
+
+def _sorted_groups(names: Collection[bytes]) -> list[list[bytes]]:
+    """The names in order. A pack may hold a million, and to sort all of them in one call would keep the
+    interpreter for too long: many are sorted by their first byte, a group at a time."""
+    if len(names) <= PIECE:
+        return [sorted(names)]
+    groups: list[list[bytes]] = [[] for _ in range(256)]
+    for name in names:
+        groups[name[0]].append(name)
+    return [sort_in_pieces(group) for group in groups]
+
+
+def _head(number: int, size: int) -> bytes:
+    head = bytearray([number << 4 | size & 15])
+    size >>= 4
+    while size:
+        head[-1] |= 0x80
+        head.append(size & 0x7F)
+        size >>= 7
+    return bytes(head)
+
+
+def _level(sample: bytes) -> int:
+    """Compress what gets smaller; what does not, such as images, only costs time."""
+    return 1 if len(sample) < 512 or len(zlib.compress(sample, 1)) < 0.9 * len(sample) else 0
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fdatasync(file.fileno())

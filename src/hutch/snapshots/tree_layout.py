@@ -1,0 +1,262 @@
+"""How a directory is laid out in git's objects.
+
+A snapshot holds three trees of the same shape. `files` is what git would commit,
+with the very names and object ids that git would give. `beside` has the rest of
+the content: ignored files, `.git` directories, names that git refuses. `manifest`
+says what trees cannot: modes, empty directories, what was seen but not kept. A
+directory with nothing to say is absent from a tree, so each costs only what it holds.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+from hutch.snapshots.git_objects import EMPTY_TREE, GITLINK, LINK, TREE, Objects, format_tree
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.system.chunks import pieces, sort_in_pieces
+
+FILES, PRIVATE, IGNORED = (
+    0,
+    1,
+    2,
+)  # where a file is laid: with git's, beside for good, beside while there is room
+PERMISSIONS = 0o1777  # a set-user-id bit is not content
+USUAL_FILE, USUAL_PROGRAM, USUAL_DIRECTORY = 0o644, 0o755, 0o755
+_LONG_NOTES = 1 << 18  # bytes
+NOTES = b"="  # in `manifest`, beside the directories below, which are `+name`
+
+# What git refuses to track, as its own checks see names, also for other people's file systems.
+_IGNORABLE = rb"(?:\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf)*"
+_REFUSED = re.compile(
+    rb"(?:\.git|git~1)[. ]*(?:[\\:].*)?|"
+    + _IGNORABLE
+    + _IGNORABLE.join(re.escape(bytes([char])) for char in b".git")
+    + _IGNORABLE,
+    re.IGNORECASE | re.DOTALL,
+)
+_SHORT = b"|".join(b"gi7eba"[:length] + rb"~[1-9]\d{%d}" % (6 - length) for length in range(7))
+_REFUSED_UNLESS_PLAIN = re.compile(
+    rb"(?:\.gitmodules|gitmod~[1-4]|"
+    + _SHORT
+    + rb")[. ]*(?:[\\:].*)?|"
+    + _IGNORABLE
+    + _IGNORABLE.join(re.escape(bytes([char])) for char in b".gitmodules")
+    + _IGNORABLE,
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Leaf(NamedTuple):
+    """A file or a link."""
+
+    mode: int  # kind and permissions
+    name: bytes  # of its blob
+    place: int  # FILES, PRIVATE or IGNORED
+    size: int  # -1: not known
+
+
+class Branch(NamedTuple):
+    """A directory, as the trees that hold what is in it."""
+
+    permissions: int
+    files: bytes | None
+    beside: bytes | None
+    notes: bytes | None
+    link: bytes | None  # it is somebody else's repository at that commit
+    file_count: int  # of what git would commit
+    size: int
+    ignored_size: int
+    left_out: int
+
+    @property
+    def trees(self) -> tuple[bytes | None, bytes | None, bytes | None, bytes | None]:
+        """The same for the same content."""
+        return (self.files, self.beside, self.notes, self.link)
+
+
+class Absent(NamedTuple):
+    """Something that was seen but is not kept."""
+
+    why: str
+    size: int
+
+
+Item = Leaf | Branch | Absent
+NOTHING = Branch(USUAL_DIRECTORY, None, None, None, None, 0, 0, 0, 0)
+
+
+def refused(name: bytes, *, plain: bool) -> bool:
+    """Whether git would not take an entry of this name; of links and directories, it refuses more."""
+    return _REFUSED.fullmatch(name) is not None or (
+        not plain and _REFUSED_UNLESS_PLAIN.fullmatch(name) is not None
+    )
+
+
+def build(
+    items: Mapping[str, Item],
+    writer: PackWriter,
+    *,
+    permissions: int,
+    link: bytes | None,
+    known: AbstractSet[bytes],
+) -> Branch:
+    """Write the trees of one directory. What is `known` is stored already."""
+    files: list[tuple[int, bytes, bytes]] = []
+    beside: list[tuple[int, bytes, bytes]] = []
+    below: list[tuple[int, bytes, bytes]] = []
+    notes: dict[str, dict[str, object]] = {}
+    count = size = ignored_size = left_out = 0
+    for name, item in items.items():
+        raw = os.fsencode(name)
+        if isinstance(item, Leaf):
+            if usual_mode(item.mode) != item.mode:
+                notes.setdefault("modes", {})[_shown(name)] = item.mode & PERMISSIONS
+            entry = (git_mode(item.mode), raw, item.name)
+            if item.place == FILES:
+                files.append(entry)
+                count, size = count + 1, size + item.size
+            else:
+                beside.append((entry[0], b"+" + raw, item.name))
+                ignored_size += item.size if item.place == IGNORED else 0
+        elif isinstance(item, Branch):
+            if item.permissions != USUAL_DIRECTORY:
+                notes.setdefault("modes", {})[_shown(name)] = item.permissions
+            if item.link:
+                files.append((GITLINK, raw, item.link))
+            elif item.files:
+                files.append((TREE, raw, item.files))
+            if item.beside:
+                beside.append((TREE, b"+" + raw, item.beside))
+            if item.notes:
+                below.append((TREE, b"+" + raw, item.notes))
+            count, size = count + item.file_count, size + item.size
+            ignored_size, left_out = ignored_size + item.ignored_size, left_out + item.left_out
+        else:
+            notes.setdefault("absent", {})[_shown(name)] = [item.why, item.size]
+            left_out += 1
+    if notes or not (files or beside or below):
+        below.append((0o100644, NOTES, writer.add("blob", _format_notes(notes))))
+    return Branch(
+        permissions=permissions,
+        files=_tree(files, writer, known),
+        beside=_tree(beside, writer, known),
+        notes=_tree(below, writer, known),
+        link=link,
+        file_count=count,
+        size=size,
+        ignored_size=ignored_size,
+        left_out=left_out,
+    )
+
+
+def items_of(objects: Objects, branch: Branch) -> dict[str, Item]:
+    """What is in a directory, read from its trees."""
+    modes: dict[str, int] = {}
+    items: dict[str, Item] = {}
+    trees: dict[str, dict[str, bytes]] = {}
+    for mode, raw, tree in objects.tree(branch.notes):
+        if mode == TREE:
+            trees.setdefault(os.fsdecode(raw[1:]), {})["notes"] = tree
+        else:
+            notes = _parse_notes(objects.read(tree, "blob"))
+            modes = {_meant(shown): mode for shown, mode in notes.get("modes", {}).items()}
+            for shown, (why, size) in notes.get("absent", {}).items():
+                items[_meant(shown)] = Absent(why, size)
+    for place, entries in ((FILES, objects.tree(branch.files)), (PRIVATE, objects.tree(branch.beside))):
+        for mode, raw, name in entries:
+            text = os.fsdecode(raw if place == FILES else raw[1:])
+            if mode == TREE:
+                trees.setdefault(text, {})["files" if place == FILES else "beside"] = name
+            elif mode == GITLINK:
+                trees.setdefault(text, {})["link"] = name
+            else:
+                full = (
+                    stat.S_IFLNK | 0o777
+                    if mode == LINK
+                    else mode & ~PERMISSIONS | modes.get(text, mode & 0o777)
+                )
+                items[text] = Leaf(full, name, place, -1)
+    for text, found in trees.items():
+        items[text] = NOTHING._replace(
+            permissions=modes.get(text, USUAL_DIRECTORY),
+            files=found.get("files"),
+            beside=found.get("beside"),
+            notes=found.get("notes"),
+            link=found.get("link"),
+        )
+    return items
+
+
+def usual_mode(mode: int) -> int:
+    """What a mode comes back as when only git keeps it."""
+    if stat.S_ISLNK(mode):
+        return mode
+    return stat.S_IFREG | (USUAL_PROGRAM if mode & stat.S_IXUSR else USUAL_FILE)
+
+
+def git_mode(mode: int) -> int:
+    return LINK if stat.S_ISLNK(mode) else usual_mode(mode)
+
+
+def _tree(
+    entries: list[tuple[int, bytes, bytes]], writer: PackWriter, known: AbstractSet[bytes]
+) -> bytes | None:
+    if not entries:
+        return None
+    return writer.add("tree", format_tree(entries), known=known)
+
+
+def whole(writer: PackWriter, branch: Branch) -> bytes:
+    """The tree of a snapshot's commit."""
+    empty = writer.add("tree", b"") if None in branch.trees[:3] else EMPTY_TREE
+    names = (b"files", b"beside", b"manifest")
+    return writer.add(
+        "tree",
+        format_tree(
+            [(TREE, name, tree or empty) for name, tree in zip(names, branch.trees[:3], strict=True)]
+        ),
+    )
+
+
+def opened_whole(objects: Objects, tree: bytes) -> Branch:
+    """The top directory of a snapshot, from its commit's tree."""
+    found = {name: None if tree == EMPTY_TREE else tree for _, name, tree in objects.tree(tree)}
+    return NOTHING._replace(files=found[b"files"], beside=found[b"beside"], notes=found[b"manifest"])
+
+
+def _format_notes(notes: Mapping[str, Mapping[str, object]]) -> bytes:
+    """As JSON, compact, keys in order; not by one call, which would keep the interpreter for too long."""
+    kinds = []
+    for kind in sorted(notes):
+        names = sort_in_pieces(notes[kind])
+        parts = (
+            json.dumps({name: notes[kind][name] for name in piece}, separators=(",", ":"))[1:-1]
+            for piece in pieces(names)
+        )
+        kinds.append(f'"{kind}":{{{",".join(parts)}}}')
+    return f"{{{','.join(kinds)}}}".encode()
+
+
+def _parse_notes(text: bytes) -> dict[str, dict[str, Any]]:
+    """The same back; long texts by the decoder that is written in Python, which lets others take turns."""
+    if len(text) <= _LONG_NOTES:
+        notes: dict[str, dict[str, Any]] = json.loads(text)
+        return notes
+    decoder = json.JSONDecoder()
+    decoder.parse_object = json.decoder.JSONObject  # type: ignore[attr-defined]
+    decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
+    notes = decoder.decode(text.decode())
+    return notes
+
+
+def _shown(name: str) -> str:
+    """A name as JSON can hold it: bytes that are no UTF-8 stay apart from characters."""
+    return os.fsencode(name).decode("latin-1")
+
+
+def _meant(name: str) -> str:
+    return os.fsdecode(name.encode("latin-1"))

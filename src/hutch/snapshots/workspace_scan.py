@@ -1,0 +1,375 @@
+"""One look at a workspace: from what is on disk to the trees of a snapshot.
+
+First down: every directory is listed, and only what may have changed since the
+last look is read. Then up: only directories in which something changed get new
+trees. With an overlay the directory on disk holds just the differences, and each
+of its directories is combined with the one below it in the base, which is known
+from its index and never touched.
+"""
+
+import os
+import stat
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hutch.domain.errors import LimitReached
+from hutch.snapshots.directory import Directory
+from hutch.snapshots.entry_reader import Limits, Reader
+from hutch.snapshots.git_objects import Objects, object_name
+from hutch.snapshots.git_rules import Base, Context
+from hutch.snapshots.ignore_rules import GITIGNORE, MOST_BYTES
+from hutch.snapshots.pack_writer import PackWriter
+from hutch.snapshots.stat_cache import Items, Listing
+from hutch.snapshots.tree_layout import (
+    FILES,
+    IGNORED,
+    PERMISSIONS,
+    USUAL_DIRECTORY,
+    Absent,
+    Branch,
+    Item,
+    Leaf,
+    build,
+)
+from hutch.snapshots.tree_walk import Clock, Descent, Key, Vanished, key_of, opened, read_all
+
+MOST_TEXTS = 256
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A directory on the way: what we know of it before the directories below are known."""
+
+    path: str
+    permissions: int
+    context: Context
+    link: bytes | None
+    before: Listing | None  # by the last look
+    base: Listing | None  # what lies under it
+    on_disk: bool = True  # False: only in the base, and looked at because the rules have changed
+    same: bool = False  # its own entries are as they were
+    children: dict[str, int] = field(default_factory=dict)  # directories, and their permissions
+    leaves: Items = field(default_factory=Items)
+    keys: dict[str, Key] = field(default_factory=dict)
+    whiteouts: frozenset[str] = frozenset()
+    opaque: bool = False
+
+    def below(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+    @property
+    def under(self) -> Branch | None:
+        return self.base.branch if self.base else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What a look has found, and what is new in the listings."""
+
+    branch: Branch
+    changed: dict[str, Listing | None]
+    newest_ns: int  # when the latest change was that is told by a key
+
+
+class Scan:
+    """One look at `directory`; with `attributes`, it is the upper directory of an overlay that uses those."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        writer: PackWriter,
+        objects: Objects,
+        *,
+        listings: Mapping[str, Listing],
+        base: Base,
+        limits: Limits,
+        texts: MutableMapping[bytes, bytes],  # of .gitignore files, by their blobs
+        attributes: str | None = None,
+        adopting: bool = False,  # nobody else is here yet, and all is a faithful copy of the base
+    ) -> None:
+        self.directory = directory
+        self.writer = writer
+        self.objects = objects
+        self.listings = listings
+        self.base = base
+        self.limits = limits
+        self.texts = texts
+        self.attributes = attributes
+        self.adopting = adopting
+        self.clock = Clock.now()
+        top = listings.get("")
+        self.reader = Reader(
+            writer, limits, ignored_bytes=top.branch.ignored_size if top else 0, attributes=attributes
+        )
+        self.newest_ns = 0
+        self._entries = self._path_bytes = 0
+
+    def run(self) -> Scanned:
+        order: list[_Seen] = []
+        under = self.base.listing("") if self.attributes else None
+        start = _Seen("", USUAL_DIRECTORY, Context.top(), None, self.listings.get(""), under)
+        waiting = [start]
+        with Descent(self.directory) as descent:
+            while waiting:
+                seen = waiting.pop()
+                try:
+                    waiting += self._look(seen, descent) if seen.on_disk else self._recall(seen)
+                except Vanished:
+                    continue
+                except OSError as error:
+                    if seen is start:
+                        raise
+                    seen.same, seen.children, seen.keys, seen.whiteouts = False, {}, {}, frozenset()
+                    seen.leaves = Items(
+                        {"": Absent(error.strerror or "unreadable", 0)}
+                    )  # the directory itself
+                order.append(seen)
+        branches: dict[str, Branch] = {}
+        changed: dict[str, Listing | None] = {}
+        for seen in reversed(order):
+            branches[seen.path] = self._settle(seen, branches, changed)
+        return Scanned(branches[""], changed, self.newest_ns)
+
+    # Down
+
+    def _look(self, seen: _Seen, descent: Descent) -> list[_Seen]:
+        """List a directory and read what is new in it; the directories below it."""
+        fd = descent.at(seen.path)
+        before = seen.before
+        keys = before.keys if before else {}
+        kept: list[str] = []
+        fresh: dict[str, os.stat_result] = {}
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                name, mode = entry.name, found.st_mode
+                if mode & 0o170000 == 0o040000:
+                    seen.children[name] = mode & PERMISSIONS
+                elif keys.get(name) == (found.st_ctime_ns, found.st_ino, found.st_mtime_ns, found.st_size):
+                    kept.append(name)
+                else:
+                    fresh[name] = found
+        self._count(len(kept) + len(fresh) + len(seen.children), seen.path)
+        if self.reader.marked(fd, "opaque"):
+            seen.opaque, seen.base = True, None
+        seen.context = self._own_context(seen, fd, kept, fresh)
+        seen.same = (
+            before is not None
+            and not fresh
+            and len(kept) == len(keys)
+            and before.context == seen.context.digest
+            and before.opaque == seen.opaque
+            and before.below == seen.under
+            and not before.unsettled
+        )
+        if not seen.same:
+            self._read(seen, fd, kept, fresh)
+        wanted = []
+        for name, permissions in seen.children.items():
+            path = seen.below(name)
+            context, link = seen.context.below(path, self.base)
+            base = self.base.listing(path) if seen.base else None
+            wanted.append(_Seen(path, permissions, context, link, self.listings.get(path), base))
+        return wanted + self._only_in_base(seen)
+
+    def _only_in_base(self, seen: _Seen) -> list[_Seen]:
+        """Directories of the base that hold ignored files, when other rules than its own are in force."""
+        if seen.base is None or seen.base.context == seen.context.digest:
+            return []
+        wanted = []
+        for name, item in seen.base.items.items():
+            if not (isinstance(item, Branch) and item.ignored_size):
+                continue
+            if name in seen.children or name in seen.leaves or name in seen.whiteouts:
+                continue
+            path = seen.below(name)
+            context, link = seen.context.below(path, self.base)
+            wanted.append(
+                _Seen(
+                    path,
+                    item.permissions,
+                    context,
+                    link,
+                    self.listings.get(path),
+                    self.base.listing(path),
+                    on_disk=False,
+                )
+            )
+        seen.children |= {each.path[each.path.rfind("/") + 1 :]: each.permissions for each in wanted}
+        return wanted
+
+    def _recall(self, seen: _Seen) -> list[_Seen]:
+        """Look at a directory of the base that has nothing on disk."""
+        seen.context = self._own_context(seen, -1, [], {})
+        return self._only_in_base(seen)
+
+    def _read(self, seen: _Seen, fd: int, kept: list[str], fresh: dict[str, os.stat_result]) -> None:
+        before = seen.before
+        whiteouts = set()
+        for name in kept:
+            assert before is not None
+            seen.keys[name] = before.keys[name]
+            item = None if name in before.whiteouts else before.items[name]
+            if not isinstance(item, Leaf):
+                whiteouts.add(name)
+            elif before.context == seen.context.digest:
+                seen.leaves[name] = item
+            else:
+                place = seen.context.place(seen.below(name), item.mode, self.base)
+                seen.leaves[name] = item._replace(place=place)
+        for name in [*fresh]:
+            found = fresh.pop(name)  # freed one by one: all at the end would be one long step
+            leaf = self._adopted(seen.path, name, found) if self.adopting else None
+            item, key = (leaf, key_of(found)) if leaf else self._entry(seen, fd, name, found)
+            if item is not None:
+                seen.leaves[name] = item
+            elif key is not None:
+                whiteouts.add(name)
+            if key is not None and (self.adopting or self.clock.settled(key)):
+                seen.keys[name] = key
+                self.newest_ns = max(self.newest_ns, key[0])
+        seen.whiteouts = frozenset(whiteouts)
+
+    def _entry(
+        self, seen: _Seen, fd: int, name: str, found: os.stat_result
+    ) -> tuple[Item | None, Key | None]:
+        before = seen.before.items.get(name) if seen.before else None
+        base = seen.base.items.get(name) if seen.base else None
+        return self.reader.entry(
+            fd,
+            name,
+            found,
+            place=seen.context.place(seen.below(name), found.st_mode, self.base),
+            before=before,
+            known={item.name for item in (before, base) if isinstance(item, Leaf)},
+        )
+
+    def _adopted(self, path: str, name: str, found: os.stat_result) -> Leaf | None:
+        """The base's file of that name, if this is the copy of it."""
+        listing = self.base.listing(path)
+        if listing is None:
+            return None
+        item, key = listing.items.get(name), listing.keys.get(name)
+        mode = (
+            stat.S_IFLNK | 0o777 if stat.S_ISLNK(found.st_mode) else found.st_mode & (0o170000 | PERMISSIONS)
+        )
+        if isinstance(item, Leaf) and key and key[2:] == key_of(found)[2:] and item.mode == mode:
+            return item
+        return None
+
+    def _own_context(
+        self, seen: _Seen, fd: int, kept: list[str], fresh: Mapping[str, os.stat_result]
+    ) -> Context:
+        """The context of a directory with its own .gitignore, be it on disk or in the base."""
+        if seen.context.state != FILES:
+            return seen.context
+        text: bytes | None = None
+        item: Item | None = None
+        if GITIGNORE in fresh:
+            with suppress(Vanished, OSError), opened(fd, GITIGNORE) as (descriptor, found):
+                text = read_all(descriptor, min(found.st_size, MOST_BYTES + 1))
+        elif seen.before and GITIGNORE in seen.before.keys and GITIGNORE in kept:
+            item = None if GITIGNORE in seen.before.whiteouts else seen.before.items[GITIGNORE]
+        elif seen.base and GITIGNORE not in seen.children:
+            item = seen.base.items.get(GITIGNORE)
+        if text is not None:
+            blob = object_name("blob", text)
+        elif isinstance(item, Leaf) and stat.S_ISREG(item.mode) and item.size <= MOST_BYTES:
+            blob = item.name
+            text = self.texts.get(blob)
+            if text is None:
+                text = self.objects.read(blob, "blob")
+        else:
+            return seen.context
+        if len(self.texts) >= MOST_TEXTS:
+            self.texts.clear()
+        self.texts[blob] = text
+        return seen.context.inside(seen.path, text, blob)
+
+    # Up
+
+    def _settle(self, seen: _Seen, branches: dict[str, Branch], changed: dict[str, Listing | None]) -> Branch:
+        """The trees of a directory, once those below it are known."""
+        before = seen.before
+        below = {name: branches[path] for name in seen.children if (path := seen.below(name)) in branches}
+        if before and seen.same:
+            if (
+                before.children == below.keys()
+                and before.branch.link == seen.link
+                and all(before.items[name] == branch for name, branch in below.items())
+            ):
+                return _allowed(before.branch, seen.permissions)
+            kept = (name for name in before.keys if name not in before.whiteouts)
+            seen.leaves = Items(packed={name: before.items.packed[name] for name in kept})
+            seen.keys, seen.whiteouts = before.keys, before.whiteouts
+        items = self._inherited(seen)
+        items.add(seen.leaves)
+        items.add(below)
+        if before and before.items == items and before.branch.link == seen.link:
+            branch = _allowed(before.branch, seen.permissions)
+        else:
+            trees = {*(before.branch.trees if before else ()), *(seen.under.trees if seen.under else ())}
+            known = {tree for tree in trees if tree is not None}
+            branch = build(items, self.writer, permissions=seen.permissions, link=seen.link, known=known)
+        if before:
+            _forget([seen.below(name) for name in before.children - below.keys()], self.listings, changed)
+        listing = Listing(
+            keys=seen.keys,
+            items=items,
+            branch=branch,
+            context=seen.context.digest,
+            children=frozenset(below),
+            unsettled=len(seen.keys) < len(seen.leaves) + len(seen.whiteouts),
+            whiteouts=seen.whiteouts,
+            opaque=seen.opaque,
+            below=seen.under,
+        )
+        if listing != before:
+            changed[seen.path] = listing
+        return branch
+
+    def _inherited(self, seen: _Seen) -> Items:
+        """What shows through from the base."""
+        if seen.base is None:
+            return Items()
+        shown = (each for each in seen.base.items.packed.items() if each[0] not in seen.whiteouts)
+        items = Items(packed=dict(shown))
+        if seen.base.context != seen.context.digest:
+            for name, item in items.items():
+                if isinstance(item, Leaf) and item.place == IGNORED:
+                    place = seen.context.place(seen.below(name), item.mode, self.base)
+                    items[name] = item._replace(place=place)
+        return items
+
+    def _count(self, more: int, path: str) -> None:
+        self._entries += more
+        self._path_bytes += len(path)
+        if self._entries > self.limits.entries:
+            raise LimitReached(
+                f"The workspace has more than {self.limits.entries:,} entries, too many for a snapshot. "
+                "Delete what is not needed.",
+                limit="workspace.snapshot_entries",
+            )
+        if self._path_bytes > self.limits.path_bytes:
+            raise LimitReached(
+                f"The paths of the workspace are longer than {self.limits.path_bytes >> 20} MiB together, "
+                "too much for a snapshot. Delete the deepest directories.",
+                limit="workspace.snapshot_path_bytes",
+            )
+
+
+def _allowed(branch: Branch, permissions: int) -> Branch:
+    return branch if branch.permissions == permissions else branch._replace(permissions=permissions)
+
+
+def _forget(waiting: list[str], listings: Mapping[str, Listing], changed: dict[str, Listing | None]) -> None:
+    """Drop the listings of directories that are gone, and of all below them."""
+    while waiting:
+        path = waiting.pop()
+        changed[path] = None
+        if listing := listings.get(path):
+            waiting += [f"{path}/{name}" for name in listing.children]

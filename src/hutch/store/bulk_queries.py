@@ -1,0 +1,87 @@
+"""What belongs to many sessions at once: one query for each kind, however many they are."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, RowMapping, Select, Table, func, or_, select
+
+from hutch.domain.change import Change
+from hutch.domain.session import QueuedRun, Session
+from hutch.domain.user import User
+from hutch.store.interface import Head
+from hutch.store.log_reader import to_head
+from hutch.store.rows import Rows
+from hutch.store.runs import read_run
+from hutch.store.schema import changes, logs, runs, sessions, shares, users
+from hutch.store.sessions import read_session
+from hutch.store.shares import Share
+
+Ids = Collection[str]
+
+
+class Batches:
+    """Rows of many sessions or users."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def newest_runs(self, session_ids: Ids, each: int) -> dict[str, list[QueuedRun]]:
+        """The newest few runs of each session; those that only make one ready are left out."""
+        found: dict[str, list[QueuedRun]] = {}
+        for row in await self._all(_newest(runs, session_ids, each, runs.c.kind == "prompt")):
+            found.setdefault(row["session_id"], []).append(read_run(_without_place(row)))
+        return found
+
+    async def newest_changes(self, session_ids: Ids, each: int) -> dict[str, list[Change]]:
+        """The newest few changes of each session."""
+        found: dict[str, list[Change]] = {}
+        for row in await self._all(_newest(changes, session_ids, each)):
+            found.setdefault(row["session_id"], []).append(Change(**_without_place(row)))
+        return found
+
+    async def shares(self, session_ids: Ids) -> dict[str, list[Share]]:
+        """With whom each session is shared."""
+        found: dict[str, list[Share]] = {}
+        wanted = select(shares).where(shares.c.session_id.in_(session_ids)).order_by(shares.c.created_ms)
+        for row in await self._all(wanted):
+            found.setdefault(row["session_id"], []).append(Share(**row))
+        return found
+
+    async def users(self, user_ids: Ids) -> dict[str, User]:
+        """Users by their ids; who is not there is not in the answer."""
+        columns = (users.c.id, users.c.name, users.c.role, users.c.created_ms, users.c.disabled)
+        found = await self._all(select(*columns).where(users.c.id.in_(user_ids)))
+        return {row["id"]: User(**{**row, "disabled": bool(row["disabled"])}) for row in found}
+
+    async def changed_sessions(self, since_ms: int, most: int) -> list[Session]:
+        """Sessions that are otherwise than they were, the longest ago first."""
+        wanted = select(sessions).where(sessions.c.updated_ms >= since_ms).order_by(sessions.c.updated_ms)
+        return [read_session(row) for row in await self._all(wanted.limit(most))]
+
+    async def heads(self, session_ids: Ids) -> dict[str, Head]:
+        """The heads of several logs; what has no log is not in the answer."""
+        wanted = select(logs).where(logs.c.session_id.in_(session_ids))
+        return await self._rows.fetch(
+            lambda connection: {row.session_id: to_head(row) for row in connection.execute(wanted)}
+        )
+
+    async def seen_by(self, user_id: str | None, session_ids: Ids) -> set[str]:
+        """Those of these sessions that there are and that a user owns or shares; all of them with None."""
+        wanted = select(sessions.c.id).where(sessions.c.id.in_(session_ids))
+        if user_id is not None:
+            shared = select(shares.c.session_id).where(shares.c.user_id == user_id)
+            wanted = wanted.where(or_(sessions.c.owner == user_id, sessions.c.id.in_(shared)))
+        return {row["id"] for row in await self._all(wanted)}
+
+    async def _all(self, wanted: Select[Any]) -> Sequence[RowMapping]:
+        return await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+
+
+def _newest(table: Table, session_ids: Ids, each: int, *also: ColumnElement[bool]) -> Select[Any]:
+    place = func.row_number().over(partition_by=table.c.session_id, order_by=table.c.id.desc()).label("place")
+    ranked = select(table, place).where(table.c.session_id.in_(session_ids), *also).subquery()
+    return select(ranked).where(ranked.c.place <= each).order_by(ranked.c.id.desc())
+
+
+def _without_place(row: Any) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "place"}

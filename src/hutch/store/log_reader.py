@@ -1,0 +1,144 @@
+"""Reading the log's rows: one page of records, a head, the proof, entries with typed events."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Row, func, select
+
+from hutch.domain.errors import EventsMissing, NotFound
+from hutch.domain.events import Entry, ErasedEvent, from_json
+from hutch.domain.ids import SessionId
+from hutch.store.blobs import BlobMissing, Blobs
+from hutch.store.hash_chain import Record
+from hutch.store.interface import Head
+from hutch.store.schema import events, logs, public_keys, statements
+from hutch.store.signing import Statement
+
+PAGE_BYTES = 512 * 1024  # what a follower who does not read costs
+
+
+def read_head(connection: Connection, session_id: SessionId) -> Head:
+    row = connection.execute(select(logs).where(logs.c.session_id == session_id)).one_or_none()
+    if row is None:
+        raise no_session(session_id)
+    return to_head(row)
+
+
+def read_size(connection: Connection, session_id: SessionId) -> int:
+    """The bytes of all payloads of a log; 0 when there is none."""
+    query = select(logs.c.payload_bytes).where(logs.c.session_id == session_id)
+    return int(connection.scalar(query) or 0)
+
+
+def read_records(
+    connection: Connection, blobs: Blobs, session_id: SessionId, after: int, limit: int
+) -> tuple[list[Record], bool]:
+    """The next records after a sequence number, and whether there may be more.
+
+    A page ends early when it grows heavy: a follower's memory stays bounded. It also ends before an
+    event that is missing, and a page that would begin with one raises `EventsMissing`.
+    """
+    log_id, newest = log_and_newest(connection, session_id)
+    query = select(events).where(events.c.log_id == log_id, events.c.seq > after)
+    records: list[Record] = []
+    weight = 0
+    rows = connection.execute(query.order_by(events.c.seq).limit(limit)).all()
+    for expected, row in enumerate(rows, after + 1):
+        if row.seq != expected:
+            if not records:
+                raise EventsMissing(session_id, expected, row.seq - 1)
+            return records, True
+        salt, payload = row.salt, row.payload
+        if payload is None and salt is not None:
+            try:
+                payload = blobs.get(row.payload_hash)
+            except BlobMissing as missing:
+                here = (events.c.log_id == log_id, events.c.seq == row.seq)
+                salt = connection.scalar(select(events.c.salt).where(*here))
+                if salt is not None:  # not erased since we read the row, but lost
+                    raise BlobMissing(f"Event {row.seq} of session {session_id}: {missing}") from None
+        records.append(
+            Record(session_id, row.seq, row.at_ms, row.type, salt, payload, row.payload_hash, row.hash)
+        )
+        weight += len(payload or b"")
+        if weight > PAGE_BYTES:
+            return records, True
+    if not records and after < newest:
+        raise EventsMissing(session_id, after + 1, newest)
+    return records, len(records) == limit or after + len(records) < newest
+
+
+def read_entries(
+    connection: Connection, blobs: Blobs, session_id: SessionId, after: int, limit: int
+) -> tuple[list[Entry], bool]:
+    """Like `read_records`, as entries with typed events."""
+    records, more = read_records(connection, blobs, session_id, after, limit)
+    erased = [record.seq for record in records if record.payload is None]
+    erasures = _read_erasures(connection, session_id, erased) if erased else {}
+    entries = []
+    for record in records:
+        event = (
+            erasures.get(record.seq) or ErasedEvent(record.type, 0, "")
+            if record.payload is None
+            else from_json(record.payload, record.type)
+        )
+        entries.append(Entry(session_id, record.seq, record.at_ms, event, record.hash, record.payload or b""))
+    return entries, more
+
+
+def count_payloads(connection: Connection, session_id: SessionId) -> int:
+    """How many payloads of a session are not erased."""
+    log_id = _log_id(connection, session_id)
+    query = select(func.count()).where(events.c.log_id == log_id, events.c.salt.is_not(None))
+    return int(connection.scalar(query) or 0)
+
+
+def read_statements(connection: Connection, session_id: SessionId) -> list[Statement]:
+    log_id = _log_id(connection, session_id)
+    query = select(statements).where(statements.c.log_id == log_id).order_by(statements.c.id)
+    return [_to_statement(row, session_id) for row in connection.execute(query)]
+
+
+def read_public_keys(connection: Connection) -> dict[str, bytes]:
+    return {row.fingerprint: row.public_key for row in connection.execute(select(public_keys))}
+
+
+def to_head(row: Row[tuple[object, ...]]) -> Head:
+    return Head(row.session_id, row.seq, row.hash, row.at_ms, row.opened_ms, row.ended)
+
+
+def no_session(session_id: SessionId) -> NotFound:
+    return NotFound(f"There is no session {session_id}. List them with: hutch log")
+
+
+def log_and_newest(connection: Connection, session_id: SessionId) -> tuple[int, int]:
+    """The id of a log, and the newest event that its head or a signed statement knows of."""
+    stated = select(func.max(statements.c.seq)).where(statements.c.log_id == logs.c.id).scalar_subquery()
+    query = select(logs.c.id, logs.c.seq, stated).where(logs.c.session_id == session_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise no_session(session_id)
+    return row[0], max(row[1], row[2] or 0)
+
+
+def _log_id(connection: Connection, session_id: SessionId) -> int:
+    log_id = connection.scalar(select(logs.c.id).where(logs.c.session_id == session_id))
+    if log_id is None:
+        raise no_session(session_id)
+    return int(log_id)
+
+
+def _read_erasures(
+    connection: Connection, session_id: SessionId, seqs: Sequence[int]
+) -> dict[int, ErasedEvent]:
+    log_id = _log_id(connection, session_id)
+    query = (
+        select(statements.c.seq, events.c.type, statements.c.at_ms, statements.c.reason)
+        .join(events, (events.c.log_id == statements.c.log_id) & (events.c.seq == statements.c.seq))
+        .where(statements.c.log_id == log_id, statements.c.kind == "erasure")
+        .where(statements.c.seq.between(seqs[0], seqs[-1]))
+    )
+    return {row.seq: ErasedEvent(row.type, row.at_ms, row.reason) for row in connection.execute(query)}
+
+
+def _to_statement(row: Row[tuple[object, ...]], session_id: SessionId) -> Statement:
+    return Statement(row.kind, session_id, row.seq, row.hash, row.at_ms, row.reason, row.key, row.signature)

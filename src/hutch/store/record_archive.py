@@ -1,0 +1,214 @@
+"""The zip of an exported record: how it is laid out, and how a stranger's is opened.
+
+One layout, to the byte: each header follows from the names, sizes, checksums and
+places of the files, so a reader rebuilds all of them and compares. Only the packed
+data is free, and no two programs can see different records in one file. Nothing is
+unpacked further than it is read, and never beyond a limit. Lines are handed out
+before the checksum at the end, so damage is named by its event.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.store.record_format import FILES, Damaged
+
+BLOCK_BYTES = 256 * 1024
+
+# APPNOTE.TXT 4.3: signature first, all little-endian.
+_LOCAL = struct.Struct("<4s5H3L2H")
+_LOCAL_EXTRA = struct.Struct("<2H2Q")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+_LOCATOR = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_VERSION = 45  # of zip itself: the first with 64-bit sizes
+_UNIX = 3 << 8
+_DEFLATED = 8
+_DATE = 33  # 1 January 1980, the first day there is
+_MODE = 0o100644 << 16
+_LARGEST = 2**31 - 1  # where zip libraries go over to 64 bits
+_IN_EXTRA = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A file in the zip: what its headers say of it."""
+
+    name: str
+    place: int
+    packed_bytes: int
+    size_bytes: int
+    checksum: int
+
+    @property
+    def start(self) -> int:
+        return self.place + _header_bytes(self.name)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.packed_bytes
+
+
+def header(file: Packed) -> bytes:
+    """What stands before the data of a file."""
+    name, wide = file.name.encode(), (_IN_EXTRA, _IN_EXTRA)
+    fixed = _LOCAL.pack(
+        b"PK\3\4", _VERSION, 0, _DEFLATED, 0, _DATE, file.checksum, *wide, len(name), _LOCAL_EXTRA.size
+    )
+    return fixed + name + _LOCAL_EXTRA.pack(1, 16, file.size_bytes, file.packed_bytes)
+
+
+def directory(files: Sequence[Packed]) -> bytes:
+    """What stands after the last file, up to the end of the zip."""
+    start, entries = files[-1].end, b"".join(map(_entry, files))
+    count, wide = len(files), b""
+    if start > _LARGEST:
+        wide = _END64.pack(b"PK\6\6", 44, _VERSION, _VERSION, 0, 0, count, count, len(entries), start)
+        wide += _LOCATOR.pack(b"PK\6\7", 0, start + len(entries), 1)
+    end = _END.pack(b"PK\5\6", 0, 0, count, count, len(entries), min(start, _IN_EXTRA), 0)
+    return entries + wide + end
+
+
+def _entry(file: Packed) -> bytes:
+    name, extra = file.name.encode(), []
+    size, packed, place = file.size_bytes, file.packed_bytes, file.place
+    if max(size, packed) > _LARGEST:
+        extra += [size, packed]
+        size = packed = _IN_EXTRA
+    if place > _LARGEST:
+        extra.append(place)
+        place = _IN_EXTRA
+    more = struct.pack(f"<2H{len(extra)}Q", 1, 8 * len(extra), *extra) if extra else b""
+    versions = (_UNIX | _VERSION, _VERSION)
+    sizes = (file.checksum, packed, size, len(name), len(more))
+    fixed = _ENTRY.pack(b"PK\1\2", *versions, 0, _DEFLATED, 0, _DATE, *sizes, 0, 0, 0, _MODE, place)
+    return fixed + name + more
+
+
+def _header_bytes(name: str) -> int:
+    return _LOCAL.size + len(name) + _LOCAL_EXTRA.size
+
+
+class Archive:
+    """The files of a record, unpacked as they are read."""
+
+    def __init__(self, source: BinaryIO, *, size_limit_bytes: int) -> None:
+        self._source = source
+        self._files = {file.name: file for file in _files(source)}
+        total = sum(file.size_bytes for file in self._files.values())
+        if total > size_limit_bytes:
+            raise Damaged(
+                f"The record unpacks to {total} bytes, over the limit of {size_limit_bytes}. "
+                "If you expect one so large, raise size_limit_bytes."
+            )
+
+    def read(self, name: str, limit_bytes: int) -> bytes:
+        """A small file as a whole."""
+        if self._files[name].size_bytes > limit_bytes:
+            raise Damaged(
+                f"{name} unpacks to {self._files[name].size_bytes} bytes, over its limit of {limit_bytes}."
+            )
+        return b"".join(self._blocks(name))
+
+    def lines(self, name: str, limit_bytes: int) -> Iterator[bytes]:
+        """The lines of a file without their newlines; each must have one."""
+        count, begun = 0, bytearray()
+        for block in self._blocks(name):
+            *whole, rest = block.split(b"\n")
+            for line in whole:
+                if len(begun) + len(line) > limit_bytes:
+                    raise _too_long(name, count + 1, limit_bytes)
+                yield bytes(begun) + line
+                count += 1
+                begun.clear()
+            begun += rest
+            if len(begun) > limit_bytes:
+                raise _too_long(name, count + 1, limit_bytes)
+        if begun:
+            raise Damaged(f"{name} is cut short: line {count + 1} has no end.")
+
+    def _blocks(self, name: str) -> Iterator[bytes]:
+        file = self._files[name]
+        inflater, at, left, size, checksum = zlib.decompressobj(-15), file.start, file.packed_bytes, 0, 0
+        packed = b""
+        while not inflater.eof:
+            if not packed:
+                self._source.seek(at)  # each time: two files are read in turns
+                packed = self._source.read(min(BLOCK_BYTES, left))
+                at, left = at + len(packed), left - len(packed)
+            try:
+                block = inflater.decompress(packed, BLOCK_BYTES)
+            except zlib.error as error:
+                raise Damaged(f"{name} cannot be unpacked ({error}).") from None
+            size, checksum = size + len(block), zlib.crc32(block, checksum)
+            if not block and not packed:
+                raise Damaged(f"{name} cannot be unpacked: its data is cut short.")
+            if size > file.size_bytes:
+                raise Damaged(f"{name} unpacks to more than the {file.size_bytes} bytes it declares.")
+            packed = inflater.unconsumed_tail
+            yield block
+        if left + len(inflater.unused_data) or size != file.size_bytes:
+            raise Damaged(f"{name} does not fill the place that the zip's directory gives it.")
+        if checksum != file.checksum:
+            raise Damaged(f"{name} does not match its checksum in the zip.")
+
+
+@contextmanager
+def open_archive(path: Path, *, size_limit_bytes: int) -> Iterator[Archive]:
+    """Open a record. Raises `BadRequest` when it is no zip at all, `Damaged` when it is a bad one."""
+    shown = repr(str(path))  # a name may hold what steers a terminal
+    try:
+        if not path.exists():
+            raise NotFound(f"{shown} does not exist. Give the path of an exported record.")
+        if not path.is_file():  # a pipe would never end
+            raise BadRequest(f"{shown} is not a file. Give the path of an exported record.")
+        source = path.open("rb")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise BadRequest(f"{shown} cannot be read ({reason}). Give one that you may read.") from None
+    with source:
+        if source.read(4) not in (b"PK\3\4", b"PK\5\6"):
+            raise BadRequest(f"{shown} is not a zip file. Give the path of an exported record.")
+        yield Archive(source, size_limit_bytes=size_limit_bytes)
+
+
+def _files(source: BinaryIO) -> list[Packed]:
+    """The files of the zip, as they follow each other; and not a byte that is not theirs."""
+    size = source.seek(0, os.SEEK_END)
+    files: list[Packed] = []
+    for name in FILES:
+        place = files[-1].end if files else 0
+        source.seek(place)
+        found = source.read(_header_bytes(name))
+        if len(found) < _header_bytes(name):
+            raise Damaged(f"The zip is cut short: it ends where {name} should begin.")
+        (checksum,) = struct.unpack_from("<L", found, 14)
+        size_bytes, packed_bytes = struct.unpack_from("<2Q", found, len(found) - 16)
+        file = Packed(name, place, packed_bytes, size_bytes, checksum)
+        if found != header(file):
+            raise Damaged(
+                f"The zip does not hold {name} where a record has it, as Hutch packs it. "
+                "Use the file as it was exported."
+            )
+        if file.end > size:  # before anybody seeks there
+            raise Damaged(f"The zip is cut short: it ends within {name}.")
+        files.append(file)
+    source.seek(files[-1].end)
+    expected = directory(files)
+    found = source.read(len(expected) + 1)
+    if len(found) < len(expected) and expected.startswith(found):
+        raise Damaged("The zip is cut short: it ends within its directory.")
+    if found != expected:
+        raise Damaged("The zip's directory is not that of its files, or something stands beside it.")
+    return files
+
+
+def _too_long(name: str, line: int, limit_bytes: int) -> Damaged:
+    return Damaged(f"Line {line} of {name} is longer than {limit_bytes} bytes.")

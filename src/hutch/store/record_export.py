@@ -1,0 +1,45 @@
+"""The record of a session, written to a file that a stranger can verify."""
+
+from pathlib import Path
+
+from hutch.domain.audience import Reader
+from hutch.domain.ids import SessionId
+from hutch.store.interface import ErasedMeanwhile, EventLog, Evidence
+from hutch.store.log_defects import damaged as damaged_log
+from hutch.store.record_writer import write_bundle
+
+
+async def export(
+    log: EventLog,
+    session_id: SessionId,
+    path: Path,
+    reader: Reader,
+    *,
+    overwrite: bool,
+    damaged: bool = False,
+) -> Evidence:
+    """Write the record of a session, as this reader may see it, to `path`.
+
+    A log that parts are missing from is refused, unless `damaged`: then what is left is written.
+    """
+    try:
+        return await _export(log, session_id, path, reader, overwrite=overwrite, damaged=damaged)
+    except ErasedMeanwhile:
+        return await _export(log, session_id, path, reader, overwrite=overwrite, damaged=damaged)
+
+
+async def _export(
+    log: EventLog, session_id: SessionId, path: Path, reader: Reader, *, overwrite: bool, damaged: bool
+) -> Evidence:
+    async with log.evidence(session_id, reader) as evidence:
+        if evidence.defects and not damaged:
+            raise damaged_log(session_id, evidence.defects)
+        await write_bundle(
+            path,
+            session_id=session_id,
+            records=evidence.records,
+            statements=evidence.statements,
+            public_keys=evidence.public_keys,
+            overwrite=overwrite,
+        )
+        return evidence

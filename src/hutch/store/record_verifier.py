@@ -1,0 +1,382 @@
+"""Checking an exported record offline, by somebody who trusts neither it nor us.
+
+Events and statements are read side by side, once, in order; nothing is kept, so
+size does not matter. The first event that fails a check is named, and nothing
+after it is looked at. `docs/record.md` gives the checks in this order.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.untrusted_text import echo
+from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
+from hutch.store.record_archive import Archive, open_archive
+from hutch.store.record_format import (
+    PAYLOAD_LIMIT_BYTES,
+    README,
+    Damaged,
+    Manifest,
+    check_payload,
+    parse_event,
+    parse_keys,
+    parse_manifest,
+    parse_statement,
+    recanonical,
+)
+from hutch.store.signing import Kind, Statement, is_signed_by
+
+SIZE_LIMIT_BYTES = 8 * 1024**3
+LINE_LIMIT_BYTES = 2 * PAYLOAD_LIMIT_BYTES + 4096  # a payload of nothing but quotes, and the rest
+STATEMENT_LIMIT_BYTES = 64 * 1024
+KEYS_LIMIT_BYTES = 64 * 1024
+MANIFEST_LIMIT_BYTES = 4 * 1024
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a record proves. When it is not `ok`, the counts go as far as it was read."""
+
+    ok: bool
+    session: str | None
+    events: int
+    erased: int
+    ended: bool
+    keys: tuple[str, ...]  # fingerprints of those who signed
+    pinned: bool  # the reader said which keys to accept
+    receipts: int  # how many the record agrees with
+    first_bad: int | None
+    problem: str | None
+    warnings: tuple[str, ...]
+
+
+def verify_bundle(
+    path: Path,
+    *,
+    keys: Sequence[str] = (),
+    receipts: Sequence[Statement] = (),
+    size_limit_bytes: int = SIZE_LIMIT_BYTES,
+    line_limit_bytes: int = LINE_LIMIT_BYTES,
+) -> Report:
+    """Check the record at `path` and say what is wrong with it, if anything.
+
+    With `keys`, fingerprints from somebody trusted, only their signatures count. A record that
+    is shorter than a receipt, or differs from it, is refused.
+    """
+    check = _Check(frozenset(map(_fingerprint, keys)), receipts)
+    try:
+        with open_archive(path, size_limit_bytes=size_limit_bytes) as archive:
+            check.run(archive, line_limit_bytes)
+    except Damaged as damage:
+        return check.report(damage)
+    return check.report(None)
+
+
+def read_receipt(path: Path) -> Statement:
+    """The receipt in a file: one statement as JSON."""
+    shown = repr(str(path))
+    try:
+        with path.open("rb") as file:
+            text = file.read(STATEMENT_LIMIT_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound(f"{shown} does not exist. Give the path of a receipt.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise BadRequest(f"{shown} cannot be read ({reason}). Give the path of a receipt.") from None
+    if len(text) > STATEMENT_LIMIT_BYTES:
+        raise BadRequest(f"{shown} is longer than {STATEMENT_LIMIT_BYTES} bytes, so it is not a receipt.")
+    try:
+        # Mail and editors reformat; the signature sees to the rest.
+        receipt = parse_statement(recanonical(text))
+    except Damaged as damage:
+        raise BadRequest(f"{shown} is not a receipt: {damage}. Use the file as Hutch gave it.") from None
+    if receipt.kind != "receipt":
+        raise BadRequest(f"{shown} holds a statement of kind {receipt.kind}, not a receipt.")
+    return receipt
+
+
+class _Check:
+    """One reading of one record: what is known so far."""
+
+    def __init__(self, pins: frozenset[str], receipts: Sequence[Statement]) -> None:
+        self.pins = pins
+        self.receipts = sorted(receipts, key=lambda receipt: receipt.seq)
+        self.session: str | None = None
+        self.public_keys: dict[str, bytes] = {}
+        self.events = 0
+        self.erased = 0
+        self.covered = 0  # the last event under a valid signature
+        self.ended = False
+        self.head = GENESIS
+        self.at_ms = 0
+        self.signers: set[str] = set()
+
+    def run(self, archive: Archive, line_limit_bytes: int) -> None:
+        manifest = self._open(archive)
+        receipts = list(self.receipts)
+        for receipt in receipts:
+            self._check_receipt(receipt)
+        statements = _Statements(archive)
+        for record in self._records(archive, manifest, line_limit_bytes):
+            self._check_place(record)
+            self._check_payload(record)
+            self._check_promises(record, self._check_statements(statements.take(record.seq), record))
+            while receipts and receipts[0].seq == record.seq:
+                _check_receipt_hash(receipts.pop(0), record)
+        self._check_end(manifest, statements.next, receipts)
+
+    def report(self, damage: Damaged | None) -> Report:
+        return Report(
+            ok=damage is None,
+            session=self.session,
+            events=self.events,
+            erased=self.erased,
+            ended=self.ended,
+            keys=tuple(sorted(self.signers)),
+            pinned=bool(self.pins),
+            receipts=0 if damage else len(self.receipts),
+            first_bad=damage.seq if damage else None,
+            problem=str(damage) if damage else None,
+            warnings=() if damage else tuple(self._doubts()),
+        )
+
+    def _open(self, archive: Archive) -> Manifest:
+        """The three small files: all that can be said before the first event."""
+        readme = archive.read("README.txt", len(README))
+        keys = archive.read("keys.json", KEYS_LIMIT_BYTES)
+        manifest = archive.read("manifest.json", MANIFEST_LIMIT_BYTES)
+        if readme != README:
+            raise Damaged("README.txt is not the one that Hutch writes: do not follow what it says.")
+        with _blaming("manifest.json"):
+            parsed = parse_manifest(_only_line(manifest))
+        self.session = parsed.session_id
+        with _blaming("keys.json"):
+            self.public_keys = parse_keys(_only_line(keys))
+        return parsed
+
+    def _records(self, archive: Archive, manifest: Manifest, limit_bytes: int) -> Iterator[Record]:
+        lines = archive.lines("events.ndjson", limit_bytes)
+        while True:
+            seq = self.events + 1
+            try:
+                line = next(lines, None)
+            except Damaged as damage:  # past the last event, none of them is to blame
+                raise Damaged(str(damage), seq=seq if seq <= manifest.events else None) from None
+            if line is None:
+                return
+            with _blaming(f"Event {seq}", seq):
+                record = parse_event(line, manifest.session_id)
+            yield record
+
+    def _check_place(self, record: Record) -> None:
+        """Number, time, type and link: that the event belongs here, after the one before."""
+        seq = self.events + 1
+        if record.seq != seq:
+            raise Damaged(f"Event {seq} is missing: event {record.seq} stands in its place.", seq=seq)
+        if self.ended:
+            raise Damaged(f"Event {seq} follows session.ended, after which nothing can happen.", seq=seq)
+        if seq == 1 and record.type != "session.opened":
+            raise Damaged(f"Event 1 is {record.type}, and every record starts with session.opened.", seq=1)
+        if record.at_ms < self.at_ms:
+            raise Damaged(
+                f"Event {seq} is from {record.at_ms} ms, before event {seq - 1} at {self.at_ms} ms.", seq=seq
+            )
+        if record.hash != link(
+            record.session_id, seq, record.at_ms, record.type, record.payload_hash, prev=self.head
+        ):
+            raise Damaged(
+                f"Event {seq} is not the one that was recorded after event {seq - 1}: its hash does not fit.",
+                seq=seq,
+            )
+        self.events, self.at_ms, self.head = seq, record.at_ms, record.hash
+        self.ended = record.type == "session.ended"
+
+    def _check_payload(self, record: Record) -> None:
+        seq = record.seq
+        if record.payload is None:
+            if record.salt is not None:
+                raise Damaged(f"Event {seq}: its payload is missing, though it was not erased.", seq=seq)
+            self.erased += 1
+            return
+        if record.salt is None:
+            raise Damaged(f"Event {seq}: its salt is missing, so its payload cannot be checked.", seq=seq)
+        if hash_payload(record.salt, record.payload) != record.payload_hash:
+            raise Damaged(f"Event {seq}: its payload is not the one that was recorded.", seq=seq)
+        with _blaming(f"Event {seq}", seq):
+            check_payload(record.payload, record.type)
+
+    def _check_statements(self, statements: Iterator[Statement], record: Record) -> set[Kind]:
+        """The kinds of statement about an event, each once: there is a bound to what is to be checked."""
+        kinds: set[Kind] = set()
+        for statement in statements:
+            kind = self._check_statement(statement, record)
+            if kind in kinds:
+                raise Damaged(f"Event {record.seq} has more than one {kind} statement.", seq=record.seq)
+            kinds.add(kind)
+        return kinds
+
+    def _check_statement(self, statement: Statement, record: Record) -> Kind:
+        """A statement about an event that was found good so far; its kind, when it holds."""
+        seq = record.seq
+        self._check_signer(statement, seq)
+        if statement.kind == "erasure":
+            if record.payload is not None:
+                raise Damaged(
+                    f"Event {seq}: a statement says its payload was erased, but it is here.", seq=seq
+                )
+            if statement.hash != record.payload_hash:
+                raise Damaged(
+                    f"Event {seq}: the payload that was erased by statement is another one.", seq=seq
+                )
+            return statement.kind
+        if statement.hash != record.hash:
+            raise Damaged(
+                f"Event {seq} has another hash than its {statement.kind} statement signed: an event from "
+                f"{self.covered + 1} to {seq} was changed, added or removed, and the chain made anew.",
+                seq=seq,
+            )
+        if statement.kind == "end" and record.type != "session.ended":
+            raise Damaged(
+                f"Event {seq} is signed as the end of the session, but it is {record.type}.", seq=seq
+            )
+        self.covered = seq
+        return statement.kind
+
+    def _check_promises(self, record: Record, kinds: set[Kind]) -> None:
+        """What must be said about this event, was said."""
+        seq = record.seq
+        if record.payload is None and "erasure" not in kinds:
+            raise Damaged(
+                f"Event {seq}: its payload is missing, and no statement says it was erased.", seq=seq
+            )
+        if self.ended and "end" not in kinds:
+            raise Damaged(f"Event {seq} is session.ended, but no end statement signs it.", seq=seq)
+
+    def _check_signer(self, statement: Statement, seq: int | None) -> None:
+        """Of this session, by an accepted key, with a good signature."""
+        what = f"The {statement.kind} statement for event {statement.seq}"
+        if statement.session_id != self.session:
+            raise Damaged(f"{what} is about session {statement.session_id}, not {self.session}.", seq=seq)
+        if self.pins and statement.key not in self.pins:
+            keys = "the key" if len(self.pins) == 1 else "one of the keys"
+            raise Damaged(f"{what} is signed by {statement.key}, not by {keys} you gave.", seq=seq)
+        public_key = self.public_keys.get(statement.key)
+        if public_key is None:
+            raise Damaged(f"{what} is signed by {statement.key}, which is not in keys.json.", seq=seq)
+        if not is_signed_by(statement, public_key):
+            raise Damaged(f"{what} has a false signature: it was not written by {statement.key}.", seq=seq)
+        self.signers.add(statement.key)
+
+    def _check_receipt(self, receipt: Statement) -> None:
+        """Before the events: a receipt that proves nothing blames none of them."""
+        if receipt.kind != "receipt":
+            raise Damaged(f"The {receipt.kind} statement for event {receipt.seq} was given as a receipt.")
+        self._check_signer(receipt, None)
+
+    def _check_end(self, manifest: Manifest, late: Statement | None, receipts: Sequence[Statement]) -> None:
+        """The end is where the signatures, the receipts and the manifest say it is."""
+        after = self.events + 1
+        if late:
+            self._check_signer(late, after)
+        for beyond in (late, *receipts[:1]):
+            if beyond:
+                raise Damaged(
+                    f"The record was truncated: it ends at event {self.events}, and the {beyond.kind} "
+                    f"statement for event {beyond.seq} says that there was more.",
+                    seq=after,
+                )
+        if not self.events:
+            raise Damaged("The record holds no events: not even session.opened.", seq=1)
+        if self.covered < self.events:
+            raise Damaged(
+                f"Event {self.covered + 1} is not signed: no valid statement covers it or one after it.",
+                seq=self.covered + 1,
+            )
+        if manifest.events != self.events:
+            raise Damaged(
+                f"manifest.json speaks of {manifest.events} events, and the record holds {self.events}.",
+                seq=min(manifest.events, self.events) + 1,
+            )
+        if manifest.head != self.head:
+            raise Damaged(
+                f"manifest.json gives another hash for the last event, {self.events}.", seq=self.events
+            )
+
+    def _doubts(self) -> Iterator[str]:
+        """What a good record does not prove."""
+        if not self.pins:
+            yield (
+                "No key was given, and anybody can sign a record with a key of their own. "
+                "Give the fingerprint of the installation's key, from somebody you trust."
+            )
+        if len(self.signers) > 1:
+            yield f"The statements are signed by {len(self.signers)} keys: see that you trust them all."
+        if not self.ended:
+            yield (
+                f"The session has not ended: events after {self.events} may have been cut off. "
+                "Only a receipt from later would show it."
+            )
+        if self.erased:
+            yield f"{self.erased} of {self.events} payloads were erased, by signed statement."
+
+
+class _Statements:
+    """The statements of a record, in the order of the events they are about."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._lines = enumerate(archive.lines("statements.ndjson", STATEMENT_LIMIT_BYTES), 1)
+        self.next = self._read()
+
+    def take(self, seq: int) -> Iterator[Statement]:
+        """Those about this event; the ones before it are taken."""
+        while self.next and self.next.seq <= seq:
+            if self.next.seq < seq:
+                raise Damaged(
+                    f"statements.ndjson is out of order: the {self.next.kind} statement for event "
+                    f"{self.next.seq} comes after one for a later event.",
+                    seq=self.next.seq,
+                )
+            yield self.next
+            self.next = self._read()
+
+    def _read(self) -> Statement | None:
+        number, line = next(self._lines, (0, None))
+        if line is None:
+            return None
+        with _blaming(f"Line {number} of statements.ndjson"):
+            return parse_statement(line)
+
+
+def _check_receipt_hash(receipt: Statement, record: Record) -> None:
+    if receipt.hash != record.hash:
+        raise Damaged(
+            f"The record was rewritten: a receipt says that event {record.seq} has the hash {receipt.hash}, "
+            f"and here it has {record.hash}.",
+            seq=record.seq,
+        )
+
+
+@contextmanager
+def _blaming(what: str, seq: int | None = None) -> Iterator[None]:
+    try:
+        yield
+    except Damaged as damage:
+        raise Damaged(f"{what}: {damage}.", seq=seq) from None
+
+
+def _only_line(text: bytes) -> bytes:
+    if not text.endswith(b"\n"):
+        raise Damaged("it is cut short: its line has no end")
+    return text[:-1]
+
+
+def _fingerprint(text: str) -> str:
+    found = _FINGERPRINT.fullmatch(text.strip().lower())
+    if not found:
+        raise BadRequest(f"{echo(text, 80)} is not the fingerprint of a key. One is 64 hex digits.")
+    return found[0]

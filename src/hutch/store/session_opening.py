@@ -1,0 +1,38 @@
+"""A session that is opened: its row, its first run and the beginning of its log, in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from hutch.domain.events import Event
+from hutch.domain.session import QueuedRun, Session
+from hutch.store.interface import EventLog
+from hutch.store.rows import Also
+from hutch.store.runs import add_run
+from hutch.store.sessions import add_session
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """A session with the run that it begins with."""
+
+    session: Session
+    run: QueuedRun
+
+
+async def open_session(
+    log: EventLog,
+    opened: OpenedSession,
+    events: Sequence[Event],
+    also: Also[OpenedSession] | None = None,
+) -> None:
+    """Write all of it or nothing: a crash leaves no log without a session, and no session without a run."""
+
+    def add(connection: Connection) -> None:
+        add_session(connection, opened.session)
+        add_run(connection, opened.run)
+        if also:
+            also.write(connection, opened)
+
+    await log.append(opened.session.id, events, also=add)

@@ -1,0 +1,84 @@
+"""What forges told us, as rows: each is taken once, whatever name it comes under."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+
+from hutch.domain.forge_request import Told
+from hutch.domain.session import GivenInput
+from hutch.store.rows import Rows
+from hutch.store.schema import deliveries
+from hutch.store.session_opening import OpenedSession
+from hutch.system.clock import STEADY, SteadyClock, wall_ms
+
+KEPT_MS = 400 * 24 * 3600 * 1000
+LONGEST_WAIT_MS = 1800 * 1000  # of a wish that is to be tried again
+
+
+class Deliveries:
+    """The queue of wishes, and the memory of those that were taken."""
+
+    def __init__(self, rows: Rows, clock: SteadyClock = STEADY) -> None:
+        self._rows = rows
+        self._clock = clock
+
+    async def take(self, told: Told) -> bool:
+        """Keep a wish; whether it is a new one. By its name or by what it says, it is taken once."""
+        same = or_(deliveries.c.id == told.id, deliveries.c.digest == told.digest)
+
+        def take(connection: Connection) -> bool:
+            old = deliveries.c.at_ms < self._clock.now_ms() - KEPT_MS
+            connection.execute(delete(deliveries).where(old))
+            if connection.execute(select(deliveries.c.id).where(same)).first():
+                return False
+            connection.execute(insert(deliveries).values(asdict(told)))
+            return True
+
+        return await self._rows.change(take)
+
+    async def open(self, *, limit: int = 100) -> list[Told]:
+        """Those that are to be begun or are worked on, the oldest first."""
+        now = wall_ms()
+        # One that waits for longer than any was told to was put off before the clock was set back.
+        put_off = deliveries.c.next_ms.between(now + 1, now + LONGEST_WAIT_MS)
+        due = (deliveries.c.state == "queued") & ~put_off
+        wanted = select(deliveries).where(due | (deliveries.c.state == "working"))
+        wanted = wanted.order_by(deliveries.c.at_ms, deliveries.c.id).limit(limit)
+        found = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().all())
+        return [Told(**row) for row in found]
+
+    async def get(self, id: str) -> Told | None:
+        wanted = select(deliveries).where(deliveries.c.id == id)
+        row = await self._rows.fetch(lambda connection: connection.execute(wanted).mappings().first())
+        return Told(**row) if row else None
+
+    async def note(self, id: str, **values: Any) -> None:
+        await self._rows.change(lambda connection: note(connection, id, **values))
+
+
+@dataclass(frozen=True, slots=True)
+class BegunInSession:
+    """The note that a delivery is worked on, written with the session that was opened for it."""
+
+    delivery_id: str
+
+    def write(self, connection: Connection, made: OpenedSession) -> None:
+        note(connection, self.delivery_id, state="working", session_id=made.session.id)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunByInput:
+    """The note that a delivery is worked on, written with the input that a session was given for it."""
+
+    delivery_id: str
+
+    def write(self, connection: Connection, made: GivenInput) -> None:
+        note(connection, self.delivery_id, state="working", session_id=made.session_id, input=made.seq)
+
+
+def note(connection: Connection, id: str, **values: Any) -> None:
+    """Write down how far a wish came; what is over needs its words no more."""
+    if values.get("state") in ("ended", "ignored"):
+        values["wish"] = ""
+    connection.execute(update(deliveries).where(deliveries.c.id == id).values(values))
