@@ -340,7 +340,7 @@ async def test_who_speaks_while_it_finishes_is_heard(tmp_path: Path) -> None:
 async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
     waited_s = 0.0
 
-    async def slow(question: str) -> str:
+    async def slow(question: str, _: str) -> str:
         nonlocal waited_s
         began = time.monotonic()
         await asyncio.sleep(limit_s)
@@ -363,3 +363,31 @@ async def test_waiting_for_a_person_is_no_working_time(tmp_path: Path) -> None:
         if time.monotonic() - began - waited_s < limit_s:
             break  # else this machine took longer for the work alone
     assert worked.ended.outcome == "done"
+
+
+async def test_killed_after_a_question_was_answered_it_uses_the_answer(tmp_path: Path) -> None:
+    cassette = replies({"calls": [call("ask_user", question="Tabs?")]}, {"text": "Spaces, then."})
+
+    async def answer(text: str, _: str) -> str:
+        asked = events.QuestionAsked(call_id="ask_1", text=text)
+        await log_of[0].append([asked, events.QuestionAnswered(call_id="ask_1", text="No.", by="usr_1")])
+        return "No."
+
+    log_of = []
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette, ask=answer)) as setup:
+        log_of.append(setup.recorder)
+        session_id = setup.recorder.session_id
+        await begin(setup, "run_1", "Ask.")
+        log = await entries(setup.recorder)
+    (answered,) = [entry.seq for entry in log if isinstance(entry.event, events.QuestionAnswered)]
+
+    async def nobody(text: str, call_id: str) -> str:
+        raise AssertionError(f"{text} was asked again as {call_id!r}")
+
+    async with open_setup(tmp_path, Wishes(BROKEN, cassette, ask=nobody), session_id) as setup:
+        worked = await go_on(setup, "run_1", [entry for entry in log if entry.seq <= answered])
+        more = [entry.event for entry in (await entries(setup.recorder))[len(log) :]]
+    assert worked.ended.outcome == "done"
+    assert [event.text for event in more if isinstance(event, events.ToolReturned)] == [
+        "The user answers: No."
+    ]

@@ -325,7 +325,7 @@ async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None
 
 
 async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:
-    async def answer(question: str) -> str:
+    async def answer(question: str, _: str) -> str:
         return f"You asked: {question}"
 
     async with open_desk(tmp_path, FILES) as desk:

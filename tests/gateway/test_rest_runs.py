@@ -317,3 +317,33 @@ async def test_events_that_were_deleted_behind_our_back_are_noticed(api: Api) ->
         assert page["next"] is not None
         lost = await api.get(url, params={"after": first - 1})
         assert lost.status_code == 503 and "missing" in lost.json()["detail"]
+
+
+async def test_only_the_owner_of_a_session_decides_on_resuming_whether_it_delivers(
+    api: Api, tmp_path: Path
+) -> None:
+    eve = await api.as_user("eve")
+    [id] = [user.id for user in await Users(api.server.rows).list() if user.name == "eve"]
+    for at, deliver in enumerate((False, True)):
+        place = tmp_path / str(at)
+        place.mkdir()
+        session = await api.new_session(
+            repository=str(repository(place / "repo")),
+            model=cassette(place / "c.json", [FIX, *[FINISH] * 6]),
+            deliver=deliver,
+            prompt="Make slugs lower case.",
+            limits={"turns": 1},
+        )
+        run = await over(api, session["id"])
+        assert run["outcome"] == "limit_reached"
+        shares = f"{V1}/sessions/{session['id']}/shares/{id}"
+        path, more = f"{V1}/runs/{run['id']}/resume", {"limits": {"turns": 9}}
+        for role in ("member", "candidate"):
+            assert (await api.put(shares, json={"role": role})).status_code < 300
+            refused = await eve.post(path, json={**more, "deliver": not deliver})
+            assert refused.status_code == 403, refused.text
+        kept = (await api.get(f"{V1}/runs/{run['id']}")).json()
+        assert (kept["outcome"], branches(place)) == ("limit_reached", ["main"])
+        assert (await eve.post(path, json={**more, "deliver": deliver})).status_code == 202
+        ended = await over(api, session["id"])
+        assert (ended["outcome"], ended["delivered"] is not None) == ("done", deliver)

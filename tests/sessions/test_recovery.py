@@ -20,6 +20,7 @@ from hutch.domain.events import (
     Event,
     InputTaken,
     MessageSent,
+    QuestionAsked,
     RunEnded,
     RunQueued,
     RunStarted,
@@ -205,3 +206,30 @@ async def test_a_run_that_was_held_for_a_moment_when_the_server_was_killed_goes_
         assert not await Runs(server.rows).hold_waiting(working.id)
     async with serving(tmp_path / "home", model=model, sessions__runs=2) as server:
         await until(server, session.id, "run.started")
+
+
+async def test_a_question_that_was_open_when_the_server_stopped_still_waits_for_its_answer(
+    tmp_path: Path,
+) -> None:
+    replies = [call("ask_user", question="Which one?"), call("finish", title="Done")]
+    model = cassette(tmp_path / "c.json", replies)
+    async with serving(tmp_path / "home", model=model) as server:
+        who = await owner(server)
+        session = await sessions.create(server.site, who, NewSession(prompt="Ask first."))
+        before = await until(server, session.id, "question.asked")
+        await state(server, who, session.id, "waiting")
+    for _ in range(2):  # and a second restart changes nothing
+        async with serving(tmp_path / "home", model=model) as server:
+            asked = (await until(server, session.id, "question.asked", after=len(before)))[-1]
+            await state(server, who, session.id, "waiting")
+            told = [entry.event for entry in await server.log.read(session.id)]
+            assert asked == before[-1]
+            assert not any(isinstance(event, ToolReturned | RunEnded) for event in told)
+    async with serving(tmp_path / "home", model=model) as server:
+        await state(server, who, session.id, "waiting")
+        assert isinstance(asked, QuestionAsked)
+        answer = inputs.Answer(call_id=asked.call_id, text="The second.")
+        await sessions.give(server.site, who, session.id, answer)
+        events = await until(server, session.id, "run.ended")
+        returned = [event.text for event in events if isinstance(event, ToolReturned)]
+        assert returned == ["The user answers: The second.", "Done."]

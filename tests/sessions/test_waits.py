@@ -8,6 +8,7 @@ import pytest
 from hutch.agent.approval import Answer
 from hutch.domain.events import ApprovalAsked, Event
 from hutch.domain.ids import new_session_id
+from hutch.domain.inputs import Answer as AnswerInput
 from hutch.domain.inputs import Approve, Deny
 from hutch.domain.session import GivenInput
 from hutch.sessions.waits import Waits
@@ -55,3 +56,14 @@ async def test_an_answer_that_was_given_before_a_crash_is_used() -> None:
     one = waits()
     assert not one.offer(given(1), Approve(call_id="c1"))
     assert await one.approval(question("ls"), ()) == Answer(allowed=True, by="usr_ada")
+
+
+async def test_an_answer_that_was_given_before_a_restart_answers_the_question_that_was_open() -> None:
+    one = waits()
+    assert not one.offer(given(1), AnswerInput(call_id="ask_1", text="Spaces."))
+    fresh = asyncio.ensure_future(one.question("Another?"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not fresh.done()
+    fresh.cancel()
+    assert await one.question("Tabs or spaces?", "ask_1") == "Spaces."

@@ -56,6 +56,8 @@ def test_good_record_is_reported_in_full(tmp_path: Path) -> None:
         session=SESSION,
         events=7,
         erased=0,
+        gaps=0,
+        omitted=0,
         ended=True,
         keys=(OURS,),
         pinned=True,
@@ -86,6 +88,34 @@ def test_erased_payload_keeps_the_record_good(tmp_path: Path) -> None:
     report = verify_bundle(ERASED.write(tmp_path / "record.zip"), keys=[OURS])
     assert (report.ok, report.erased) == (True, 1)
     assert report.warnings == ("1 of 7 payloads were erased, by signed statement.",)
+
+
+@pytest.mark.parametrize(
+    ("counts", "omitted", "said"),
+    [
+        ([3, 0], 3, "2 times, for 3 events or more."),
+        ([0], 0, "1 times, for an unknown number of events."),  # the server was killed
+        ([-5, "many", True, None, 2.5], 0, "5 times, for an unknown number of events."),  # signed nonsense
+    ],
+)
+def test_gaps_that_the_record_admits_are_counted(
+    tmp_path: Path, counts: list[Any], omitted: int, said: str
+) -> None:
+    opened, *_, ended = story(0)
+    gaps = [{"type": "events.omitted", "v": 1, "cause": "limit", "count": count} for count in counts]
+    records = chain([opened, *gaps, ended])
+    log = Sealed(records, [sign("end", records[-1])])
+    report = verify_bundle(log.write(tmp_path / "record.zip"), keys=[OURS])
+    assert (report.ok, report.gaps, report.omitted) == (True, len(counts), omitted)
+    assert report.warnings == (f"Not everything was recorded: events.omitted stands in the record {said}",)
+
+
+def test_an_erased_gap_is_still_a_gap(tmp_path: Path) -> None:
+    opened, *_, ended = story(0)
+    records = chain([opened, {"type": "events.omitted", "v": 1, "count": 3}, ended])
+    log = Sealed(records, [sign("end", records[-1]), sign("erasure", records[1])])
+    report = verify_bundle(log.at(2, salt=None, payload=None).write(tmp_path / "record.zip"), keys=[OURS])
+    assert (report.ok, report.erased, report.gaps, report.omitted) == (True, 1, 1, 0)
 
 
 def _swapped(log: Sealed) -> Sealed:

@@ -34,6 +34,8 @@ class Conversation:
     files: dict[str, str] = field(default_factory=dict)  # changed ones, and how
     waiting: dict[str, Call] = field(default_factory=dict)  # calls without a result, in order
     begun: set[str] = field(default_factory=set)  # those of them that had started
+    question: events.QuestionAsked | None = None  # the last of an ask_user that has no result
+    answer: str | None = None  # to that question
     granted: list[Call] = field(default_factory=list)  # that people have allowed for the session
     last: Call | str | None = None  # the call to finish that was made, or what was said in place of one
     input_tokens: int = 0  # of the last request, as its provider counts them
@@ -88,7 +90,12 @@ class Conversation:
                 # What is allowed always is kept elsewhere, and may have been withdrawn since.
                 if event.allowed and event.scope == "session" and event.call_id in self._calls:
                     self.granted.append(self._calls[event.call_id])
+            case events.QuestionAsked():
+                self.question, self.answer = event, None
+            case events.QuestionAnswered():
+                self.answer = event.text
             case events.ToolReturned():
+                self.question = self.answer = None
                 if event.call_id not in self._calls:
                     return  # the reply that made this call was erased
                 call = self.waiting.pop(event.call_id, None)
@@ -117,6 +124,7 @@ class Conversation:
         self.messages.append(FromModel(event.text, calls, event.opaque))
         self._calls = {call.id: call for call in calls}
         self.waiting, self.begun = dict(self._calls), set()
+        self.question = self.answer = None
         self.last = event.text if not calls and event.finish not in UNFINISHED else None
         self.input_tokens = event.input_tokens
 

@@ -24,6 +24,7 @@ from hutch.agent.persona import LimitSetter
 from hutch.agent.plain import whole
 from hutch.agent.run_setup import Heard, RunSetup
 from hutch.agent.testing.report import Report
+from hutch.agent.tools.ask_user import ASK_USER, answered
 from hutch.agent.tools.paths import legible, really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.agent.using import Using
@@ -77,7 +78,7 @@ class Run:
         setup, jail = self.setup, self.setup.context.jail
         self.context = replace(
             setup.context,
-            ask=self._timed(setup.context.ask),
+            ask=self._timed(self._ask_person if setup.context.ask else None),
             hides=lambda tool, path: self.approvals.policy.hides(tool, path),
         )
         self.approvals = Approvals(
@@ -259,7 +260,7 @@ class Run:
         said = any(isinstance(message, FromModel) for message in past.messages) or past.summary
         if not self.resumed or not said:
             return
-        for call in [call for call in past.waiting.values() if call.id in past.begun]:
+        for call in [call for call in past.waiting.values() if self._was_under_way(call)]:
             await self._write(self.using.returned(call, await self._after_all(call)))
         if past.waiting:
             await self.using.use(tuple(past.waiting.values()))
@@ -273,8 +274,21 @@ class Run:
         if self.using.conclusion is None:
             await self._write(MessageSent(author="hutch", text=RESUMED))
 
+    def _was_under_way(self, call: Call) -> bool:
+        """True when a call had begun. One that waits for an answer has no effects, so it is made again."""
+        past = self.conversation
+        return call.id in past.begun and (call.tool != ASK_USER or past.answer is not None)
+
+    async def _ask_person(self, text: str, call_id: str = "") -> str:
+        """Ask; a question that was open when the run was stopped is the same question still."""
+        assert self.setup.context.ask is not None
+        asked, self.conversation.question = self.conversation.question, None
+        return await self.setup.context.ask(text, call_id or (asked.call_id if asked else ""))
+
     async def _after_all(self, call: Call) -> ToolResult:
         """What to tell of a call that was under way. To finish has no effects, so that it is done now."""
+        if call.tool == ASK_USER and self.conversation.answer is not None:
+            return answered(self.conversation.answer)
         given = self.setup.toolbox.parse(call.tool, call.arguments) if call.tool == "finish" else None
         if not isinstance(given, Arguments):
             return given or ToolResult(INTERRUPTED, ok=False)

@@ -41,7 +41,7 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     if told.last is not None and told.last.outcome != "failed":
         return found
     if not session.deliver:
-        _check_may_deliver(who, session)
+        check_may_set_delivery(who, session, deliver=True)
     if session.state == "ended":
         raise Conflict(f"The session {session.id} has ended. Fork it to go on from where it was.")
     _check_work(found, told, known=failing)
@@ -62,14 +62,18 @@ async def deliver(site: Site, who: Who, run_id: str, *, failing: bool = False) -
     return await run(site, who, run_id)
 
 
-def _check_may_deliver(who: Who, session: Session) -> None:
-    """Refuse to deliver the work of a session that was opened without delivery, unless its owner decides."""
-    if session.delivery.review:
+def check_may_set_delivery(who: Who, session: Session, *, deliver: bool) -> None:
+    """Refuse to deliver the work of a session that was opened without delivery, or to keep back that of one
+    which delivers, unless its owner decides."""
+    if deliver and session.delivery.review:
         raise Conflict(f"The session {session.id} reads a change. It has nothing to deliver.")
-    if not who.is_owner and session.owner != who.user.id:
+    if who.is_owner or session.owner == who.user.id:
+        return
+    if deliver:
         raise Denied(
             f"The session {session.id} was opened without delivery. Its owner can have its work delivered."
         )
+    raise Denied(f"The session {session.id} delivers its work. Only its owner can change that.")
 
 
 def _check_work(found: QueuedRun, told: Told, *, known: bool) -> None:

@@ -34,6 +34,8 @@ async def resume(
     run = await sessions.run(site, who, run_id)
     session = await sessions.allowed(site, who, run.session_id, "input")
     _check(run, session)
+    if deliver is not None and deliver != session.deliver:
+        handing_over.check_may_set_delivery(who, session, deliver=deliver)
     if run.state == "ended" and run.outcome == "done":  # what it did was not delivered yet
         return await handing_over.deliver(site, who, run_id)
     if model:

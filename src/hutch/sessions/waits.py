@@ -56,9 +56,10 @@ class Waits:
         if given := self._used.pop(call_id, None):
             await self.taken(given)
 
-    async def question(self, text: str) -> str:
-        """Wait for somebody's answer to a question."""
-        call_id = f"ask_{new_input_id().partition('_')[2]}"
+    async def question(self, text: str, call_id: str = "") -> str:
+        """Wait for somebody's answer to a question. One that was open before a restart keeps its id, so an
+        answer that was given meanwhile is an answer to it."""
+        call_id = call_id or f"ask_{new_input_id().partition('_')[2]}"
         await self.append([QuestionAsked(call_id=call_id, text=text)])
         given, reply = await self._wait(call_id)
         answer = reply.text if isinstance(reply, Answer) else "(no answer)"

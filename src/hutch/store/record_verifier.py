@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.domain.untrusted_text import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
@@ -46,6 +48,8 @@ class Report:
     session: str | None
     events: int
     erased: int
+    gaps: int  # markers in the record that say that events before them were not recorded
+    omitted: int  # events that were not recorded, as far as the markers count them
     ended: bool
     keys: tuple[str, ...]  # fingerprints of those who signed
     pinned: bool  # the reader said which keys to accept
@@ -110,6 +114,8 @@ class _Check:
         self.public_keys: dict[str, bytes] = {}
         self.events = 0
         self.erased = 0
+        self.gaps = 0
+        self.omitted = 0
         self.covered = 0  # the last event under a valid signature
         self.ended = False
         self.head = GENESIS
@@ -125,6 +131,7 @@ class _Check:
         for record in self._records(archive, manifest, line_limit_bytes):
             self._check_place(record)
             self._check_payload(record)
+            self._count_gap(record)
             self._check_promises(record, self._check_statements(statements.take(record.seq), record))
             while receipts and receipts[0].seq == record.seq:
                 _check_receipt_hash(receipts.pop(0), record)
@@ -136,6 +143,8 @@ class _Check:
             session=self.session,
             events=self.events,
             erased=self.erased,
+            gaps=self.gaps,
+            omitted=self.omitted,
             ended=self.ended,
             keys=tuple(sorted(self.signers)),
             pinned=bool(self.pins),
@@ -209,6 +218,14 @@ class _Check:
             raise Damaged(f"Event {seq}: its payload is not the one that was recorded.", seq=seq)
         with _blaming(f"Event {seq}", seq):
             check_payload(record.payload, record.type)
+
+    def _count_gap(self, record: Record) -> None:
+        """Count what the record itself says is missing; after a crash, or once erased, no number is known."""
+        if record.type != "events.omitted":
+            return
+        self.gaps += 1
+        count = orjson.loads(record.payload).get("count") if record.payload is not None else 0
+        self.omitted += count if type(count) is int and count > 0 else 0
 
     def _check_statements(self, statements: Iterator[Statement], record: Record) -> set[Kind]:
         """The kinds of statement about an event, each once: there is a bound to what is to be checked."""
@@ -323,6 +340,11 @@ class _Check:
             )
         if self.erased:
             yield f"{self.erased} of {self.events} payloads were erased, by signed statement."
+        if self.gaps:
+            yield (
+                f"Not everything was recorded: events.omitted stands in the record {self.gaps} times, for "
+                f"{self.omitted or 'an unknown number of'} events{' or more' if self.omitted else ''}."
+            )
 
 
 class _Statements:

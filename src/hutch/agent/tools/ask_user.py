@@ -6,13 +6,15 @@ from pydantic import Field
 
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 
+ASK_USER = "ask_user"
+
 
 class AskUserArguments(Arguments):
     question: str = Field(min_length=1)
 
 
 class AskUser:
-    name: ClassVar[str] = "ask_user"
+    name: ClassVar[str] = ASK_USER
     description: ClassVar[str] = "Ask the user, only for what you cannot find out and must know."
     arguments: ClassVar[type[Arguments]] = AskUserArguments
     parallel: ClassVar[bool] = False
@@ -23,5 +25,8 @@ class AskUser:
                 "Nobody is there to answer. Decide for yourself, and say in the summary what you decided.",
                 ok=False,
             )
-        answer = await context.ask(given.question)
-        return ToolResult(f"The user answers: {answer}", data={"answer": answer})
+        return answered(await context.ask(given.question, ""))
+
+
+def answered(answer: str) -> ToolResult:
+    return ToolResult(f"The user answers: {answer}", data={"answer": answer})

@@ -35,7 +35,7 @@ class ToolResult:
     changes: tuple[FileChange, ...] = ()
 
 
-Ask = Callable[[str], Awaitable[str]]
+Ask = Callable[[str, str], Awaitable[str]]  # a question, and the id under which it is open already, if it is
 Hides = Callable[[str, str], Callable[[str], bool]]
 
 

@@ -37,7 +37,8 @@ def verify_command(
 def _show(file: Path, report: Report) -> None:
     if report.ok:
         ended = "ended" if report.ended else "not ended"
-        typer.echo(f"ok: {report.events} events of {report.session}, {ended}, {report.erased} erased")
+        gaps = f", {report.gaps} {'gap' if report.gaps == 1 else 'gaps'}" if report.gaps else ""
+        typer.echo(f"ok: {report.events} events of {report.session}, {ended}, {report.erased} erased{gaps}")
         for fingerprint in report.keys:
             typer.echo(f"signed by {fingerprint}{'' if report.pinned else ' (not checked: say --key)'}")
         if report.receipts:

@@ -55,7 +55,9 @@ class ResumeIn(In):
 
     limits: Limits = Field(default_factory=Limits)
     model: Annotated[str, Field(max_length=500)] = Field("", description="`provider:name`.")
-    deliver: bool | None = Field(None, description="Whether what it does is handed over.")
+    deliver: bool | None = Field(
+        None, description="Whether what it does is handed over. Only the session's owner can change it."
+    )
 
 
 @routes.get("/sessions/{session_id}/runs", operation_id="list_runs", response_model=Page[RunOut])
