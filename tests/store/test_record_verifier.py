@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from hutch.domain.errors import BadRequest, NotFound
 from hutch.store.hash_chain import link
+from hutch.store.receipt import read_receipt
 from hutch.store.record_format import FILES, PAYLOAD_LIMIT_BYTES, PAYLOAD_VALUES, README, statement_line
-from hutch.store.record_verifier import Report, read_receipt, verify_bundle
+from hutch.store.record_verifier import Report, verify_bundle
 from hutch.store.signing import Statement
 
 from .sealed import (

@@ -34,6 +34,7 @@ The format is specified in docs/record.md of Hutch, so that anybody can write a 
 LARGEST_INT = 2**53 - 1  # what every JSON reader agrees on
 LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 PAYLOAD_LIMIT_BYTES = 16 * 1024**2
+STATEMENT_LIMIT_BYTES = 64 * 1024
 PAYLOAD_VALUES = 1_000_000  # names too; a short text of brackets becomes large when it is read
 EVENT_TYPE = re.compile(r"[a-z][a-z0-9_.]{0,99}")
 

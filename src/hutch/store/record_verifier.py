@@ -13,13 +13,14 @@ from pathlib import Path
 
 import orjson
 
-from hutch.domain.errors import BadRequest, NotFound
+from hutch.domain.errors import BadRequest
 from hutch.domain.untrusted_text import echo
 from hutch.store.hash_chain import GENESIS, Record, hash_payload, link
 from hutch.store.record_archive import Archive, open_archive
 from hutch.store.record_format import (
     PAYLOAD_LIMIT_BYTES,
     README,
+    STATEMENT_LIMIT_BYTES,
     Damaged,
     Manifest,
     check_payload,
@@ -27,13 +28,11 @@ from hutch.store.record_format import (
     parse_keys,
     parse_manifest,
     parse_statement,
-    recanonical,
 )
 from hutch.store.signing import Kind, Statement, is_signed_by
 
 SIZE_LIMIT_BYTES = 8 * 1024**3
 LINE_LIMIT_BYTES = 2 * PAYLOAD_LIMIT_BYTES + 4096  # a payload of nothing but quotes, and the rest
-STATEMENT_LIMIT_BYTES = 64 * 1024
 KEYS_LIMIT_BYTES = 64 * 1024
 MANIFEST_LIMIT_BYTES = 4 * 1024
 
@@ -79,29 +78,6 @@ def verify_bundle(
     except Damaged as damage:
         return check.report(damage)
     return check.report(None)
-
-
-def read_receipt(path: Path) -> Statement:
-    """The receipt in a file: one statement as JSON."""
-    shown = repr(str(path))
-    try:
-        with path.open("rb") as file:
-            text = file.read(STATEMENT_LIMIT_BYTES + 1)
-    except FileNotFoundError:
-        raise NotFound(f"{shown} does not exist. Give the path of a receipt.") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise BadRequest(f"{shown} cannot be read ({reason}). Give the path of a receipt.") from None
-    if len(text) > STATEMENT_LIMIT_BYTES:
-        raise BadRequest(f"{shown} is longer than {STATEMENT_LIMIT_BYTES} bytes, so it is not a receipt.")
-    try:
-        # Mail and editors reformat; the signature sees to the rest.
-        receipt = parse_statement(recanonical(text))
-    except Damaged as damage:
-        raise BadRequest(f"{shown} is not a receipt: {damage}. Use the file as Hutch gave it.") from None
-    if receipt.kind != "receipt":
-        raise BadRequest(f"{shown} holds a statement of kind {receipt.kind}, not a receipt.")
-    return receipt
 
 
 class _Check:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from hutch.cli import exits
-from hutch.store.record_verifier import Report, read_receipt, verify_bundle
+from hutch.store.receipt import read_receipt
+from hutch.store.record_verifier import Report, verify_bundle
 
 
 def verify_command(

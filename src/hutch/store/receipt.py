@@ -1,0 +1,30 @@
+"""A receipt in a file: a signed statement of a log's head that somebody else keeps."""
+
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, NotFound
+from hutch.store.record_format import STATEMENT_LIMIT_BYTES, Damaged, parse_statement, recanonical
+from hutch.store.signing import Statement
+
+
+def read_receipt(path: Path) -> Statement:
+    """The receipt in a file: one statement as JSON."""
+    shown = repr(str(path))
+    try:
+        with path.open("rb") as file:
+            text = file.read(STATEMENT_LIMIT_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound(f"{shown} does not exist. Give the path of a receipt.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise BadRequest(f"{shown} cannot be read ({reason}). Give the path of a receipt.") from None
+    if len(text) > STATEMENT_LIMIT_BYTES:
+        raise BadRequest(f"{shown} is longer than {STATEMENT_LIMIT_BYTES} bytes, so it is not a receipt.")
+    try:
+        # Mail and editors reformat; the signature sees to the rest.
+        receipt = parse_statement(recanonical(text))
+    except Damaged as damage:
+        raise BadRequest(f"{shown} is not a receipt: {damage}. Use the file as Hutch gave it.") from None
+    if receipt.kind != "receipt":
+        raise BadRequest(f"{shown} holds a statement of kind {receipt.kind}, not a receipt.")
+    return receipt
