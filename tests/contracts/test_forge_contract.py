@@ -22,10 +22,10 @@ from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
+from hutch.forge.interface import Commits, Forge, Merge, Objections, Statement
 from hutch.forge.local import LocalRepository
 from hutch.forge.plain_git import PlainGit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.forge.seam import Commits, Forge, Merge, Objections, Statement
 from hutch.snapshots.storage import Snapshot
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import PROPOSAL, Delivering, bare, branches, push, tip

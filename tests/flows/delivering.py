@@ -11,8 +11,8 @@ from hutch.domain.change import Change
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.forge.forges import COMMAND
 from hutch.forge.git import Git
+from hutch.forge.interface import Forge, Merge, Merged, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.seam import Forge, Merge, Merged, Objections, Strategy
 from hutch.settings import Loaded, load
 from hutch.workspace.prepare.overlay import open_place
 from hutch.workspace.prepare.prepare import prepare

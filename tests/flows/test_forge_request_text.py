@@ -5,7 +5,7 @@ import pytest
 from hutch.domain import events
 from hutch.domain.forge_request import Wish
 from hutch.flows.forge_request_text import Progress, prompt
-from hutch.forge.text import is_own, quiet
+from hutch.forge.outgoing_text import is_own, quiet
 from hutch.llm.scripted import OFFLINE
 
 WISH = Wish(

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain import events
 from hutch.flows.pull_text import About, pull_text, ran_before
-from hutch.forge.text import harmless
+from hutch.forge.outgoing_text import harmless
 from tests.flows.test_past import entries
 
 ABOUT = About(session_id="ses_1", run_id="run_1")

@@ -9,8 +9,8 @@ import pytest
 from hutch.app.forges import forges_of
 from hutch.domain.errors import Conflict, Unavailable
 from hutch.forge.branches import Branches, LocalBranches, RemoteBranches
+from hutch.forge.interface import Commits
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.seam import Commits
 from hutch.workspace.workspace import Workspace
 from tests.flows.delivering import Delivering, bare, tip
 from tests.forge.repositories import git, serving

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, MergeConflict, NotFound
-from hutch.forge.seam import Merged, Strategy
+from hutch.forge.interface import Merged, Strategy
 from tests.flows.delivering import ADA, FILES, MORE, Delivering, bare, branches, made, push, tip
 from tests.forge.repositories import git, make_repository
 

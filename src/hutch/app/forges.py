@@ -4,9 +4,9 @@ from functools import partial
 
 from hutch.app.models import secrets_of
 from hutch.app.repository_jail import open_git
+from hutch.forge.allowed_hosts import Reach
 from hutch.forge.forges import Forges
 from hutch.forge.gh import Patience
-from hutch.forge.reach import Reach
 from hutch.forge.tokens import Tokens
 from hutch.jail.egress.addresses import refusal
 from hutch.jail.scratch import make_directory

@@ -16,7 +16,7 @@ from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.flows.site import Site
 from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
-from hutch.forge.reach import Reach
+from hutch.forge.allowed_hosts import Reach
 from hutch.jail.seam import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import Loaded

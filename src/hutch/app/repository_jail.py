@@ -9,7 +9,7 @@ from pathlib import Path
 from hutch.app import jails
 from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
-from hutch.forge.repository_git import MAX_OUTPUT_BYTES, GitRan, RunGit
+from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, GitRan, RunGit
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hutch.domain.change import Change
 from hutch.domain.redaction import Redactor
 from hutch.forge.forges import Forges
-from hutch.forge.seam import Forge
+from hutch.forge.interface import Forge
 from hutch.store.changes import Changes
 from hutch.store.rows import Rows
 

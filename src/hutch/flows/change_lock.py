@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict
 from hutch.flows.change_context import ChangeContext
-from hutch.forge.seam import ClosedThere
+from hutch.forge.interface import ClosedThere
 from hutch.store.changes import Changes
 
 

@@ -8,7 +8,7 @@ from hutch.agent.plain import plain as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
 from hutch.domain.forge_request import Wish
 from hutch.domain.no_model import is_stand_in
-from hutch.forge.text import OWN, quiet
+from hutch.forge.outgoing_text import OWN, quiet
 
 
 def prompt(wish: Wish, *, trusted_author: bool) -> str:

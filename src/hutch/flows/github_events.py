@@ -12,8 +12,8 @@ from typing import Any
 
 from hutch.domain.errors import HutchError
 from hutch.domain.forge_request import Wish
+from hutch.forge.outgoing_text import is_own
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.text import is_own
 
 LABEL = "hutch"
 MOST_LETTERS = 50_000  # of one text

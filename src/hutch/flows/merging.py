@@ -13,7 +13,7 @@ from hutch.domain.review import AGENT, Review
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.change_lock import hold_open, recording_closure
 from hutch.flows.decider import Decider
-from hutch.forge.seam import Merge, Objections, Strategy
+from hutch.forge.interface import Merge, Objections, Strategy
 from hutch.store.changes import Changes
 from hutch.store.comments import Reviews
 from hutch.store.rows import Rows

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
-from hutch.forge.text import harmless
+from hutch.forge.outgoing_text import harmless
 
 MAX_REASON_CHARS = 500  # why tests could not be run
 

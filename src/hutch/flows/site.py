@@ -7,7 +7,7 @@ from pathlib import Path
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
 from hutch.flows.network_cap import NetworkCap
-from hutch.forge.reach import Reach
+from hutch.forge.allowed_hosts import Reach
 from hutch.sessions.seam import SessionHost
 from hutch.store.interface import EventLog
 from hutch.store.rows import Rows

@@ -31,8 +31,8 @@ from hutch.flows.runs import read_log
 from hutch.flows.site import Site
 from hutch.forge.github import GitHub
 from hutch.forge.github_types import Posted
-from hutch.forge.seam import SETTLE_S
-from hutch.forge.text import OWN, quiet
+from hutch.forge.interface import SETTLE_S
+from hutch.forge.outgoing_text import OWN, quiet
 from hutch.store.changes import Changes
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hutch.domain.errors import Conflict
-from hutch.forge import repository_git
+from hutch.forge import jailed_git
+from hutch.forge.interface import Commits, Draft, OnStep, Work
+from hutch.forge.jailed_git import RunGit
 from hutch.forge.repo_url import RepoUrl
-from hutch.forge.repository_git import RunGit
-from hutch.forge.seam import Commits, Draft, OnStep, Work
 
 NO_COMMIT = "0" * 40
 PUSH_TIMEOUT_S = 1800.0
@@ -39,7 +39,7 @@ class LocalBranches:
 
     async def heads(self) -> dict[str, str]:
         words = ("for-each-ref", "--format=%(objectname)\t%(refname)", "refs/heads/")
-        return _parse_heads((await repository_git.run(self.git, *words)).stdout)
+        return _parse_heads((await jailed_git.run(self.git, *words)).stdout)
 
     async def put(self, commit: str, base: str, branch: str, old: str | None) -> bool:
         if old is not None:
@@ -49,18 +49,18 @@ class LocalBranches:
             git_dir=self.commits.git_dir,
             stdin=f"{commit}\n^{base}\n".encode(),
         )
-        await repository_git.run(self.git, "index-pack", "--stdin", "--strict", stdin=pack)
+        await jailed_git.run(self.git, "index-pack", "--stdin", "--strict", stdin=pack)
         words = ("update-ref", f"refs/heads/{branch}", commit, old or NO_COMMIT)
-        made = await repository_git.attempt(self.git, *words)
+        made = await jailed_git.attempt(self.git, *words)
         if made.exit_code == 0:
             return True
         heads = await self.heads()  # git's own message is mixed with that of a hook of the repository
         if heads.get(branch) == old and not any(_exclude_each_other(branch, head) for head in heads):
-            raise repository_git.failed("update-ref", made)
+            raise jailed_git.failed("update-ref", made)
         return False
 
     async def _check_not_checked_out(self, branch: str) -> None:
-        listed = await repository_git.run(self.git, "worktree", "list", "--porcelain")
+        listed = await jailed_git.run(self.git, "worktree", "list", "--porcelain")
         for about in listed.stdout.decode(errors="replace").split("\n\n"):
             lines = about.split("\n")
             if f"branch refs/heads/{branch}" in lines and "bare" not in lines:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
+from hutch.forge.allowed_hosts import Reach
 from hutch.forge.gh import Gh, Patience
 from hutch.forge.github import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
+from hutch.forge.interface import Forge
+from hutch.forge.jailed_git import OpenGit
 from hutch.forge.local import LocalRepository
 from hutch.forge.plain_git import PlainGit
-from hutch.forge.reach import Reach
 from hutch.forge.repo_url import RepoUrl, from_path, parse_repo_url
-from hutch.forge.repository_git import OpenGit
-from hutch.forge.seam import Forge
 from hutch.forge.tokens import Tokens, token_name
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -20,7 +20,7 @@ from typing import Any
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.github_failure import GitHubFailed, explain, limited_until
-from hutch.forge.leash import leashed, put_down
+from hutch.forge.process_limits import leashed, put_down
 from hutch.forge.relay import Relay
 
 GITHUB = "github.com"

@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from hutch.domain.errors import Unavailable
 from hutch.domain.truncation import last_words
-from hutch.forge.failure import explain
-from hutch.forge.leash import FILE_BYTES, leashed, put_down
+from hutch.forge.git_failure import explain
+from hutch.forge.process_limits import FILE_BYTES, leashed, put_down
 from hutch.forge.progress import Listener, OnProgress
 from hutch.forge.repo_url import RepoUrl
 

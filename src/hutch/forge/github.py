@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from hutch.domain.errors import Conflict, LimitReached, NotFound, Unavailable
 from hutch.forge.gh import Answer, Gh, GitHubFailed
-from hutch.forge.github_told import address, at, default_branch, need, posted, pull_of, text
+from hutch.forge.github_responses import address, at, default_branch, need, posted, pull_of, text
 from hutch.forge.github_types import (
     LineComment,
     MergeMethod,

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.forge.failure import secret_for
+from hutch.forge.git_failure import secret_for
 from hutch.forge.relay import ELSEWHERE
 
 LONGEST = 300

@@ -24,8 +24,7 @@ from hutch.forge.github_types import (
     Verdict,
 )
 from hutch.forge.github_types import Review as PostedReview
-from hutch.forge.repo_url import RepoUrl, parse_repo_url
-from hutch.forge.seam import (
+from hutch.forge.interface import (
     SETTLE_S,
     Attempt,
     ClosedThere,
@@ -42,7 +41,8 @@ from hutch.forge.seam import (
     as_recorded,
     ignore_step,
 )
-from hutch.forge.text import MAX_CHARS, OWN, quiet, unhidden
+from hutch.forge.outgoing_text import MAX_CHARS, OWN, quiet, unhidden
+from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.tokens import own_token_name
 from hutch.system.clock import remaining_s, wall_ms
 

@@ -11,11 +11,9 @@ from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.patch import parse_patch
 from hutch.domain.review import Comment, Review
 from hutch.domain.untrusted_text import echo
-from hutch.forge import local_merge, repository_git
+from hutch.forge import jailed_git, local_merge
 from hutch.forge.branches import LocalBranches, push
-from hutch.forge.repo_url import RepoUrl
-from hutch.forge.repository_git import MAX_OUTPUT_BYTES, OpenGit, RunGit
-from hutch.forge.seam import (
+from hutch.forge.interface import (
     Commits,
     Merge,
     Merged,
@@ -28,6 +26,8 @@ from hutch.forge.seam import (
     as_recorded,
     ignore_step,
 )
+from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, OpenGit, RunGit
+from hutch.forge.repo_url import RepoUrl
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class LocalRepository:
             *(change.base_commit, change.commit),
         )
         async with self._git() as git:
-            ran = await repository_git.run(git, *words)
+            ran = await jailed_git.run(git, *words)
         if ran.truncated:
             raise LimitReached(
                 f"The patch is larger than {MAX_OUTPUT_BYTES} bytes. Look at it in the repository: "
@@ -123,7 +123,7 @@ class LocalRepository:
         except UnicodeEncodeError:
             return None
         async with self._git() as git:
-            ran = await repository_git.attempt(git, "cat-file", "blob", name)
+            ran = await jailed_git.attempt(git, "cat-file", "blob", name)
         if ran.exit_code != 0:
             return None
         if ran.truncated:

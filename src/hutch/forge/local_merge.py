@@ -5,9 +5,9 @@ from typing import Literal
 from hutch.domain.change import Change
 from hutch.domain.commit_text import message, parse_author
 from hutch.domain.errors import BadRequest, Conflict, HutchError, MergeConflict, NotFound
-from hutch.forge import repository_git
-from hutch.forge.repository_git import RunGit
-from hutch.forge.seam import Merged, Strategy
+from hutch.forge import jailed_git
+from hutch.forge.interface import Merged, Strategy
+from hutch.forge.jailed_git import RunGit
 
 MAX_PATHS = 20
 
@@ -34,13 +34,13 @@ async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy 
     if made == tip:  # all of it is there already
         return Merged(tip, await _left(git, change, strategy))
     if out == "nowhere":
-        moved = await repository_git.attempt(git, "update-ref", f"refs/heads/{change.base}", made, tip)
+        moved = await jailed_git.attempt(git, "update-ref", f"refs/heads/{change.base}", made, tip)
     else:  # people see it in their files too, unless it would run over what they have changed
         # In the directory of the repository, wherever core.worktree points.
         here = ("--git-dir=.git", "--work-tree=.")
-        moved = await repository_git.attempt(git, *here, "merge", "--ff-only", "--quiet", made)
+        moved = await jailed_git.attempt(git, *here, "merge", "--ff-only", "--quiet", made)
     if moved.exit_code != 0:
-        raise Conflict(f"{change.base} was left as it was. git says: {repository_git.reason(moved)}")
+        raise Conflict(f"{change.base} was left as it was. git says: {jailed_git.reason(moved)}")
     return Merged(made, await _left(git, change, strategy))
 
 
@@ -58,7 +58,7 @@ async def _left(git: RunGit, change: Change, strategy: Strategy | None) -> str:
 async def delete_branch(git: RunGit, change: Change) -> None:
     """Delete the branch of a change, unless somebody has worked on it since; one that is gone is fine."""
     ref = f"refs/heads/{change.branch}"
-    found = await repository_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
+    found = await jailed_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
     if found.exit_code != 0:
         return
     if found.stdout.decode(errors="replace").strip() != change.commit:
@@ -68,14 +68,12 @@ async def delete_branch(git: RunGit, change: Change) -> None:
         )
     if await _checked_out(git, change.branch) != "nowhere":
         raise Conflict(f"{change.branch} is checked out. Switch to another branch there, and try again.")
-    await repository_git.run(git, "update-ref", "-d", ref, change.commit)
+    await jailed_git.run(git, "update-ref", "-d", ref, change.commit)
 
 
 async def _checked_out(git: RunGit, branch: str) -> Literal["here", "elsewhere", "nowhere"]:
     """Where a branch lies in files: in the repository's own, in those of a linked worktree, or in none."""
-    listed = (await repository_git.run(git, "worktree", "list", "--porcelain")).stdout.decode(
-        errors="replace"
-    )
+    listed = (await jailed_git.run(git, "worktree", "list", "--porcelain")).stdout.decode(errors="replace")
     for number, about in enumerate(listed.strip().split("\n\n")):
         lines = about.split("\n")
         if f"branch refs/heads/{branch}" in lines and "bare" not in lines:
@@ -96,7 +94,7 @@ async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy |
                 f"{change.base} has moved since {change.branch} began, so that it cannot be moved forward. "
                 f"Merge or squash it."
             )
-    merged = await repository_git.attempt(
+    merged = await jailed_git.attempt(
         git, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
     )
     lines = merged.stdout.decode(errors="replace").split("\n")
@@ -109,7 +107,7 @@ async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy |
             paths=tuple(paths),
         )
     if merged.exit_code != 0:
-        raise repository_git.failed("merge-tree", merged)
+        raise jailed_git.failed("merge-tree", merged)
     if lines[0].strip() == await _tree(git, tip):
         return tip  # all of it is there already, by other commits
     name, address = parse_author(author)
@@ -118,31 +116,31 @@ async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy |
     parents = ["-p", tip] if squash else ["-p", tip, "-p", change.commit]
     title = change.title if squash else f"Merge {change.branch}: {change.title}"
     said = message(title, change.body, change.session_id, change.run_id).encode(errors="replace")
-    made = await repository_git.run(
+    made = await jailed_git.run(
         git, "commit-tree", lines[0].strip(), *parents, "-F", "-", stdin=said, env=who
     )
-    return repository_git.commit_id(made)
+    return jailed_git.commit_id(made)
 
 
 async def _contains(git: RunGit, commit: str, other: str) -> bool:
-    found = await repository_git.attempt(git, "merge-base", "--is-ancestor", other, commit)
+    found = await jailed_git.attempt(git, "merge-base", "--is-ancestor", other, commit)
     return found.exit_code == 0
 
 
 async def _tree(git: RunGit, commit: str) -> str:
-    found = await repository_git.run(git, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    found = await jailed_git.run(git, "rev-parse", "--verify", f"{commit}^{{tree}}")
     return found.stdout.decode(errors="replace").strip()
 
 
 async def _is_there(git: RunGit, change: Change) -> bool:
-    found = await repository_git.attempt(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
+    found = await jailed_git.attempt(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
     return found.exit_code == 0
 
 
 async def _must_be_as_proposed(git: RunGit, change: Change) -> None:
     """What is merged is what people have looked at: the commit that was proposed, last of its branch."""
     ref = f"refs/heads/{change.branch}"
-    found = await repository_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
+    found = await jailed_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
     now = found.stdout.decode(errors="replace").strip() if found.exit_code == 0 else ""
     if not await _is_there(git, change):
         raise NotFound(
@@ -158,11 +156,11 @@ async def _must_be_as_proposed(git: RunGit, change: Change) -> None:
 
 
 async def _tip(git: RunGit, branch: str) -> str:
-    found = await repository_git.attempt(
+    found = await jailed_git.attempt(
         git, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"
     )
     if found.exit_code != 0:
         raise NotFound(
             f"The repository has no branch '{branch}' to merge into. Merge by hand where you want."
         )
-    return repository_git.commit_id(found)
+    return jailed_git.commit_id(found)

@@ -6,8 +6,7 @@ from hutch.domain.change import Change, ForgeName
 from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Review
 from hutch.forge.branches import RemoteBranches, push
-from hutch.forge.repo_url import RepoUrl
-from hutch.forge.seam import (
+from hutch.forge.interface import (
     Commits,
     Merge,
     Merged,
@@ -20,6 +19,7 @@ from hutch.forge.seam import (
     as_recorded,
     ignore_step,
 )
+from hutch.forge.repo_url import RepoUrl
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hutch.forge.failure import secret_for
 from hutch.forge.gh import GITHUB, TokenOf
+from hutch.forge.git_failure import secret_for
 from hutch.forge.repo_url import RepoUrl
 
 if TYPE_CHECKING:

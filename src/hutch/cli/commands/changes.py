@@ -24,8 +24,8 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Remark, Review, Severity, Verdict
 from hutch.flows import merging
 from hutch.flows.reviews import people
+from hutch.forge.interface import Strategy
 from hutch.forge.repo_url import parse_repo_url
-from hutch.forge.seam import Strategy
 from hutch.store.changes import Changes
 from hutch.store.comments import Comments, Reviews
 from hutch.system.terminal_text import visible

@@ -32,7 +32,7 @@ from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, describe_tests, pull_text, ran_before
 from hutch.forge.forges import COMMAND, Caller
-from hutch.forge.seam import Forge, OnStep, Step, ignore_step
+from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.giving_up import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told

@@ -8,8 +8,8 @@ import asyncio
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, Unavailable
 from hutch.forge.forges import Caller, Forges
+from hutch.forge.interface import Commits
 from hutch.forge.repo_url import RepoUrl
-from hutch.forge.seam import Commits
 from hutch.forge.tokens import own_token_name, token_name
 from hutch.workspace.workspace import Workspace
 

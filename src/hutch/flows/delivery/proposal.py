@@ -12,8 +12,8 @@ from hutch.domain.commit_text import message, one_line, parse_author, plain, slu
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import new_change_id
 from hutch.forge.git import GitFailed
-from hutch.forge.seam import Commits, Draft, Forge, OnStep, Proposed, Work, ignore_step
-from hutch.forge.text import MAX_CHARS, harmless
+from hutch.forge.interface import Commits, Draft, Forge, OnStep, Proposed, Work, ignore_step
+from hutch.forge.outgoing_text import MAX_CHARS, harmless
 from hutch.snapshots.storage import Snapshot
 from hutch.system.clock import wall_ms
 from hutch.workspace.workspace import Workspace

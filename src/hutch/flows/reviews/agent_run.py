@@ -15,7 +15,7 @@ from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
 from hutch.flows.reviews.publication import given, keep, seen_through
 from hutch.flows.reviews.subject import Subject, find_subject
-from hutch.forge.seam import SETTLE_S
+from hutch.forge.interface import SETTLE_S
 from hutch.sessions.grounds import Grounds
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told

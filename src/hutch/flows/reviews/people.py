@@ -10,7 +10,7 @@ from hutch.domain.review import Comment, Remark, Review, Verdict
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.change_lock import recording_closure, reopened
 from hutch.flows.decider import Decider
-from hutch.forge.seam import Attempt, Statement
+from hutch.forge.interface import Attempt, Statement
 from hutch.store.comments import Comments, Reviews
 from hutch.store.rows import Also
 from hutch.system.clock import wall_ms

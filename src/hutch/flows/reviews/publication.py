@@ -13,7 +13,7 @@ from hutch.domain.review import Remark, Review
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
 from hutch.flows.reviews.subject import Subject, pull_request
-from hutch.forge.seam import SETTLE_S, Statement
+from hutch.forge.interface import SETTLE_S, Statement
 from hutch.store.comments import Reviews
 from hutch.system.clock import remaining_s, wall_ms
 

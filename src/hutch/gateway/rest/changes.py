@@ -10,7 +10,7 @@ from hutch.domain.change import Change, ChangeState, ForgeName
 from hutch.flows import changes as flow
 from hutch.flows import merging
 from hutch.flows.decider import Decider
-from hutch.forge.seam import Strategy
+from hutch.forge.interface import Strategy
 from hutch.gateway.answers import Cursor, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyToManage

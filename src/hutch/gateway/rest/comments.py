@@ -9,7 +9,7 @@ from hutch.domain.patch import Side
 from hutch.domain.review import Comment, Remark, Severity
 from hutch.flows import changes
 from hutch.flows.reviews.people import comment
-from hutch.forge.seam import Attempt
+from hutch.forge.interface import Attempt
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, answer, fields_from, paged
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey, ByKeyWithRow

@@ -18,7 +18,7 @@ from hutch.flows.reviews.publication import first_of
 from hutch.flows.reviews.subject import find_change_at, find_subject
 from hutch.flows.sessions import allowed
 from hutch.flows.users import Actor
-from hutch.forge.seam import Attempt
+from hutch.forge.interface import Attempt
 from hutch.gateway.answers import In, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.context import Server

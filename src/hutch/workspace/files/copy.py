@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
-from hutch.forge.leash import leashed
+from hutch.forge.process_limits import leashed
 from hutch.snapshots.directory import Directory, as_house_error
 
 DEEPEST = 400

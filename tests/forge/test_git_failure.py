@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
-from hutch.forge.failure import explain
+from hutch.forge.git_failure import explain
 from hutch.forge.repo_url import BY_TOKEN, parse_repo_url
 
 URL = parse_repo_url("https://example.com/team/project.git")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied, HutchError, NotFound, Unavailable
+from hutch.forge.allowed_hosts import Reach
 from hutch.forge.git import Git
-from hutch.forge.reach import Reach
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.jail.egress.addresses import refusal
 from tests.forge.repositories import make_repository, serving

@@ -14,7 +14,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.git import Git, GitFailed
-from hutch.forge.leash import FILE_BYTES, MEMORY_BYTES, leashed, put_down
+from hutch.forge.process_limits import FILE_BYTES, MEMORY_BYTES, leashed, put_down
 from tests.deadline import DEADLINE_S
 
 STARTER = """
@@ -36,7 +36,7 @@ def test_its_limits() -> None:
 
 
 def test_where_we_have_less_ourselves() -> None:
-    words = [sys.executable, "-c", "import hutch.forge.leash as l; print(l.leashed('/bin/true'))"]
+    words = [sys.executable, "-c", "import hutch.forge.process_limits as l; print(l.leashed('/bin/true'))"]
     ran = subprocess.run(["/usr/bin/prlimit", f"--as={2 << 30}", *words], capture_output=True, check=True)
     assert f"--as={2 << 30}" in ran.stdout.decode()
 
