@@ -13,10 +13,10 @@ from bench.row import Row
 
 from hutch.forge.git import Git
 from hutch.jail.jail import open_jail
-from hutch.workspace.prepare.overlay import Opened, open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home
-from hutch.workspace.prepare.removal import discard, remove_workspace
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.removal import discard, remove_workspace
+from hutch.workspace.preparation.workspace_mount import Opened, open_place
 
 GIT = Git({"PATH": os.defpath})
 ROUNDS = 7

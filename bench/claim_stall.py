@@ -22,8 +22,8 @@ from bench.row import Row
 
 from hutch.gateway.serve import GENERATIONS, SWITCH_S
 from hutch.workspace.comparison import differences
-from hutch.workspace.prepare.in_place import open_in_place
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.in_place_workspace import open_in_place
+from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspace import use
 
 FILES = 100_000

@@ -15,11 +15,11 @@ from bench.row import Row
 from hutch.edit.apply import edit_file
 from hutch.jail.jail import open_jail
 from hutch.workspace.fork import fork
-from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.overlay import open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home
-from hutch.workspace.prepare.removal import discard
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.removal import discard
+from hutch.workspace.preparation.workspace_mount import open_place
 from hutch.workspace.search import Grep, grep
 from hutch.workspace.workspace import Workspace, use
 

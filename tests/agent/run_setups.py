@@ -42,9 +42,9 @@ from hutch.llm.seam import (
     Usage,
 )
 from hutch.store.log import open_log
-from hutch.workspace.prepare.overlay import open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_mount import open_place
 from hutch.workspace.workspace import Workspace, use
 
 QUICK = Patience(attempts=3, first_wait_s=0.01, longest_wait_s=1, silence_s=5)

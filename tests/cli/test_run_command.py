@@ -19,7 +19,7 @@ import pytest
 
 from hutch.cli import exits
 from hutch.cli.render.delivery import NOTHING
-from hutch.workspace.prepare.fill import SMALL_FILES
+from hutch.workspace.preparation.filler import SMALL_FILES
 from tests.cli.running import BREAKS, FIXES, Desk, call, lines
 from tests.deadline import DEADLINE_S
 from tests.forge.repositories import commit, git, serving

@@ -14,9 +14,9 @@ from hutch.forge.git import Git
 from hutch.forge.interface import Forge, Merge, Merged, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded, load
-from hutch.workspace.prepare.overlay import open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_mount import open_place
 from hutch.workspace.workspace import Workspace, use
 from tests.forge.repositories import commit, git, make_repository
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hutch.snapshots.directory import Directory
-from hutch.workspace.files.calls import Calls
 from hutch.workspace.files.files import Files
+from hutch.workspace.files.syscalls import Calls
 
 WHEN_NS = 1_600_000_000_000_000_007
 

@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 from hutch.forge.git import Git
-from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.record import Home
 from tests.forge.repositories import make_repository
 
 HOST = Git({"PATH": os.defpath})

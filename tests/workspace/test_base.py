@@ -8,7 +8,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.forge.mirror import make
-from hutch.workspace.prepare.base import (
+from hutch.workspace.preparation.base import (
     Wanted,
     base_key,
     find_base,
@@ -17,9 +17,9 @@ from hutch.workspace.prepare.base import (
     open_index,
     tree_path,
 )
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home
-from hutch.workspace.prepare.removal import discard
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.removal import discard
 from tests.forge.repositories import commit_tree, git, make_repository
 from tests.workspace.preparing import COPY, FILES, HOST, content, fingerprint, make_home, make_project
 

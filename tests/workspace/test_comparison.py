@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest
 from hutch.workspace.comparison import Difference, differences
-from hutch.workspace.prepare.in_place import open_in_place
+from hutch.workspace.preparation.in_place_workspace import open_in_place
 from hutch.workspace.workspace import COMPARING, Workspace, use
 from tests.workspace.preparing import HOST, make_home
 

@@ -9,11 +9,11 @@ import pytest
 from hutch.domain.errors import LimitReached
 from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
-from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.overlay import open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.quota import Quota, Use
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.quota import Quota, Use
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.workspace_mount import open_place
 from tests.workspace.preparing import HOST, MEMORY, make_home, make_project
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest, NotFound, Unavailable
-from hutch.workspace.prepare.record import FILE, Home, Record, check_id
+from hutch.workspace.preparation.record import FILE, Home, Record, check_id
 
 RECORD = Record(
     id="w",

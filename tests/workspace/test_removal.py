@@ -15,12 +15,20 @@ import pytest
 from hutch.domain.errors import BadRequest, Conflict, NotFound
 from hutch.jail.jail import open_jail
 from hutch.system.file_lock import take
-from hutch.workspace.prepare.base import find_base
-from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.overlay import open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home
-from hutch.workspace.prepare.removal import NEW, TRASH, collect, discard, remove_workspace, sweep, temporary
+from hutch.workspace.preparation.base import find_base
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.removal import (
+    NEW,
+    TRASH,
+    collect,
+    discard,
+    remove_workspace,
+    sweep,
+    temporary,
+)
+from hutch.workspace.preparation.workspace_mount import open_place
 from tests.workspace.preparing import COPY, HOST, OVERLAY, make_home, make_project
 
 pytestmark = pytest.mark.anyio
@@ -97,8 +105,8 @@ async def test_one_that_is_open_stays(home: Home, tmp_path: Path) -> None:
 
 REMOVING = """
 import asyncio, os, pathlib, sys, threading, time
-from hutch.workspace.prepare.record import Home
-from hutch.workspace.prepare.removal import remove_workspace
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.removal import remove_workspace
 home = Home(pathlib.Path(sys.argv[1]))
 def watch():
     while (home.workspaces / "w").exists():

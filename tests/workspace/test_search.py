@@ -16,7 +16,7 @@ from hutch.jail.jail import open_jail
 from hutch.jail.policy import AGENT
 from hutch.jail.seam import Jail
 from hutch.workspace import search
-from hutch.workspace.found_lines import Line
+from hutch.workspace.match_lines import Line
 from hutch.workspace.search import Found, Grep, Paths, glob, grep
 
 pytestmark = pytest.mark.anyio

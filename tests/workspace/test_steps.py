@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, HutchError
-from hutch.workspace.files.calls import Calls
+from hutch.workspace.files.syscalls import Calls
 from tests.workspace.changing import close, everything, make_place, opened, sha
 
 ROUNDS = 1500

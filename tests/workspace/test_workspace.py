@@ -16,8 +16,8 @@ import pytest
 
 from hutch.domain.errors import Conflict, HutchError, LimitReached, Unavailable
 from hutch.snapshots.garbage_collection import MANY_PACKS, held
-from hutch.workspace.prepare.in_place import open_in_place
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.in_place_workspace import open_in_place
+from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspace import ALL, Keep, Workspace, use
 from tests.workspace.full_disk import files_no_longer_than
 from tests.workspace.preparing import HOST, make_home
@@ -242,7 +242,8 @@ async def test_the_newest_stays_whatever_it_takes(home: Home, tree: Path) -> Non
 def test_a_process_that_is_killed_leaves_it_usable(home: Home, tree: Path) -> None:
     script = (
         "import asyncio, os, sys\nfrom pathlib import Path\n"
-        "from tests.workspace.test_workspace import opened\nfrom hutch.workspace.prepare.record import Home\n"
+        "from tests.workspace.test_workspace import opened\n"
+        "from hutch.workspace.preparation.record import Home\n"
         "async def main():\n"
         "    async with opened(Home(Path(sys.argv[1])), Path(sys.argv[2])) as workspace:\n"
         "        await workspace.write('a.txt', b'kept')\n        os.kill(os.getpid(), 9)\n"

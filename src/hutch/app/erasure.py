@@ -5,7 +5,7 @@ from functools import partial
 from hutch.app.approvals import kept_approvals
 from hutch.flows.unerased import OtherPlaces
 from hutch.settings import Paths
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.record import Home
 
 
 def other_places(paths: Paths) -> OtherPlaces:

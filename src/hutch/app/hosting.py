@@ -33,7 +33,7 @@ from hutch.sessions.warm_pool import WarmPool
 from hutch.settings import Loaded
 from hutch.store.log import SqlLog
 from hutch.store.runs import Room
-from hutch.workspace.prepare.record import Record
+from hutch.workspace.preparation.record import Record
 from hutch.workspace.workspaces import session_name
 
 logger = structlog.get_logger()

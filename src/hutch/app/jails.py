@@ -12,7 +12,7 @@ from hutch.jail.network import Outside
 from hutch.jail.place import Place
 from hutch.jail.policy import Policy, profile
 from hutch.settings import Settings, find_paths
-from hutch.workspace.admission.jail import open_checked_jail
+from hutch.workspace.admission.checked_jail import open_checked_jail
 
 TMPFS_SHARE = 5 / 8  # of the jail's memory, when its tmpfs would take all of it
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hutch.settings import Loaded, Paths
-from hutch.workspace.admission.refusal import OwnDirectories
+from hutch.workspace.admission.directory_checks import OwnDirectories
 from hutch.workspace.admission.repositories import Repositories
 
 

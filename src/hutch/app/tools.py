@@ -28,7 +28,7 @@ from hutch.jail.jail import Jailed
 from hutch.jail.shell.shells import Shells
 from hutch.settings import Loaded
 from hutch.store.vault import Vault
-from hutch.workspace.admission.shown import check_shown
+from hutch.workspace.admission.client_directory import check_shown
 from hutch.workspace.workspace import Workspace
 
 FOR_AGENTS_ONLY = ("ask_user", "finish")  # who calls from outside has people, and an end, of its own

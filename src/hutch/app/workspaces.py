@@ -7,8 +7,8 @@ from hutch.app import models
 from hutch.app.repositories import repositories_of
 from hutch.forge.git import Git
 from hutch.settings import Loaded, user_environment
-from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspace import Keep, Workspace
 from hutch.workspace.workspaces import BaseLimits, Workspaces
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from hutch.domain.errors import HutchError
 from hutch.forge.forges import COMMAND, Forges
-from hutch.workspace.prepare.local import open_local
+from hutch.workspace.preparation.jailed_repository import open_local
 from hutch.workspace.workspaces import Workspaces
 
 MAX_NAMED = 3

@@ -16,7 +16,7 @@ from hutch.store.rows import Rows
 from hutch.store.session_references import References, find_references
 from hutch.store.users import Users
 from hutch.system.running_server import ServerFiles, find_server
-from hutch.workspace.prepare.record import Home
+from hutch.workspace.preparation.record import Home
 from hutch.workspace.workspaces import session_name
 
 OPEN = ("starting", "idle", "running", "waiting")

@@ -18,8 +18,8 @@ from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import Difference
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Entry, Page
-from hutch.workspace.files.ranges import Bytes
-from hutch.workspace.found_lines import Line, redact_lines
+from hutch.workspace.files.partial_read import Bytes
+from hutch.workspace.match_lines import Line, redact_lines
 from hutch.workspace.search import Found, Paths
 
 WITH_TEXT = (Page, Status, Found, Paths, Difference, Edited, Snapshot)

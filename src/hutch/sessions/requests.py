@@ -14,7 +14,7 @@ from hutch.snapshots.storage import Snapshot
 from hutch.workspace.comparison import Difference
 from hutch.workspace.files.files import Status
 from hutch.workspace.files.listing import Page
-from hutch.workspace.files.ranges import Bytes
+from hutch.workspace.files.partial_read import Bytes
 from hutch.workspace.search import Found, Grep, Paths
 
 T = TypeVar("T")

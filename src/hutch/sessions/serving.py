@@ -39,7 +39,7 @@ from hutch.store.log_gaps import is_storage_failure
 from hutch.system.terminal_text import printable
 from hutch.workspace.comparison import differences
 from hutch.workspace.files.files import Status
-from hutch.workspace.found_context import hide_across_lines
+from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.search import hide_secrets
 
 ANSWER_BYTES = 256 * 1024  # of a background command's output

@@ -11,12 +11,12 @@ from pathlib import Path
 from hutch.domain.errors import Conflict
 from hutch.snapshots.restore import fill
 from hutch.system.uninterrupted import finish
-from hutch.workspace.files.copy import copy_base
-from hutch.workspace.prepare.base import tree_path
-from hutch.workspace.prepare.fill import make_layers
-from hutch.workspace.prepare.overlay import open_at
-from hutch.workspace.prepare.record import Record
-from hutch.workspace.prepare.removal import LOCK, discard, temporary
+from hutch.workspace.files.tree_copy import copy_base
+from hutch.workspace.preparation.base import tree_path
+from hutch.workspace.preparation.filler import make_layers
+from hutch.workspace.preparation.record import Record
+from hutch.workspace.preparation.removal import LOCK, discard, temporary
+from hutch.workspace.preparation.workspace_mount import open_at
 from hutch.workspace.workspace import Workspace, content
 
 

@@ -2,7 +2,7 @@
 
 The pattern comes from a model and the files from anywhere, so the search runs
 where commands run: what it reads, and how long it thinks about a pattern, is
-bounded by the same walls, and it can open nothing but the workspace (`confine.py`):
+bounded by the same walls, and it can open nothing but the workspace (`landlock_launcher.py`):
 a link that is swapped in while it runs leads nowhere. We keep the first megabytes of what it prints and
 count the rest, so that a cut answer still tells how much there is.
 """
@@ -21,7 +21,8 @@ from hutch.domain.errors import BadRequest, Denied, LimitReached, NotFound, Unav
 from hutch.jail.launch.system import this_system
 from hutch.jail.seam import Finished, Jail, StreamName
 from hutch.system.chunks import sort_in_pieces
-from hutch.workspace.found_lines import (
+from hutch.workspace.globs import glob_pattern
+from hutch.workspace.match_lines import (
     AROUND_LINES,
     MAX_LINE_COLUMNS,
     MAX_READ_COLUMNS,
@@ -29,13 +30,12 @@ from hutch.workspace.found_lines import (
     Mask,
     matches_without_secrets,
 )
-from hutch.workspace.globs import glob_pattern
 
 Item = TypeVar("Item")
 GrepOutput = Literal["content", "files", "count"]
 Hidden = Callable[[str], bool]  # whether a file is not to be told of
 
-NOT_CONFINED, NOT_FOUND = 126, 127  # how `confine.py` ends when it cannot start ripgrep
+NOT_CONFINED, NOT_FOUND = 126, 127  # how `landlock_launcher.py` ends when it cannot start ripgrep
 KEPT_BYTES = 4 * 1024 * 1024  # of what ripgrep prints; within it, answers do not depend on its threads
 LISTED_BYTES = 64 * 1024 * 1024  # of names, for a glob
 MOST_CONTEXT = 50
@@ -239,7 +239,7 @@ async def _search(
 
 @functools.cache
 def _confine_text() -> str:
-    return resources.files("hutch.workspace").joinpath("confine.py").read_text()
+    return resources.files("hutch.workspace").joinpath("landlock_launcher.py").read_text()
 
 
 def _check(ran: Finished, path: str) -> None:

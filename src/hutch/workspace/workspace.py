@@ -34,14 +34,14 @@ from hutch.system.uninterrupted import finish, over
 from hutch.workspace import search
 from hutch.workspace.files.files import Files, Status
 from hutch.workspace.files.listing import Page
-from hutch.workspace.files.ranges import MOST_BYTES, Binary, Bytes, Lines
+from hutch.workspace.files.partial_read import MOST_BYTES, Binary, Bytes, Lines
 from hutch.workspace.files.watch import Changed, watching
-from hutch.workspace.found_lines import Mask
-from hutch.workspace.prepare.base import open_index
-from hutch.workspace.prepare.overlay import Opened
-from hutch.workspace.prepare.quota import Quota
-from hutch.workspace.prepare.record import Home, Record
-from hutch.workspace.resolved import resolved
+from hutch.workspace.link_resolution import resolved
+from hutch.workspace.match_lines import Mask
+from hutch.workspace.preparation.base import open_index
+from hutch.workspace.preparation.quota import Quota
+from hutch.workspace.preparation.record import Home, Record
+from hutch.workspace.preparation.workspace_mount import Opened
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

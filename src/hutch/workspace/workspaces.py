@@ -15,12 +15,12 @@ from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import RepoUrl
 from hutch.workspace.admission.repositories import Repositories
 from hutch.workspace.fork import fork
-from hutch.workspace.prepare.fill import Options
-from hutch.workspace.prepare.in_place import IN_PLACE, open_in_place
-from hutch.workspace.prepare.overlay import open_place
-from hutch.workspace.prepare.prepare import prepare
-from hutch.workspace.prepare.record import Home, Record
-from hutch.workspace.prepare.removal import collect, remove_workspace, sweep
+from hutch.workspace.preparation.builder import prepare
+from hutch.workspace.preparation.filler import Options
+from hutch.workspace.preparation.in_place_workspace import IN_PLACE, open_in_place
+from hutch.workspace.preparation.record import Home, Record
+from hutch.workspace.preparation.removal import collect, remove_workspace, sweep
+from hutch.workspace.preparation.workspace_mount import open_place
 from hutch.workspace.workspace import Keep, Workspace, use
 
 Clean = Callable[[str], str]

@@ -9,7 +9,7 @@ from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import BadRequest, Conflict, LimitReached, NotFound
 from hutch.domain.patch import Patch
 from hutch.domain.review import Severity
-from hutch.workspace.files.ranges import Binary
+from hutch.workspace.files.partial_read import Binary
 
 MOST_COMMENTS = 100
 SHOWN_PATHS = 20

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from hutch.agent.tools.paths import really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.workspace.found_context import hide_across_lines
-from hutch.workspace.found_lines import Line, redact_lines
+from hutch.workspace.match_context import hide_across_lines
+from hutch.workspace.match_lines import Line, redact_lines
 from hutch.workspace.search import Found, Grep, GrepOutput
 
 LINE_LETTERS = 500

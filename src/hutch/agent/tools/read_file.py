@@ -10,7 +10,7 @@ from hutch.agent.tools.paths import existing
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.redaction import mask_across
 from hutch.edit.text import split_lines, without_ending
-from hutch.workspace.files.ranges import Binary, Lines
+from hutch.workspace.files.partial_read import Binary, Lines
 
 MOST_LINES = 1000
 LINE_LETTERS = 2000

@@ -33,7 +33,7 @@ from hutch.forge.forges import COMMAND
 from hutch.forge.progress import Progress
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
-from hutch.workspace.prepare.record import Record
+from hutch.workspace.preparation.record import Record
 from hutch.workspace.workspaces import fork_workspace
 
 __all__ = ["app", "workspace_files"]  # whose commands are its own too

@@ -21,7 +21,7 @@ from hutch.cli.commands.workspace_app import (
 )
 from hutch.domain.errors import BadRequest
 from hutch.system.terminal_text import printable
-from hutch.workspace.files.ranges import Binary
+from hutch.workspace.files.partial_read import Binary
 from hutch.workspace.search import Grep
 
 

@@ -23,9 +23,9 @@ from hutch.jail.policy import Policy
 from hutch.jail.probe import Check, Status
 from hutch.jail.scratch import make_directory
 from hutch.system.terminal_text import printable
-from hutch.workspace.admission.refusal import OwnDirectories, refusal
-from hutch.workspace.prepare.local import Local, open_local
-from hutch.workspace.prepare.source import Layout, find_repository
+from hutch.workspace.admission.directory_checks import OwnDirectories, refusal
+from hutch.workspace.preparation.jailed_repository import Local, open_local
+from hutch.workspace.preparation.repository_layout import Layout, find_repository
 
 TIMEOUT_S = 20.0  # for all of it; a repository may hold files that are never read to their end
 MAX_NAMES = 5000  # as many as `run_tests` looks at

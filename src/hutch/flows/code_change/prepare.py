@@ -18,7 +18,7 @@ from hutch.sessions.grounds import Grounds, Prepared
 from hutch.sessions.sandbox import Sandbox
 from hutch.sessions.seam import Delta
 from hutch.workspace.fork import fork
-from hutch.workspace.prepare.record import Home, Record
+from hutch.workspace.preparation.record import Home, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

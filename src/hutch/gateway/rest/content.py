@@ -24,7 +24,7 @@ from hutch.gateway.rest.paths import FilePath
 from hutch.gateway.rest.route import router, server_of
 from hutch.sessions.requests import DeleteFile, ReadFile, StatFile, WriteFile
 from hutch.sessions.seam import SessionHost
-from hutch.workspace.files.ranges import Bytes
+from hutch.workspace.files.partial_read import Bytes
 
 routes = router("files")
 

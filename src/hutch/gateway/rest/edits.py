@@ -15,7 +15,7 @@ from hutch.gateway.rest.files import FileChangeOut
 from hutch.gateway.rest.paths import PathText, parse_path
 from hutch.gateway.rest.route import ask, router, server_of
 from hutch.sessions.requests import ApplyPatch, EditFile, FindFiles, SearchFiles
-from hutch.workspace.found_lines import Line
+from hutch.workspace.match_lines import Line
 from hutch.workspace.search import MOST_CONTEXT, Grep
 
 routes = router("files")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Denied, NotARepository, NotFound
 from hutch.forge.repo_url import parse_repo_url
-from hutch.workspace.admission.refusal import OwnDirectories, check_source
-from hutch.workspace.prepare.pinned import Pinned, pinning
-from hutch.workspace.prepare.plain import look_into
+from hutch.workspace.admission.directory_checks import OwnDirectories, check_source
+from hutch.workspace.preparation.pinned_directory import Pinned, pinning
+from hutch.workspace.preparation.plain_directory import look_into
 
 PLAIN = "'{path}' is not a git repository, so all of it would be copied and shown to the model: {contents}."
 BY_OPTION = "--plain-directory, or plain_directory: true in a request"  # clients show both to people

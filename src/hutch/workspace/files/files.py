@@ -17,12 +17,12 @@ from typing import Literal
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound
 from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
 from hutch.snapshots.directory import Directory
-from hutch.workspace.files.calls import Calls
-from hutch.workspace.files.change import Change, hash_file, locate, make_step, read_file
 from hutch.workspace.files.journal import Journal, Staging
 from hutch.workspace.files.listing import KINDS, Entry, Page, Walk, list_page
-from hutch.workspace.files.ranges import MOST_BYTES, Binary, Bytes, Lines, read_lines, read_range
+from hutch.workspace.files.partial_read import MOST_BYTES, Binary, Bytes, Lines, read_lines, read_range
+from hutch.workspace.files.pending_change import Change, hash_file, locate, make_step, read_file
 from hutch.workspace.files.steps import AcrossLayers, Step, shown
+from hutch.workspace.files.syscalls import Calls
 
 TRIES = 20  # to write over a file that somebody else keeps changing
 MOST_TOLD = 1000  # files of a directory that is moved or deleted; with more, only the directory is told

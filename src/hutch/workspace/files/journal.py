@@ -29,8 +29,8 @@ import structlog
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, Unavailable
 from hutch.snapshots.directory import Directory, as_house_error
-from hutch.workspace.files.calls import Calls
 from hutch.workspace.files.steps import Step, as_step_error, perform, revert, shown
+from hutch.workspace.files.syscalls import Calls
 
 logger = structlog.get_logger()
 

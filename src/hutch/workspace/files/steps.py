@@ -18,7 +18,7 @@ from typing import Literal
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError
 from hutch.snapshots.directory import Directory, as_house_error
-from hutch.workspace.files.calls import Calls
+from hutch.workspace.files.syscalls import Calls
 
 VERBS = {
     "take": "taking away",

@@ -1,0 +1,313 @@
+"""Several files changed at once: what was asked, checked and turned into steps.
+
+The operations are followed in thought, one after the other, so that each is
+checked against what those before it leave; then every file is changed at most
+once, from what it is to what it shall be.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hutch.domain.errors import BadRequest, Conflict, NotFound
+from hutch.edit.file_change import Delete, FileChange, Move, Operation, Write
+from hutch.snapshots.directory import Directory, as_house_error
+from hutch.workspace.files.journal import Staging
+from hutch.workspace.files.steps import Step, shown, stamp_of
+from hutch.workspace.files.syscalls import digest_of
+
+USUAL_MODE = 0o644
+PERMISSIONS = 0o1777  # as the kernel does when somebody writes to a file: set-id bits go
+MOST_LINKS = 40
+MOST_BYTES = 32 * 1024 * 1024
+
+Key = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it was."""
+
+    mark: str
+    stamp: str
+    digest: str  # of a link: of what it leads to
+    mode: int
+    owner: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A file as it shall be."""
+
+    data: bytes
+    digest: str
+    mode: int
+    owner: tuple[int, int]
+
+
+Content = Found | New | None
+
+
+@dataclass(slots=True)
+class Slot:
+    """A place for a file: what is there, and what shall be."""
+
+    path: str
+    missing: tuple[str, ...]  # directories that have to be made first
+    found: Found | None
+    holds: Content
+
+
+class Change:
+    """Operations in thought; `steps` makes them real."""
+
+    def __init__(self, tree: Directory) -> None:
+        self.tree = tree
+        self.slots: dict[Key, Slot] = {}
+        self.changes: list[FileChange] = []
+
+    def present(self, path: str) -> str | None:
+        """The hash of what a write to this path would replace."""
+        holds = self._slot(path, follow=True).holds
+        return holds.digest if holds else None
+
+    def follow(self, operations: Sequence[Operation]) -> None:
+        """Check each against what is there once those before it are done; Conflict when one does not hold."""
+        for operation in operations:
+            match operation:
+                case Write():
+                    self._write(operation)
+                case Move():
+                    self._move(operation)
+                case Delete():
+                    slot = self._slot(operation.path, follow=False)
+                    before = _expect(operation.path, slot.holds, operation.before)
+                    slot.holds = None
+                    self._tell(operation.path, "deleted", before, None)
+
+    def _write(self, write: Write) -> None:
+        slot = self._slot(write.path, follow=True)
+        before = _expect(write.path, slot.holds, write.before)
+        slot.holds = self._new(write.data, write.mode, slot.holds)
+        self._tell(write.path, "modified" if before else "created", before, slot.holds.digest)
+
+    def _move(self, move: Move) -> None:
+        source, target = self._slot(move.path, follow=False), self._slot(move.to, follow=False)
+        before = _expect(move.path, source.holds, move.before)
+        if source is not target:
+            _expect(move.to, target.holds, move.replaces)
+        moved = source.holds
+        assert moved is not None
+        if move.data is not None or move.mode not in (None, moved.mode):
+            data = move.data if move.data is not None else self._data(source.path, moved)
+            moved = self._new(data, move.mode, moved)
+        source.holds = None
+        target.holds = moved
+        self._tell(move.to, "moved", before, moved.digest, move.path)
+
+    def _new(self, data: bytes, mode: int | None, now: Content) -> New:
+        if mode is None:
+            mode = now.mode if now else USUAL_MODE
+        digest = hashlib.sha256(data).hexdigest()
+        return New(data, digest, mode & PERMISSIONS, now.owner if now else self.tree.owner)
+
+    def _data(self, path: str, now: Found | New) -> bytes:
+        if isinstance(now, New):
+            return now.data
+        data = read_file(self.tree, path)[0]
+        _expect(path, replace(now, digest=hashlib.sha256(data).hexdigest()), now.digest)
+        return data
+
+    def _tell(
+        self,
+        path: str,
+        kind: Literal["created", "modified", "deleted", "moved"],
+        before: str | None,
+        after: str | None,
+        moved_from: str | None = None,
+    ) -> None:
+        self.changes.append(FileChange(path, kind, before, after, moved_from))
+
+    def steps(self, staging: Staging) -> list[Step]:
+        """Have the new content wait, and say how it comes to its place."""
+        first: list[Step] = []
+        last: list[Step] = []
+        taken: dict[int, str] = {}  # where a file waits that goes elsewhere
+        slots = self.slots.values()
+        wanted = {id(slot.holds) for slot in slots if slot.holds and slot.holds is not slot.found}
+        changed = [slot for slot in slots if id(slot.found) in wanted or not _stays(slot)]
+        for slot in changed:
+            if slot.found is not None and (id(slot.found) in wanted or not isinstance(slot.holds, New)):
+                name = taken[id(slot.found)] = staging.new_name()
+                first.append(Step("take", slot.path, name, "", slot.found.mark, slot.found.stamp))
+        made: set[str] = set()
+        for slot in changed:
+            match slot.holds:
+                case New() as new:
+                    try:
+                        name, mark = staging.file(new.data, new.mode, new.owner)
+                    except OSError as error:
+                        raise as_house_error(error, slot.path) from None
+                    if slot.found is not None and id(slot.found) not in taken:
+                        first.append(Step("swap", slot.path, name, mark, slot.found.mark, slot.found.stamp))
+                        continue
+                case Found() as old:
+                    name, mark = taken[id(old)], old.mark
+                case None:
+                    continue
+            last += [make_step(staging, path) for path in slot.missing if path not in made]
+            made.update(slot.missing)
+            last.append(Step("put", slot.path, name, mark))
+        return first + last
+
+    def _slot(self, path: str, *, follow: bool) -> Slot:
+        key, path, missing = locate(self.tree, path, follow=follow)
+        if key not in self.slots:
+            found = None if missing else find(self.tree, path)
+            self.slots[key] = Slot(path, missing, found, found)
+        return self.slots[key]
+
+
+def make_step(staging: Staging, path: str) -> Step:
+    """A directory that waits, and the step that brings it to its place."""
+    try:
+        return Step("make", path, *staging.directory())
+    except OSError as error:
+        raise as_house_error(error, path) from None
+
+
+def _stays(slot: Slot) -> bool:
+    if slot.found is None or slot.holds is None:
+        return slot.found is slot.holds
+    is_link = slot.found.mark.startswith("link:")
+    return slot.found is slot.holds or (
+        not is_link
+        and isinstance(slot.holds, New)
+        and (slot.found.digest, slot.found.mode) == (slot.holds.digest, slot.holds.mode)
+    )
+
+
+def _expect(path: str, now: Content, before: str | None) -> str | None:
+    """Check that a file is what the caller has seen."""
+    if before is None:
+        if now is not None:
+            raise Conflict(f"'{shown(path)}' exists already. Read it first, or choose another name.")
+        return None
+    if now is None:
+        raise Conflict(f"'{shown(path)}' does not exist, though it was expected to. List what there is.")
+    if now.digest != before:
+        raise Conflict(
+            f"'{shown(path)}' has changed: its SHA-256 is {now.digest}, not {before} as expected. "
+            "Read it again and repeat the change on what it is now."
+        )
+    return before
+
+
+def locate(tree: Directory, path: str, *, follow: bool) -> tuple[Key, str, tuple[str, ...]]:
+    """Which place a path means, whatever way leads there; a link at its end is followed if asked.
+
+    Returns a key that is the same for all ways, a path without a link at its end, and the directories
+    above it that do not exist.
+    """
+    asked = path
+    for _ in range(MOST_LINKS):
+        try:
+            with tree.parent(path) as (fd, name):
+                at = os.fstat(fd)
+                target = _target(fd, name) if follow else None
+        except NotFound:
+            return _locate_missing(tree, path)
+        if target is None:
+            return (at.st_dev, at.st_ino, name), path.rstrip("/"), ()
+        above, slash, _ = path.rstrip("/").rpartition("/")
+        path = target if target.startswith("/") else f"{above}{slash}{target}"
+    raise BadRequest(f"'{shown(asked)}' is a link that goes round in circles.")
+
+
+def _target(fd: int, name: str) -> str | None:
+    try:
+        return os.readlink(name, dir_fd=fd)
+    except OSError:  # it is something else, or nothing
+        return None
+
+
+def _locate_missing(tree: Directory, path: str) -> tuple[Key, str, tuple[str, ...]]:
+    *above, name = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in above:
+        raise BadRequest(
+            f"'{shown(path)}' goes up from a directory that does not exist. Give it without '..'."
+        )
+    for count in range(len(above) - 1, -1, -1):
+        with contextlib.suppress(NotFound):
+            at = tree.stat("/".join(above[:count]), follow=True)
+            if not stat.S_ISDIR(at.st_mode):
+                raise BadRequest(f"'{shown('/'.join(above[:count]))}' is no directory.")
+            missing = tuple("/".join(above[:end]) for end in range(count + 1, len(above) + 1))
+            return (at.st_dev, at.st_ino, "/".join([*above[count:], name])), "/".join([*above, name]), missing
+    raise NotFound("The workspace itself does not exist any more.")
+
+
+def find(tree: Directory, path: str) -> Found | None:
+    """What is at a path, without following a link there; None if nothing is."""
+    try:
+        at = tree.stat(path)
+    except NotFound:
+        return None
+    owner = (at.st_uid, at.st_gid)
+    if stat.S_ISLNK(at.st_mode):
+        mark = f"link:{tree.read_link(path)}"
+        digest, file = hash_file(tree, path)
+        return Found(mark, stamp_of(at), digest, stat.S_IMODE(file.st_mode), owner)
+    digest, file = hash_file(tree, path)
+    return Found(f"sha:{digest}", stamp_of(file), digest, stat.S_IMODE(file.st_mode), owner)
+
+
+def hash_file(tree: Directory, path: str) -> tuple[str, os.stat_result]:
+    """The hash of a file's content; BadRequest for anything that is no file."""
+    fd = open_file(tree, path)
+    try:
+        return digest_of(fd), os.fstat(fd)
+    except OSError as error:
+        raise as_house_error(error, path) from None
+    finally:
+        os.close(fd)
+
+
+def read_file(tree: Directory, path: str) -> tuple[bytes, int]:
+    """A whole file and its `st_mode`, as long as it is of a size to be held in memory."""
+    fd = open_file(tree, path)
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BadRequest(
+            f"'{shown(path)}' is {found.st_size:,} bytes long, and only files of up to {MOST_BYTES:,} can be "
+            "read or edited as a whole. Read a range of lines or bytes, or change it with a command."
+        )
+    return data, found.st_mode
+
+
+KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_file(tree: Directory, path: str) -> int:
+    """A regular file for reading, wherever a link inside leads; anything else is refused unopened."""
+    kind = stat.S_IFMT(tree.stat(path, follow=True).st_mode)
+    if kind in KINDS:
+        raise BadRequest(f"'{shown(path)}' is {KINDS[kind]}, not a file. Give the path of a file.")
+    fd = tree.open(path, os.O_RDONLY)
+    kind = stat.S_IFMT(os.fstat(fd).st_mode)  # swapped meanwhile? then it was opened without waiting
+    if kind != stat.S_IFREG:
+        os.close(fd)
+        raise BadRequest(f"'{shown(path)}' is {KINDS.get(kind, 'something else')}, not a file.")
+    return fd

@@ -1,0 +1,105 @@
+"""What a change asks of the kernel, one method each, so that a test can let any of them fail.
+
+Everything is a name in a directory held open; nothing follows a link.
+"""
+
+import ctypes
+import hashlib
+import os
+
+from hutch.snapshots.directory import remove_entry
+from hutch.workspace.files.tree_move import copy, refill, signature
+
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+BUFFER_BYTES = 1 << 17
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Calls:
+    """Each raises OSError when the kernel refuses."""
+
+    def look(self, fd: int, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+
+    def read_link(self, fd: int, name: str) -> str:
+        return os.readlink(name, dir_fd=fd)
+
+    def digest(self, fd: int, name: str) -> str:
+        file = os.open(name, READ, dir_fd=fd)
+        try:
+            return digest_of(file)
+        finally:
+            os.close(file)
+
+    def signature(self, fd: int, name: str) -> str:
+        return signature(fd, name)
+
+    def copy(self, fd: int, name: str, to_fd: int, to_name: str) -> list[str]:
+        """A whole tree; returns what cannot be copied."""
+        return copy(fd, name, to_fd, to_name)
+
+    def refill(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
+        """Give a tree back what its copy has and it has not."""
+        refill(fd, name, to_fd, to_name)
+
+    def make_file(self, fd: int, name: str) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, 0o600, dir_fd=fd)
+
+    def make_directory(self, fd: int, name: str, mode: int) -> None:
+        os.mkdir(name, mode, dir_fd=fd)
+
+    def write(self, fd: int, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+
+    def give(self, fd: int, owner: tuple[int, int]) -> None:
+        """Let what is held belong to somebody; only root can, and for anybody else it is theirs already."""
+        if os.geteuid() == 0:
+            os.fchown(fd, *owner)
+
+    def set_mode(self, fd: int, mode: int) -> None:
+        os.fchmod(fd, mode)
+
+    def set_times(self, fd: int, times_ns: tuple[int, int]) -> None:
+        os.utime(f"/proc/self/fd/{fd}", ns=times_ns)  # of the very thing, even if it may not be opened
+
+    def sync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def rename(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
+        """Never over something that is there."""
+        self._rename(fd, name, to_fd, to_name, RENAME_NOREPLACE)
+
+    def exchange(self, fd: int, name: str, to_fd: int, to_name: str) -> None:
+        """Two names change places at one moment; both must exist."""
+        self._rename(fd, name, to_fd, to_name, RENAME_EXCHANGE)
+
+    def unlink(self, fd: int, name: str) -> None:
+        os.unlink(name, dir_fd=fd)
+
+    def remove_directory(self, fd: int, name: str) -> None:
+        os.rmdir(name, dir_fd=fd)
+
+    def remove(self, fd: int, name: str) -> None:
+        """A whole tree."""
+        remove_entry(fd, name)
+
+    @staticmethod
+    def _rename(fd: int, name: str, to_fd: int, to_name: str, flags: int) -> None:
+        if _libc.renameat2(fd, os.fsencode(name), to_fd, os.fsencode(to_name), flags) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+
+def digest_of(fd: int) -> str:
+    """The hash of an open file's content."""
+    found, at = hashlib.sha256(), 0
+    buffer = memoryview(bytearray(BUFFER_BYTES))  # one and the same, as new memory costs more than reading
+    while count := os.preadv(fd, [buffer], at):
+        found.update(buffer[:count])
+        at += count
+    return found.hexdigest()

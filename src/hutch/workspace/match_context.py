@@ -1,0 +1,83 @@
+"""What stands in a file around the lines that a search found.
+
+A secret may go on in lines that do not match, and its part in a line that does is not
+recognised alone. So the lines around are read from the file; they are not shown, but a
+redactor reads them.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from hutch.domain.errors import HutchError
+from hutch.domain.redaction import AROUND_CHARS, mask_across
+from hutch.snapshots.directory import Directory
+from hutch.workspace.files.partial_read import WHOLE_BYTES
+from hutch.workspace.files.pending_change import open_file
+from hutch.workspace.match_lines import Line, Mask, beginning, neighbours
+
+AROUND_LINES = 2048  # among which the characters around a line are
+MAX_READ_BYTES = 128 * 1024 * 1024  # of all files of an answer
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def hide_across_lines(tree: Directory, lines: Sequence[Line], mask: Mask) -> list[Line]:
+    """The lines with a `*` for each byte of a secret that goes on in lines which are not among them. Blocks.
+
+    A secret that lies whole among them stays as it is, to be redacted by its name.
+    """
+    shown: list[Line] = []
+    left_bytes = MAX_READ_BYTES
+    for path, found in groupby(lines, key=lambda line: line.path):
+        data = _content(tree, path) if left_bytes > 0 else b""
+        left_bytes -= len(data)
+        readings = list(_readings(data))
+        for block in neighbours(list(found)):
+            there = next((each for each in readings if _stands_there(block, each)), None)
+            shown += block if there is None else _hidden(block, there, mask)
+    return shown
+
+
+def _content(tree: Directory, path: str) -> bytes:
+    """The beginning of a file; nothing of one that is gone by now."""
+    try:
+        fd = open_file(tree, path)
+    except HutchError:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        try:
+            return file.read(WHOLE_BYTES)
+        except OSError:
+            return b""
+
+
+def _readings(data: bytes) -> Iterator[list[str]]:
+    """The lines of a file, in the ways in which ripgrep may have read them."""
+    encodings = ("utf-16",) if data.startswith(UTF_16) else ("utf-8-sig", "latin-1")
+    for encoding in encodings:
+        text = data.decode(encoding, errors="replace")
+        yield [line.rstrip("\r") for line in text.split("\n")]
+
+
+def _stands_there(block: Sequence[Line], there: list[str]) -> bool:
+    """Whether the file still has these lines."""
+    for line in block:
+        text, note = beginning(line.text)
+        own = there[line.number - 1] if line.number <= len(there) else None
+        if own is None or not (own.startswith(text) if note else own == text):
+            return False
+    return True
+
+
+def _hidden(block: Sequence[Line], there: list[str], mask: Mask) -> Iterator[Line]:
+    first, last = block[0].number - 1, block[-1].number
+    parts = [beginning(line.text) for line in block]
+    # Of a line that was cut, what follows the cut is read too.
+    texts = [own[: len(text) + AROUND_CHARS] for own, (text, _) in zip(there[first:last], parts, strict=True)]
+    before = "".join(f"{line}\n" for line in there[max(0, first - AROUND_LINES) : first])[-AROUND_CHARS:]
+    after = "".join(f"\n{line}" for line in there[last : last + AROUND_LINES])[:AROUND_CHARS]
+    start, here = before.encode(), "\n".join(texts).encode()
+    masked = mask_across(start + here + after.encode(), len(start), len(start) + len(here), mask)
+    for line, (text, note), hidden in zip(block, parts, masked.split(b"\n"), strict=True):
+        yield replace(line, text=hidden[: len(text.encode())].decode(errors="replace") + note)

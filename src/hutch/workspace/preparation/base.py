@@ -1,0 +1,282 @@
+"""A base: one commit of a repository, checked out once, for all workspaces that begin there.
+
+It is made in a place of its own and appears by a rename, whole or not at all,
+and is never changed afterwards. Its `.git` is made by us: the packs are those of
+the mirror (hard links, so that all of history costs nothing more), the settings
+are ours, and no hook, filter or credential is in it. Files carry the commit's time,
+and the index goes by time and size alone, so that `git status` in a copy, or
+under another user, does not have to read every file again. What is on disk is what
+the commit holds, byte by byte: attributes of the repository that would have git
+write something else, as line ends of another kind, are off here and stay off.
+"""
+
+import asyncio
+import errno
+import hashlib
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Unavailable
+from hutch.forge.git import Git, GitFailed
+from hutch.forge.progress import OnProgress
+from hutch.snapshots.base_index import BaseIndex, index_base
+from hutch.snapshots.git_objects import EMPTY_TREE
+from hutch.system.uninterrupted import finish
+from hutch.workspace.preparation.commit_size import Trees, Weight, read_trees, refuse_heavy
+from hutch.workspace.preparation.record import Home
+from hutch.workspace.preparation.removal import discard, temporary
+
+FILE = "base.json"
+INDEX = "index"
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+LFS_POINTER_BYTES = range(100, 1024)
+MOST_NAMED = 5  # in a note
+# Of all places where attributes are told, this one has the last word.
+ATTRIBUTES = "* -text !eol -ident -filter !working-tree-encoding\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What is known of a base without walking it."""
+
+    key: str
+    source: str
+    commit: str
+    tree: str  # the id of the commit's tree
+    branch: str | None
+    bytes: int
+    files: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The commit that a base is to be made of, and what its `.git` will say about where it came from."""
+
+    source: str
+    commit: str
+    branch: str | None
+    origin: str | None  # the address of the remote, without credentials
+
+
+def base_key(repository: str, commit: str, branch: str | None) -> str:
+    """The name of a base: what HEAD is called is part of it."""
+    return f"{repository}-{commit[:20]}" + (
+        f"-{hashlib.sha256(os.fsencode(branch)).hexdigest()[:8]}" if branch else ""
+    )
+
+
+def lock_path(home: Home, key: str) -> Path:
+    """The lock of a base; its time of change is when the base was last used."""
+    return home.bases / f"{key}.lock"
+
+
+def tree_path(home: Home, key: str) -> Path:
+    return home.bases / key / "tree"
+
+
+def find_base(home: Home, key: str) -> Base | None:
+    """A base that is there. The caller holds its lock, or it may go."""
+    try:
+        told = json.loads((home.bases / key / FILE).read_text())
+    except FileNotFoundError:
+        return None
+    os.utime(lock_path(home, key))
+    return Base(**{**told, "notes": tuple(told["notes"])})
+
+
+def open_index(home: Home, key: str) -> BaseIndex:
+    """What snapshots of workspaces on a base begin from."""
+    return BaseIndex(home.bases / key / INDEX, tree_path(home, key))
+
+
+async def make_base(
+    home: Home,
+    git: Git,
+    mirror: Path,
+    key: str,
+    wanted: Wanted,
+    *,
+    most: Weight | None = None,
+    on_progress: OnProgress | None = None,
+) -> Base:
+    """Check out a commit of the mirror, unless it holds more than `most`.
+
+    The caller holds the lock, and there is no base by that key yet.
+    """
+    place = home.bases / temporary(key)
+    tree = place / "tree"
+    try:
+        git_dir = await finish(_make_git_directory, mirror, tree, wanted, await _tags(git, mirror))
+        try:
+            trees = await read_trees(git, git_dir, wanted.commit)
+            if most is not None:
+                weight = await asyncio.to_thread(trees.weight)
+                refuse_heavy(wanted.source, wanted.commit, weight, most)
+            await git.run(
+                *("read-tree", "-v", "--reset", "-u", wanted.commit),
+                git_dir=git_dir,
+                work_tree=tree,
+                on_progress=on_progress,
+            )
+        except GitFailed as error:
+            raise BadRequest(
+                f"{wanted.source} cannot be checked out at {wanted.commit[:12]}: {error.said.strip()[-300:]}"
+            ) from None
+        words = ("show", "--no-patch", "--format=%T %ct", wanted.commit)
+        tree_id, seconds = (await git.run(*words, git_dir=git_dir)).decode().split()
+        size, files, pointers = await finish(_settle, tree, int(seconds))
+        await git.run("update-index", "-q", "--refresh", git_dir=git_dir, work_tree=tree)
+        base = Base(
+            key=key,
+            source=wanted.source,
+            commit=wanted.commit,
+            tree=tree_id,
+            branch=wanted.branch,
+            bytes=size,
+            files=files,
+            notes=(*_note_submodules(await _submodules(git, git_dir)), *_note_pointers(pointers)),
+        )
+        index = await asyncio.to_thread(index_base, tree, place / INDEX, commit_tree=tree_id)
+        await asyncio.to_thread(_compare, index, trees, wanted)
+        (place / FILE).write_text(json.dumps(asdict(base), indent=1) + "\n")
+        place.rename(home.bases / key)
+    except BaseException:
+        await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(discard, place)))
+        raise
+    return base
+
+
+def _make_git_directory(mirror: Path, tree: Path, wanted: Wanted, tags: list[str]) -> Path:
+    git_dir = tree / ".git"
+    for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
+        (git_dir / name).mkdir(parents=True)
+    for pack in sorted((mirror / "objects/pack").iterdir()):
+        if pack.name.startswith("pack-") and pack.suffix in (".pack", ".idx", ".rev"):
+            _link(pack, git_dir / "objects/pack" / pack.name)
+    if (mirror / "shallow").exists():
+        shutil.copyfile(mirror / "shallow", git_dir / "shallow")
+    refs = [line for line in tags if line]
+    if wanted.branch is not None:
+        refs.append(f"{wanted.commit} refs/heads/{wanted.branch}")
+        if wanted.origin is not None:
+            refs.append(f"{wanted.commit} refs/remotes/origin/{wanted.branch}")
+    refs.sort(key=lambda line: line.split(" ", 1)[1].encode("utf-8", "surrogateescape"))
+    _write(git_dir / "packed-refs", "# pack-refs with: sorted \n" + "".join(f"{line}\n" for line in refs))
+    _write(git_dir / "config", _config(wanted))
+    _write(git_dir / "HEAD", f"ref: refs/heads/{wanted.branch}\n" if wanted.branch else f"{wanted.commit}\n")
+    _write(git_dir / "info/attributes", ATTRIBUTES)
+    _write(git_dir / "description", "A workspace.\n")
+    return git_dir
+
+
+def _compare(index: BaseIndex, trees: Trees, wanted: Wanted) -> None:
+    """Make sure that the files on disk are the commit's, to the byte: what differs would seem a change."""
+    found = index.top.files or EMPTY_TREE
+    if found not in (trees.top, trees.as_written()):
+        raise Unavailable(
+            f"{wanted.source} was not checked out as {wanted.commit[:12]} has it: "
+            f"the tree on disk is {found.hex()[:12]}. Look at its .gitattributes."
+        )
+
+
+def _config(wanted: Wanted) -> str:
+    lines = [
+        "[core]",
+        "\trepositoryformatversion = 0",
+        "\tfilemode = true",
+        "\tbare = false",
+        "\tlogallrefupdates = true",
+        "\tcheckStat = minimal",  # a copy has other inodes, and a jail may see another owner
+        "\ttrustctime = false",
+        "[gc]",
+        "\tauto = 0",
+    ]
+    if wanted.origin is not None:
+        lines += [
+            '[remote "origin"]',
+            f"\turl = {_quoted(wanted.origin)}",
+            "\tfetch = +refs/heads/*:refs/remotes/origin/*",
+        ]
+        if wanted.branch is not None:
+            name = _quoted(wanted.branch)
+            merge = _quoted(f"refs/heads/{wanted.branch}")
+            lines += [f"[branch {name}]", "\tremote = origin", f"\tmerge = {merge}"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _link(pack: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(pack)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+            raise
+        shutil.copyfile(pack, target)
+
+
+def _settle(tree: Path, seconds: int) -> tuple[int, int, list[str]]:
+    """Give every file the commit's time; count them, and find the pointers to what git-lfs would fetch."""
+    # Never of this very moment: a change within the same second could not be told by its time.
+    when = min(max(seconds, 1), int(time.time()) - 10) * 1_000_000_000
+    total, files, pointers = 0, 0, []
+    git_dir, waiting = os.fspath(tree / ".git"), [(os.fspath(tree), True)]
+    while waiting:  # not by calling itself: directories can be deeper than Python goes
+        directory, own = waiting.pop()
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                files += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, own and entry.path != git_dir))
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                total += found.st_blocks * 512
+                if own:
+                    size, is_file = found.st_size, stat.S_ISREG(found.st_mode)
+                    if size in LFS_POINTER_BYTES and is_file and _is_pointer(entry.path):
+                        pointers.append(os.path.relpath(entry.path, tree))
+                    os.utime(entry.path, ns=(when, when), follow_symlinks=False)
+    return total, files, pointers
+
+
+def _is_pointer(path: str) -> bool:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read(len(LFS_POINTER)) == LFS_POINTER
+
+
+async def _tags(git: Git, mirror: Path) -> list[str]:
+    words = ("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
+    return (await git.run(*words, git_dir=mirror)).decode("utf-8", "surrogateescape").split("\n")
+
+
+async def _submodules(git: Git, git_dir: Path) -> list[str]:
+    listed = (await git.run("ls-files", "--stage", "-z", git_dir=git_dir)).split(b"\0")
+    return [os.fsdecode(line.partition(b"\t")[2]) for line in listed if line.startswith(b"160000 ")]
+
+
+def _note_submodules(paths: list[str]) -> Iterable[str]:
+    if paths:
+        yield f"Submodules are left empty: {_names(paths)}."
+
+
+def _note_pointers(paths: list[str]) -> Iterable[str]:
+    if paths:
+        yield f"Files kept by git-lfs are left as pointers: {_names(paths)}."
+
+
+def _names(paths: list[str]) -> str:
+    shown = ", ".join(ascii(path)[1:-1] for path in paths[:MOST_NAMED])
+    return shown + (f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else "")

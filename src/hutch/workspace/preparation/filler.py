@@ -1,0 +1,239 @@
+"""Putting content into a workspace: shared blocks, a copy, or layers over a base."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from hutch.domain.errors import Unavailable
+from hutch.forge.progress import OnProgress, Progress
+from hutch.jail.limits.hits import size
+from hutch.snapshots.directory import Directory
+from hutch.snapshots.snapshot import Snapshots
+from hutch.system import uninterrupted
+from hutch.system.uninterrupted import finish
+from hutch.workspace.files.tree_copy import Copied, can_reflink, copy_base, copy_tree
+from hutch.workspace.preparation.base import Base, open_index, tree_path
+from hutch.workspace.preparation.quota import Use, over
+from hutch.workspace.preparation.record import Home, Mode, Record, Storage
+from hutch.workspace.preparation.removal import LOCK
+from hutch.workspace.preparation.uncommitted_changes import bring_changes
+from hutch.workspace.preparation.workspace_mount import open_at
+
+Wish = Literal["auto", "copy", "reflink", "overlay"]
+SMALL_FILES, SMALL_BYTES = 2_000, 50 * 1024 * 1024  # beyond this, layers are quicker than a copy
+GIB = 1024**3
+Result = TypeVar("Result")
+
+_layers: dict[Path, str] = {}  # data directories where layers were tried: "" if they work, or why not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How workspaces are made: the `workspace.*` settings."""
+
+    mode: Wish = "auto"
+    storage: Storage = "disk"
+    quota_bytes: int = 5 * GIB
+    quota_files: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A workspace that is being made, and how."""
+
+    home: Home
+    place: Path
+    options: Options
+    tell: OnProgress
+
+    def record(self, mode: Mode, reason: str, *, source: str = "") -> Record:
+        options = self.options
+        return Record(
+            id="",
+            source=source,
+            mode=mode,
+            mode_reason=reason,
+            created="",
+            quota_bytes=options.quota_bytes,
+            quota_files=options.quota_files,
+        )
+
+    def check(self, copied: Copied) -> None:
+        """Tell how far it is, and stop when it is too much."""
+        self.check_size(copied.bytes, copied.files)
+        self.tell(Progress("Copying files", copied.files))
+
+    def check_size(self, total: int, files: int) -> None:
+        if total > self.options.quota_bytes or files > self.options.quota_files:
+            raise over(self.record("copy", ""), Use(total, files))
+
+
+async def fill_from_base(
+    filling: Filling, base: Base, *, changed: Directory | None = None, changes: Sequence[str] = ()
+) -> Record:
+    """The content of a base, and onto it what was changed in a directory."""
+    mode, reason = await finish(choose, filling, base)
+    record = replace(
+        filling.record(mode, reason, source=base.source),
+        base=base.key,
+        commit=base.commit,
+        branch=base.branch,
+        notes=base.notes,
+        storage=filling.options.storage if mode == "overlay" else "disk",
+    )
+    if mode == "overlay":
+        await finish(make_layers, filling.place)
+    else:
+        filling.check_size(base.bytes, base.files)
+        filling.tell(Progress("Copying files", 0, base.files))
+        await copy_base(tree_path(filling.home, base.key), filling.place / "tree")
+        await finish_soon(lambda check: _adopt(filling, base))
+    if changed is not None and changes:
+        found = await finish_soon(lambda check: _bring(filling, record, changed, changes, check))
+        record = replace(record, notes=(*record.notes, *_note(found)))
+    return record
+
+
+async def copy_directory(filling: Filling, root: Path, source: Directory) -> Record:
+    """All of a directory that is no repository; `root` is what it is called."""
+    found = await finish_soon(lambda check: _copy(filling, source, check))
+    record = filling.record("copy", "a directory without git is copied whole", source=str(root))
+    return replace(record, notes=tuple(_note(found)))
+
+
+async def write_files(filling: Filling, files: Mapping[str, bytes]) -> Record:
+    """A few files that the caller brings."""
+    filling.check_size(sum(map(len, files.values())), len(files))
+    await finish(_write, filling.place, files)
+    return filling.record("copy", "starter files are written")
+
+
+async def finish_soon(work: Callable[[Callable[[], None]], Result]) -> Result:
+    """As `finish`, for work that calls `check` now and then, and ends there when we are cancelled."""
+    stopped = threading.Event()
+
+    def check() -> None:
+        if stopped.is_set():
+            raise Unavailable("It was cancelled.")
+
+    working = asyncio.ensure_future(asyncio.to_thread(work, check))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        stopped.set()
+        await uninterrupted.over(working)
+        raise
+
+
+def choose(filling: Filling, base: Base) -> tuple[Mode, str]:
+    """The mode for a base on this machine, and why. Blocks."""
+    wish, data = filling.options.mode, filling.home.data
+    if wish in ("auto", "overlay"):
+        is_large = base.files > SMALL_FILES or base.bytes > SMALL_BYTES
+        if wish == "overlay" or filling.options.storage == "memory" or is_large:
+            why_not = _try_layers(filling, base)
+            if not why_not:
+                about = f"{base.files} files, {size(base.bytes)}"
+                return "overlay", f"large: {about}" if wish == "auto" else "asked for"
+            if wish == "overlay":
+                raise Unavailable(f"workspace.mode is overlay. {why_not}. Set it to auto to have a copy.")
+            shares = can_reflink(data)
+            return ("reflink" if shares else "copy"), f"large, but there are no layers here: {why_not}"
+    if wish != "copy" and can_reflink(data):
+        return "reflink", "this file system shares blocks between copies"
+    if wish == "reflink":
+        raise Unavailable(
+            f"workspace.mode is reflink, which the file system of {data} has not. Set it to auto."
+        )
+    return "copy", "asked for" if wish == "copy" else f"small: {base.files} files, {size(base.bytes)}"
+
+
+def _try_layers(filling: Filling, base: Base) -> str:
+    """Why layers do not work here, found out once by mounting some."""
+    data = filling.home.data
+    if data not in _layers:
+        make_layers(filling.place)
+        record = replace(filling.record("overlay", ""), base=base.key)
+        try:
+            open_at(filling.home, filling.place, record).close()
+            _layers[data] = ""
+        except Unavailable as error:
+            _layers[data] = str(error).rstrip(".")
+            for name in ("tree", "work", "upper"):
+                _remove_directory(filling.place / name)
+        (filling.place / LOCK).unlink(missing_ok=True)
+    return _layers[data]
+
+
+def _adopt(filling: Filling, base: Base) -> None:
+    """The first snapshot of a copy, while it is sure to be one: its files need not be read."""
+    snapshots = Snapshots(filling.place, base=open_index(filling.home, base.key))
+    with Directory.at(filling.place / "tree") as tree:
+        snapshots.adopt(tree, "as it came")
+
+
+def make_layers(place: Path) -> None:
+    for name in ("upper", "work", "tree"):
+        (place / name).mkdir(exist_ok=True)
+        (place / name).chmod(0o755)  # the upper one's is what the workspace's own mode will be
+
+
+def _remove_directory(path: Path) -> None:
+    for below in path.iterdir():
+        below.rmdir()
+    path.rmdir()
+
+
+def _bring(
+    filling: Filling, record: Record, changed: Directory, changes: Sequence[str], check: Callable[[], None]
+) -> Copied:
+    def tell(copied: Copied) -> None:
+        check()
+        filling.check(copied)
+
+    opened = open_at(filling.home, filling.place, record)
+    try:
+        return bring_changes(changed, opened.directory, changes, tell)
+    finally:
+        opened.close()
+
+
+def _copy(filling: Filling, source: Directory, check: Callable[[], None]) -> Copied:
+    def tell(copied: Copied) -> None:
+        check()
+        filling.check(copied)
+
+    tree = filling.place / "tree"
+    tree.mkdir()
+    with Directory.at(tree) as target:
+        copied = copy_tree(source, target, tell=tell)
+    filling.check(copied)
+    return copied
+
+
+def _write(place: Path, files: Mapping[str, bytes]) -> None:
+    tree = place / "tree"
+    tree.mkdir()
+    tree.chmod(0o755)
+    with Directory.at(tree) as target:
+        for path, content in files.items():
+            above = path.rpartition("/")[0]
+            if above:
+                target.make_directory(above)
+            with target.parent(path) as (fd, name):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                with os.fdopen(os.open(name, flags, 0o644, dir_fd=fd), "wb") as file:
+                    file.write(content)
+                    target.give(file.fileno())
+
+
+def _note(copied: Copied) -> list[str]:
+    if not copied.left_out:
+        return []
+    shown = ", ".join(ascii(path)[1:-1] for path in copied.left_out[:5])
+    more = f" and {len(copied.left_out) - 5} more" if len(copied.left_out) > 5 else ""
+    return [f"Devices, sockets and pipes are left out: {shown}{more}."]

@@ -1,0 +1,62 @@
+"""A person's own directory as a workspace: worked on where it is, its snapshots kept elsewhere."""
+
+import asyncio
+import hashlib
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hutch.domain.errors import Conflict, NotFound
+from hutch.jail.place import Place
+from hutch.snapshots.directory import Directory
+from hutch.system.file_lock import take
+from hutch.system.uninterrupted import over
+from hutch.workspace.preparation.record import Home, Record
+from hutch.workspace.preparation.removal import LOCK
+from hutch.workspace.preparation.workspace_mount import Opened
+
+FOLDER = "places"
+IN_PLACE = "in place"  # the mode's reason in its record
+
+
+async def open_in_place(
+    home: Home, directory: Path, *, quota_bytes: int, quota_files: int
+) -> tuple[Opened, Path]:
+    """Open a directory, and where things about it are kept. Nobody else may have it open as a workspace."""
+    opening = asyncio.ensure_future(asyncio.to_thread(_open, home, directory, quota_bytes, quota_files))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await over(opening)
+        if not opening.cancelled() and opening.exception() is None:
+            opening.result()[0].close()
+        raise
+
+
+def _open(home: Home, directory: Path, quota_bytes: int, quota_files: int) -> tuple[Opened, Path]:
+    try:
+        real = directory.resolve(strict=True)
+    except OSError:
+        raise NotFound(f"There is no directory '{directory}'.") from None
+    if not real.is_dir():
+        raise NotFound(f"'{directory}' is not a directory.")
+    key = hashlib.sha256(os.fsencode(real)).hexdigest()[:24]
+    place = home.data / FOLDER / key
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = take(place / LOCK)
+    if lock is None:
+        raise Conflict(f"'{real}' is in use by another Hutch. End that first.")
+    record = Record(
+        id=key,
+        source=str(real),
+        mode="copy",
+        mode_reason=IN_PLACE,
+        created=datetime.now(UTC).isoformat(),
+        quota_bytes=quota_bytes,
+        quota_files=quota_files,
+    )
+    try:
+        return Opened(record, Directory.at(real), None, Place(real, real), place, lock), place
+    except BaseException:
+        os.close(lock)
+        raise

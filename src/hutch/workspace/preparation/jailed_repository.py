@@ -1,0 +1,314 @@
+"""A repository on this machine, read from inside a jail.
+
+Its `.git` belongs to whoever wrote it: settings, filters, hooks and a file
+monitor named there are programs, and git on the host would run them. So git runs
+where it can do no harm, with the repository in front of it to be read only, and
+what it tells is checked. Objects flow straight into the mirror, where git on the
+host examines every one.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
+from hutch.domain.truncation import first_words
+from hutch.forge.git import Git, GitFailed, strictness
+from hutch.forge.mirror import COMMIT, keep, make, replace_tags, unknown_revision
+from hutch.forge.progress import OnProgress
+from hutch.forge.repo_url import parse_repo_url
+from hutch.jail.jail import open_jail
+from hutch.jail.place import Place
+from hutch.jail.policy import LONGEST_TIMEOUT_S, TOOL, Policy
+from hutch.jail.seam import Finished, Jail, Reader
+from hutch.workspace.preparation.removal import discard
+from hutch.workspace.preparation.repository_layout import Head, Layout
+
+REF = re.compile(r"refs/(heads|tags)/[^\x00-\x20\x7f~^:?*\[\\]{1,250}")
+SAFE = {
+    "safe.directory": "*",  # whose files they are does not matter in here
+    "core.fsmonitor": "false",
+    "core.checkStat": "minimal",  # the owner may seem to be another
+    "core.trustctime": "false",
+    "filter.lfs.clean": "",
+    "filter.lfs.process": "",
+    "filter.lfs.required": "false",
+    "pack.threads": "1",
+    "pack.window": "0",  # what is packed already stays as small as it is; for the rest, speed counts
+    "pack.compression": "1",
+    "gc.auto": "0",
+}
+ENVIRONMENT = {
+    "GIT_CONFIG_COUNT": str(len(SAFE)),
+    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(SAFE)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(SAFE.values())},
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+MOST_TAGS, MOST_KNOWN = 2000, 256
+# By an index of its own, and files are written as they are: what is outside of the jail is only read.
+CHECK_OUT = """to=$1
+shift
+mkdir -- "$to" && export GIT_INDEX_FILE="$to.index" GIT_WORK_TREE="$to" && "$@" read-tree HEAD &&
+    "$@" checkout-index --all --force --quiet"""
+LISTING_BYTES = 64 * 1024 * 1024
+TIMEOUT_S = 60.0  # of one question; a pipe in place of a file would hold git for ever
+FAULT = re.compile(r"^(error: )?(in )?object [0-9a-f]{40}: ")  # the line in which git names it
+BORROWS = re.compile(r"alternate object path|info/alternates")
+
+
+class Local:
+    """A repository with a jail around it. What it answers is checked here, and nowhere trusted."""
+
+    def __init__(self, jail: Jail, layout: Layout) -> None:
+        self.jail = jail
+        self._root = layout.root
+        self._git = ["git", "--git-dir=."] if layout.bare else ["git"]
+        # Its files are in the directory that was named, wherever core.worktree points.
+        self._environment = ENVIRONMENT if layout.bare else {**ENVIRONMENT, "GIT_WORK_TREE": "."}
+        # What points to other directories does so from where it really is.
+        self._cwd = str(layout.root) if layout.elsewhere else None
+
+    async def head(self, revision: str | None) -> Head:
+        """The commit of a branch, tag or id; None asks for what is checked out."""
+        name = await self._full_name(revision) if revision else "HEAD"
+        asked = await self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        commit = asked.stdout.decode(errors="replace").strip()
+        if asked.exit_code != 0 or not COMMIT.fullmatch(commit):
+            raise await self._refusal(revision, asked)
+        of_head = ("symbolic-ref", "--quiet", "HEAD")
+        told = await self._run(*(("rev-parse", "--symbolic-full-name", name) if revision else of_head))
+        ref = told.stdout.decode("utf-8", "surrogateescape").strip()
+        is_branch = REF.fullmatch(ref) and ref.startswith("refs/heads/")
+        return Head(commit, ref.removeprefix("refs/heads/") if is_branch else None, await self.origin())
+
+    async def _full_name(self, revision: str) -> str:
+        """A branch goes before a tag of the same name, as everywhere in Hutch; git has it the other way."""
+        if revision.startswith("refs/") or COMMIT.fullmatch(revision):
+            return revision
+        both = (f"refs/heads/{revision}", f"refs/tags/{revision}")
+        listed = await self._run("for-each-ref", "--format=%(refname)", *both)
+        there = listed.stdout.decode("utf-8", "surrogateescape").split("\n")
+        return next((ref for ref in both if ref in there), revision)
+
+    async def pack(self, git: Git, mirror: Path, commit: str, *, on_progress: OnProgress | None) -> None:
+        """Bring the commit with its history and its tags into the mirror."""
+        shallow = await self._shallow()
+        if shallow != _lines(mirror / "shallow"):
+            await asyncio.to_thread(discard, mirror)  # history was cut, or is whole again: begin anew
+        await make(git, mirror)
+        if shallow:
+            (mirror / "shallow").write_text("".join(f"{id}\n" for id in shallow))
+        tags = await self._tags(commit)
+        wishes = [commit, *tags.values(), "--not", *await self._known(git, mirror)]
+        await self._transfer(git, mirror, wishes, on_progress)
+        try:
+            await git.run("rev-list", "--objects", "--quiet", commit, "--not", "--all", git_dir=mirror)
+        except GitFailed as error:
+            raise BadRequest(
+                f"{self._root} lacks objects of {commit[:12]}: {_last_line(error.said)}. "
+                "`git fsck` there tells more."
+            ) from None
+        await replace_tags(git, mirror, tags)
+        await keep(git, mirror, commit, commit)
+
+    async def changes(self) -> list[str]:
+        """Paths that differ from what is committed, or are new and not ignored; with a slash, all below."""
+        listed = await self._run(
+            *("status", "--porcelain=v2", "-z", "--untracked-files=all"),
+            *("--ignore-submodules=all", "--no-renames"),
+        )
+        if listed.exit_code is None:
+            raise self._stopped(listed)
+        if listed.exit_code != 0:
+            raise BadRequest(f"git cannot tell what changed in {self._root}: {_said(listed)}.")
+        if listed.truncated:
+            raise BadRequest(f"{self._root} has too many changed files to bring along. Commit some.")
+        paths = []
+        for line in listed.stdout.split(b"\0"):
+            before = {b"1 ": 8, b"u ": 10, b"? ": 1}.get(line[:2])
+            if before is not None and line.count(b" ") >= before:
+                paths.append(os.fsdecode(line.split(b" ", before)[before]))
+        return list(dict.fromkeys(paths))
+
+    async def names(self, most: int) -> list[str]:
+        """Paths of files and directories of what is checked out, as committed: the top directory first."""
+        names: dict[str, None] = {}
+        for deep in ((), ("-r", "-t")):
+            listed = await self._run("ls-tree", "-z", "--name-only", "--full-tree", *deep, "HEAD")
+            if listed.exit_code != 0:
+                raise await self._refusal(None, listed)
+            paths = listed.stdout.split(b"\0")[:-1]
+            names |= dict.fromkeys(os.fsdecode(path) for path in paths[:most])
+        return list(names)
+
+    async def read(self, path: str) -> bytes | None:
+        """A file as it was committed; None when there is none, or it is too large."""
+        shown = await self._run("cat-file", "blob", f"HEAD:{path}")
+        return shown.stdout if shown.exit_code == 0 and not shown.truncated else None
+
+    async def check_out(self, directory: str, *, timeout_s: float) -> bool:
+        """Put what is committed into a new directory of the jail; False when that cannot be done in time."""
+        argv = ["/bin/sh", "-c", CHECK_OUT, "check-out", directory, *self._git]
+        ran = await self.jail.run(argv, env=ENVIRONMENT, cwd=self._cwd, timeout_s=timeout_s)
+        return ran.exit_code == 0
+
+    async def origin(self) -> str | None:
+        """The address of the remote `origin`, without credentials; None where there is none to be used."""
+        asked = await self._run("config", "--get", "remote.origin.url")
+        told = asked.stdout.decode(errors="replace").strip()
+        try:
+            return parse_repo_url(told).shown if told else None
+        except BadRequest:
+            return None
+
+    async def _transfer(
+        self, git: Git, mirror: Path, wishes: list[str], on_progress: OnProgress | None
+    ) -> None:
+        packing = await self.jail.spawn(
+            [*self._git, "pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset"],
+            stdin="".join(f"{wish}\n" for wish in wishes).encode(),
+            env=self._environment,
+            cwd=self._cwd,
+        )
+        assert packing.stdout is not None and packing.stderr is not None
+        listening = asyncio.ensure_future(_tail(packing.stderr))
+        try:
+            os.set_blocking(packing.stdout.fd, True)  # read by git itself, not by us
+            await git.run(
+                *("index-pack", "--stdin", strictness(), "-v"),
+                git_dir=mirror,
+                stdin=packing.stdout.fd,
+                on_progress=on_progress,
+                timeout_s=LONGEST_TIMEOUT_S,
+            )
+        except GitFailed as error:
+            said = await listening if (await packing.wait()).code else error.said
+            if BORROWS.search(said):
+                raise self._borrowing() from None
+            raise BadRequest(
+                f"{self._root} holds objects that git refuses: {_fault(said)}. `git fsck` tells more."
+            ) from None
+        finally:
+            listening.cancel()
+            await packing.kill()
+            packing.close()
+
+    async def _known(self, git: Git, mirror: Path) -> list[str]:
+        """Commits that the mirror has and the repository too, so that they need not come again."""
+        words = ("for-each-ref", f"--count={MOST_KNOWN}", "--format=%(objectname)")
+        have = (await git.run(*words, git_dir=mirror)).decode().split()
+        if not have:
+            return []
+        asked = await self._run("cat-file", "--batch-check", stdin="".join(f"{id}\n" for id in have).encode())
+        there = [line.split(" ") for line in asked.stdout.decode(errors="replace").split("\n")]
+        return [id for id, *rest in there if id in have and rest and rest[0] in ("commit", "tag")]
+
+    async def _run(self, *words: str, stdin: bytes | None = None) -> Finished:
+        return await self.jail.run(
+            [*self._git, *words],
+            stdin=stdin,
+            env=self._environment,
+            cwd=self._cwd,
+            timeout_s=TIMEOUT_S,
+            limits=replace(self.jail.policy.limits, output_bytes=LISTING_BYTES),
+        )
+
+    def _stopped(self, finished: Finished) -> Unavailable:
+        return Unavailable(
+            f"git was stopped while it read {self._root}: {finished.limit_hit or 'it ended by itself'}. "
+            "`git fsck` there may tell why."
+        )
+
+    def _borrowing(self) -> BadRequest:
+        return BadRequest(
+            f"{self._root} borrows objects from another repository, as clones made with --shared or "
+            "--reference do, and Hutch reads only the directory that was named. Name the other one, or run "
+            "`git repack -a -d` here and remove .git/objects/info/alternates."
+        )
+
+    async def _refusal(self, revision: str | None, asked: Finished) -> HutchError:
+        if asked.exit_code is None:
+            return self._stopped(asked)
+        if BORROWS.search(asked.stderr.decode(errors="replace")):
+            return self._borrowing()
+        answer = asked.stdout.decode(errors="replace").strip()
+        looked = await self._run("rev-parse", "--git-dir")
+        if looked.exit_code is None:
+            return self._stopped(looked)
+        if looked.exit_code != 0:
+            return BadRequest(f"{self._root} is no repository that git can read: {_said(looked)}.")
+        if re.fullmatch(r"[0-9a-f]{64}", answer):
+            return BadRequest(f"{self._root} names its objects by SHA-256. Only SHA-1 is supported.")
+        listed = await self._run("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags")
+        names = listed.stdout.decode(errors="replace").split("\n")[:-1]
+        if revision is not None:
+            return unknown_revision(str(self._root), revision, names)
+        if names:
+            shown = ascii(", ".join(names[:5]))[1:-1]
+            return NotFound(f"{self._root} has nothing checked out. Name a branch: {shown}.")
+        return Conflict(f"{self._root} is empty: it has no commit yet. Commit something first.")
+
+    async def _tags(self, commit: str) -> dict[str, str]:
+        shape = ("--format=%(objectname) %(refname)", f"--count={MOST_TAGS}")
+        listed = await self._run("for-each-ref", *shape, f"--merged={commit}", "refs/tags")
+        tags = {}
+        for line in listed.stdout.decode("utf-8", "surrogateescape").split("\n"):
+            id, _, ref = line.partition(" ")
+            if COMMIT.fullmatch(id) and REF.fullmatch(ref) and ref.startswith("refs/tags/"):
+                tags[ref] = id
+        return tags
+
+    async def _shallow(self) -> list[str]:
+        where = os.fsdecode((await self._run("rev-parse", "--git-path", "shallow")).stdout).strip()
+        told = await self.jail.run(["cat", "--", where], cwd=self._cwd, timeout_s=TIMEOUT_S)
+        lines = told.stdout.decode(errors="replace").split("\n") if told.exit_code == 0 else []
+        return sorted(line for line in lines if COMMIT.fullmatch(line))
+
+
+@asynccontextmanager
+async def open_local(layout: Layout, scratch: Path, policy: Policy = TOOL) -> AsyncIterator[Local]:
+    """A repository of this machine behind walls. `scratch` is an empty directory: nothing is written."""
+    beside = (layout.root, *layout.elsewhere) if layout.elsewhere else ()
+    pinned = (*layout.held[:1], *layout.held) if layout.elsewhere else layout.held
+    place = Place(layout.root, scratch, beside=beside, pinned=pinned)
+    async with open_jail(place, replace(policy, writable=False)) as jail:
+        yield Local(jail, layout)
+
+
+async def _tail(stream: Reader) -> str:
+    """The last of what a program says, all of which has to be read."""
+    said = b""
+    while data := await stream.read():
+        said = (said + data)[-4096:]
+    return said.decode(errors="replace")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except FileNotFoundError:
+        return []
+
+
+def _said(finished: Finished) -> str:
+    return _last_line(finished.stderr.decode(errors="replace"))
+
+
+def _fault(said: str) -> str:
+    """The line that names what is wrong with which object; the last one says only that something is."""
+    return _last_line(next((line for line in said.splitlines() if FAULT.match(line)), said))
+
+
+def _last_line(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return (
+        ascii(first_words(lines[-1], 300))[1:-1].removeprefix("fatal: ").removeprefix("error: ")
+        if lines
+        else "it did not say why"
+    )

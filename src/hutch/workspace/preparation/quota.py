@@ -1,0 +1,123 @@
+"""How much a workspace may take, in bytes and in files.
+
+What counts is what the workspace itself adds to the disk: the whole tree of a
+copy, the changes of one in layers. In memory the kernel holds the line. On disk
+the jail's watcher does, told how much room there is, and the host asks before it
+writes; a walk tells the truth, and is made only when it could matter.
+"""
+
+import os
+import time
+from dataclasses import dataclass, replace
+
+from hutch.domain.errors import LimitReached
+from hutch.jail.limits.growth import measure
+from hutch.jail.limits.hits import size
+from hutch.jail.policy import Policy
+from hutch.jail.seam import LimitHit
+from hutch.workspace.preparation.record import Record
+from hutch.workspace.preparation.workspace_mount import Opened
+
+FRESH_S = 5.0  # for how long a measure is good while there is plenty of room
+PLENTY = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a workspace takes."""
+
+    bytes: int
+    files: int
+
+
+class Quota:
+    """The limits of one open workspace, and how near it is to them."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.record = opened.record
+        self._directory = opened.upper or opened.directory
+        self._use = Use(0, 0)
+        self._measured = 0.0  # never
+        self._granted = Use(0, 0)  # since then
+        self._taken = Use(0, 0)  # of the whole file system, at that moment
+
+    def use(self) -> Use:
+        """What it takes now. Walks the tree; blocks."""
+        self._taken = self._file_system()
+        if self.record.storage == "memory":
+            self._use = self._taken
+        else:
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory.fd)
+            try:
+                found = measure(fd)
+            finally:
+                os.close(fd)
+            self._use = Use(found.bytes, found.files)
+        self._measured, self._granted = time.monotonic(), Use(0, 0)
+        return self._use
+
+    def check_room(self, *, more_bytes: int = 0, more_files: int = 0) -> None:
+        """Refuse what would be too much, before it is written. Blocks."""
+        if self._is_stale() or not self._fits(more_bytes, more_files, PLENTY):
+            self.use()
+        if not self._fits(more_bytes, more_files, 1.0):
+            raise over(self.record, Use(self._use.bytes + more_bytes, self._use.files + more_files))
+        self._granted = Use(self._granted.bytes + more_bytes, self._granted.files + more_files)
+
+    def held(self, policy: Policy) -> Policy:
+        """The policy for a jail here: it may add what there is room for. Walks the tree; blocks."""
+        used, limits = self.use(), policy.limits
+        room_bytes = max(0, self.record.quota_bytes - used.bytes)
+        room_files = max(0, self.record.quota_files - used.files)
+        return replace(
+            policy,
+            limits=replace(
+                limits,
+                workspace_growth_bytes=min(limits.workspace_growth_bytes, room_bytes),
+                workspace_growth_files=min(limits.workspace_growth_files, room_files),
+            ),
+        )
+
+    def explain(self, hit: LimitHit, policy: Policy) -> LimitReached:
+        """The error for a limit that stopped a command of a jail with this policy. Walks the tree; blocks."""
+        asked, held = policy.limits, self.held(policy).limits
+        is_ours = {
+            "workspace_growth_bytes": held.workspace_growth_bytes < asked.workspace_growth_bytes,
+            "workspace_growth_files": held.workspace_growth_files < asked.workspace_growth_files,
+        }
+        return over(self.record, self._use, hit.limit) if is_ours.get(hit.limit) else hit.error()
+
+    def _is_stale(self) -> bool:
+        """Whether so much was written on this file system meanwhile, by whomever, that it could matter."""
+        if time.monotonic() - self._measured > FRESH_S:
+            return True
+        now, then = self._file_system(), self._taken
+        room_bytes = self.record.quota_bytes - self._use.bytes
+        room_files = self.record.quota_files - self._use.files
+        return 4 * (now.bytes - then.bytes) > room_bytes or 4 * (now.files - then.files) > room_files
+
+    def _file_system(self) -> Use:
+        about = os.fstatvfs(self._directory.fd)
+        return Use((about.f_blocks - about.f_bfree) * about.f_frsize, about.f_files - about.f_ffree)
+
+    def _fits(self, more_bytes: int, more_files: int, share: float) -> bool:
+        used, granted = self._use, self._granted
+        total, files = used.bytes + granted.bytes + more_bytes, used.files + granted.files + more_files
+        return total <= self.record.quota_bytes * share and files <= self.record.quota_files * share
+
+
+def over(record: Record, use: Use, hit: str = "") -> LimitReached:
+    """The refusal: what is used, what the limit is, and what to do."""
+    if use.bytes > record.quota_bytes or (
+        hit == "workspace_growth_bytes" and use.files <= record.quota_files
+    ):
+        return LimitReached(
+            f"Workspace is {size(use.bytes)}, at or over its {size(record.quota_bytes)} quota. "
+            "Delete files or raise workspace.quota_bytes.",
+            limit="workspace.quota_bytes",
+        )
+    return LimitReached(
+        f"Workspace has {use.files} files, at or over its quota of {record.quota_files}. "
+        "Delete files or raise workspace.quota_files.",
+        limit="workspace.quota_files",
+    )

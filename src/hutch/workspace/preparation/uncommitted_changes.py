@@ -1,0 +1,101 @@
+"""What somebody has changed and not committed, put onto a workspace of the commit.
+
+The list of paths comes from git in a jail and the files from a directory that
+may change meanwhile, so nothing is taken for granted: every path is resolved
+beneath the two directories, and what is found decides what is done.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+
+from hutch.domain.errors import BadRequest, HutchError, NotFound
+from hutch.snapshots.directory import Directory
+from hutch.workspace.files.tree_copy import Copied, copy_entry, copy_tree
+
+Tell = Callable[[Copied], None]
+
+
+def bring_changes(source: Directory, target: Directory, paths: Sequence[str], tell: Tell) -> Copied:
+    """Make these paths in `target` what they are in `source`: there, gone, or something else now."""
+    copied = Copied()
+    present = []
+    paths = _each_once(paths)
+    # Whatever is to be replaced goes first: a file may stand where a directory has to come.
+    for path in paths:
+        name = path.rstrip("/")
+        kind = _kind(source, name)
+        if kind is not None and (not stat.S_ISDIR(kind) or path.endswith("/")):
+            present.append((name, kind))
+        if _kind(target, name) is not None:
+            target.remove(name)
+    for name, kind in present:
+        above = name.rpartition("/")[0]
+        if above:
+            _clear_way(target, above)
+            target.make_directory(above)
+        if stat.S_ISDIR(kind):
+            target.make_directory(name)
+            found = copy_tree(source, target, name)
+            copied.files, copied.bytes = copied.files + found.files, copied.bytes + found.bytes
+            copied.left_out += found.left_out
+        else:
+            try:
+                with source.parent(name) as (from_fd, leaf), target.parent(name) as (to_fd, _):
+                    if not copy_entry(from_fd, to_fd, leaf, target, copied):
+                        copied.left_out.append(name)
+            except NotFound:
+                continue  # gone since it was listed
+            copied.files += 1
+        tell(copied)
+    _remove_empty(target, paths)
+    return copied
+
+
+def _each_once(paths: Sequence[str]) -> list[str]:
+    """What left the index but not the disk is listed as gone and as new, or lies in what is listed whole."""
+    whole = {path for path in paths if path.endswith("/")}
+
+    def is_covered(path: str) -> bool:
+        names = path.rstrip("/").split("/")
+        return any("/".join(names[:count]) + "/" in whole for count in range(1, len(names)))
+
+    return [path for path in dict.fromkeys(paths) if not (whole and is_covered(path))]
+
+
+def _kind(directory: Directory, path: str) -> int | None:
+    """What is at a path that goes through real directories only; None when there is no such thing."""
+    if not path or path.startswith("/") or ".." in path.split("/"):
+        raise BadRequest(f"git listed {path[:80]!a} as a change, which is no path inside the repository.")
+    names = path.split("/")
+    try:
+        for count in range(1, len(names)):
+            if not stat.S_ISDIR(directory.stat("/".join(names[:count])).st_mode):
+                return None
+        return directory.stat(path).st_mode
+    except HutchError:
+        return None
+
+
+def _clear_way(target: Directory, above: str) -> None:
+    """Remove a file or link of the commit that stands where the changes have a directory."""
+    names = above.split("/")
+    for count in range(1, len(names) + 1):
+        part = "/".join(names[:count])
+        if not target.exists(part):
+            return
+        if not stat.S_ISDIR(target.stat(part).st_mode):
+            target.remove(part)
+            return
+
+
+def _remove_empty(target: Directory, paths: Sequence[str]) -> None:
+    """Directories that the changes have emptied go too, as git does not know empty ones."""
+    for above in sorted({path.rstrip("/").rpartition("/")[0] for path in paths}, key=len, reverse=True):
+        while above:
+            try:
+                with target.parent(above) as (fd, name):
+                    os.rmdir(name, dir_fd=fd)
+            except HutchError:
+                break
+            above = above.rpartition("/")[0]

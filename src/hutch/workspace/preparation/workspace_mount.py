@@ -1,0 +1,295 @@
+"""A workspace opened: a descriptor for the host, a place for a jail.
+
+A copy is opened as it lies there. A large repository is not copied but layered:
+its base below, never written to; what is changed above. The layers are mounted in
+namespaces of their own, so nothing of it shows on the host, an ordinary user can
+do it, and it is gone with the last descriptor, whatever crashes. Overlayfs takes
+its notes in extended attributes that the jail can neither see nor set through the
+mount; it is told to follow none that would lead elsewhere.
+"""
+
+import asyncio
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hutch.domain.errors import Conflict, NotFound, Unavailable
+from hutch.jail.launch.identity import HOST_ON_DISK, KERNEL_ROOT, Identity, claim_identity
+from hutch.jail.launch.idmap import STAGE, attach, entered, mount, own_mounts, user_namespace
+from hutch.jail.launch.launch import way_in
+from hutch.jail.place import Namespaces, Place
+from hutch.snapshots.directory import Directory
+from hutch.system.file_lock import take
+from hutch.workspace.preparation.base import tree_path
+from hutch.workspace.preparation.record import Home, Record
+from hutch.workspace.preparation.removal import LOCK, discard
+
+UNSHARE, MOUNT = "/usr/bin/unshare", "/usr/bin/mount"
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+SPARE_INODES = 16  # of the layers themselves
+ALWAYS = "redirect_dir=nofollow,metacopy=off,index=off"
+# Run in the data directory, so that no path needs quoting.
+Result = TypeVar("Result")
+SCRIPT = """
+set -e
+if [ "$3" ]; then
+    mount -t tmpfs -o "$3" hutch "$2/memory"
+    mkdir "$2/memory/upper" "$2/memory/work"
+    cp -a "$2/upper/." "$2/memory/upper/"
+fi
+mount -t overlay -o "$1" hutch "$2/tree"
+echo mounted
+exec cat
+"""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A workspace in use. Close it after the jails that work on it."""
+
+    record: Record
+    directory: Directory  # the whole content
+    upper: Directory | None  # in overlay mode, what differs from the base, as overlayfs writes it
+    place: Place
+    _home: Path  # where it is kept
+    _lock: int
+
+    @property
+    def attributes(self) -> str | None:
+        """How the names begin under which overlayfs takes notes in `upper`; a jail can set the other kind."""
+        if self.upper is None:
+            return None
+        return "trusted.overlay." if os.geteuid() == KERNEL_ROOT else "user.overlay."
+
+    def close(self) -> None:
+        """Give everything back; what was in memory is written to disk first. Safe to call again. Blocks.
+
+        When layers are unmounted, the kernel writes out what the disk still owes, which may take a while.
+        """
+        if self._lock < 0:
+            return
+        try:
+            if self.record.storage == "memory":
+                self.save()
+        finally:
+            self.directory.close()
+            if self.upper is not None:
+                self.upper.close()
+            if self.place.namespaces is not None:
+                for fd in (self.place.namespaces.user, self.place.namespaces.mount):
+                    if fd is not None:
+                        os.close(fd)
+            if self.place.identity is not None:
+                self.place.identity.release()
+            os.close(self._lock)
+            self._lock = -1
+
+    def save(self) -> None:
+        """Write what is in memory to disk, where the next opening finds it. Nothing else may write now."""
+        saved, namespaces = self._home / "upper.saved", self.place.namespaces
+        assert namespaces is not None
+        if saved.exists():
+            discard(saved)
+        saved.mkdir(mode=0o700)
+        if namespaces.user is None:
+            _in_own_thread(lambda: _save_as_root(namespaces.mount))
+        else:
+            _copy_layer(self._home / "memory/upper", saved, way_in(namespaces))
+        before = self._home / "upper.before"
+        (self._home / "upper").rename(before)
+        saved.rename(self._home / "upper")
+        discard(before)
+
+
+async def open_place(home: Home, id: str) -> Opened:
+    """Open a workspace that was prepared; nobody else may have it open."""
+    directory = home.workspace(id)
+    record = await asyncio.to_thread(Record.read, directory)
+    opening = asyncio.ensure_future(asyncio.to_thread(open_at, home, directory, record))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opened = (await asyncio.gather(opening, return_exceptions=True))[0]
+        if isinstance(opened, Opened):
+            opened.close()
+        raise
+
+
+def open_at(home: Home, directory: Path, record: Record) -> Opened:
+    """The same for one that lies elsewhere under the data directory, as while it is made. Blocks."""
+    lock = take(directory / LOCK)
+    if lock is None:
+        raise Conflict(f"The workspace '{record.id}' is open already. Close it there first.")
+    try:
+        if record.mode != "overlay":
+            tree = directory / "tree"
+            return Opened(record, Directory.at(tree), None, Place(tree, tree), directory, lock)
+        assert record.base is not None
+        lower = tree_path(home, record.base)
+        if not lower.is_dir():
+            raise NotFound(
+                f"The base '{record.base}' of the workspace '{record.id}' is gone. Prepare it anew."
+            )
+        _tidy(directory)
+        layered = _as_root if os.geteuid() == KERNEL_ROOT else _as_user
+        return layered(home, directory, lower, record, lock)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def _tidy(directory: Path) -> None:
+    """Have the directories of the layers there, in the state that a mount needs, whatever crashed before."""
+    if (directory / "work").exists():
+        discard(directory / "work")  # overlayfs left it to another user, or died over it
+    (directory / "work").mkdir(mode=0o700)
+    (directory / "memory").mkdir(mode=0o700, exist_ok=True)
+    if not (directory / "upper").exists():  # between two renames of `save`
+        (directory / "upper.saved").rename(directory / "upper")
+    for name in ("upper.before", "upper.saved"):
+        if (directory / name).exists():
+            discard(directory / name)
+
+
+def _as_user(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> Opened:
+    """A process of its own mounts in namespaces of its own, is asked for descriptors, and goes."""
+    inside, below = directory.relative_to(home.data), lower.relative_to(home.data)
+    changes, size = _changes(record)
+    layers = f"lowerdir={below},upperdir={inside}/{changes}upper,workdir={inside}/{changes}work"
+    for program in (UNSHARE, MOUNT):
+        if not Path(program).exists():
+            raise Unavailable(f"{program} is missing. Install it: sudo apt-get install -y util-linux mount")
+    holder = subprocess.Popen(
+        [
+            *(UNSHARE, "--user", "--map-root-user", "--mount", "--propagation", "slave"),
+            *("/bin/sh", "-c", SCRIPT, "sh", f"{layers},userxattr,nosuid,nodev,{ALWAYS}", str(inside), size),
+        ],
+        env=ENVIRONMENT,
+        cwd=home.data,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+    fds: list[int] = []
+    with holder:
+        assert holder.stdout and holder.stderr
+        try:
+            if holder.stdout.read(8) != b"mounted\n":
+                said = holder.stderr.read().decode(errors="replace").strip().splitlines()
+                raise Unavailable(
+                    f"No layers can be mounted here: {said[-1] if said else 'no reason given'}."
+                )
+            proc = Path(f"/proc/{holder.pid}")
+            for name in ("ns/user", "ns/mnt"):
+                fds.append(os.open(proc / name, os.O_RDONLY | os.O_CLOEXEC))
+            for name in ("tree", f"{changes}upper"):
+                fds.append(os.open(f"{proc}/root{directory / name}", LOOK))
+        except BaseException:
+            for fd in fds:
+                os.close(fd)
+            raise
+        finally:
+            holder.kill()
+    user, mounts, tree, upper = fds
+    place = Place(directory / "tree", _written(directory, record, upper), Namespaces(user, mounts))
+    return Opened(record, Directory(tree), Directory(upper), place, directory, lock)
+
+
+def _as_root(home: Home, directory: Path, lower: Path, record: Record, lock: int) -> Opened:
+    """The layers are shown to the jail's user as its own; on disk they stay the owner's."""
+    identity = claim_identity()
+    try:
+        fds = _in_own_thread(lambda: _mount_as_root(directory, lower, record, identity))
+    except BaseException:
+        identity.release()
+        raise
+    mounts, tree, upper = fds
+    written = _written(directory, record, upper)
+    place = Place(STAGE / "workspace", written, Namespaces(None, mounts), identity)
+    return Opened(record, Directory(tree), Directory(upper), place, directory, lock)
+
+
+def _mount_as_root(directory: Path, lower: Path, record: Record, identity: Identity) -> list[int]:
+    owner = directory.stat()
+    # What root itself makes there, as overlayfs does to note that a file is gone, needs an owner on disk as
+    # well, and the same one every time: what belongs to nobody whom the mount knows cannot be removed.
+    uids = [(owner.st_uid, identity.uid), (HOST_ON_DISK, KERNEL_ROOT)]
+    gids = [(owner.st_gid, identity.gid), (HOST_ON_DISK, KERNEL_ROOT)]
+    changes, size = _changes(record)
+    ids = user_namespace(uids, gids)
+    fds: list[int] = []
+    try:
+        with own_mounts() as stage:
+            for name in ("base", "changes", "workspace"):
+                (stage / name).mkdir()
+            attach(lower, stage / "base", ids, writable=False)
+            attach(directory, stage / "changes", ids)
+            above = stage / "changes" / changes
+            if size:
+                mount("tmpfs", above, size)
+                (above / "upper").mkdir()
+                (above / "work").mkdir()
+                _copy_layer(stage / "changes/upper", above / "upper")
+            layers = f"lowerdir={stage}/base,upperdir={above}/upper,workdir={above}/work"
+            mount("overlay", stage / "workspace", f"{layers},{ALWAYS}")
+            fds.append(os.open("/proc/thread-self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
+            fds.append(os.open(stage / "workspace", LOOK))
+            # What lies on disk is looked at as the disk has it, for others than the jail.
+            fds.append(os.open(above / "upper" if size else directory / "upper", LOOK))
+            return fds
+    except BaseException:
+        for fd in fds:
+            os.close(fd)
+        raise
+    finally:
+        os.close(ids)
+
+
+def _save_as_root(mounts: int) -> None:
+    with entered(mounts):
+        _copy_layer(STAGE / "changes/memory/upper", STAGE / "changes/upper.saved")
+
+
+def _changes(record: Record) -> tuple[str, str]:
+    """Where the changes are, below the workspace's own directory, and the size of memory for them, if any."""
+    if record.storage == "disk":
+        return "", ""
+    return "memory/", f"size={record.quota_bytes},nr_inodes={record.quota_files + SPARE_INODES},mode=0755"
+
+
+def _written(directory: Path, record: Record, upper: int) -> Path:
+    """Where the host finds what was written: memory has no other name here than the descriptor's."""
+    return directory / "upper" if record.storage == "disk" else Path(f"/proc/self/fd/{upper}")
+
+
+def _copy_layer(source: Path, target: Path, prefix: Sequence[str] = ()) -> None:
+    """Copy an upper layer with all that overlayfs has noted in it."""
+    words = [*prefix, "/bin/cp", "-a", "--", f"{source}/.", f"{target}/"]
+    ran = subprocess.run(words, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if ran.returncode != 0:
+        said = ran.stderr.decode(errors="replace").strip().splitlines() or ["cp did not say why"]
+        raise Unavailable(f"What was in memory cannot be copied: {said[-1]}. Free some room and try again.")
+
+
+def _in_own_thread(work: Callable[[], Result]) -> Result:
+    """Do something in a thread that nobody uses afterwards: it changes what a thread sees of the machine."""
+    answer: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (raised where the answer is awaited)
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=run, name="hutch-mount")
+    thread.start()
+    thread.join()
+    return answer.result()
