@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.policy import Policy, parse_rule
-from hutch.agent.tools.grep import LINE_LETTERS as GREP_LETTERS
 from hutch.agent.tools.read_file import LINE_LETTERS, MOST_LETTERS
+from hutch.agent.tools.search import LINE_LETTERS as GREP_LETTERS
 from hutch.domain.redaction import Redactor
 from tests.agent.run_setups import open_desk
 

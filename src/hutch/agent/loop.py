@@ -24,9 +24,9 @@ from hutch.agent.persona import LimitSetter
 from hutch.agent.plain import whole
 from hutch.agent.run_setup import Heard, RunSetup
 from hutch.agent.testing.report import Report
-from hutch.agent.tools.ask_user import ASK_USER, answered
 from hutch.agent.tools.paths import legible, really
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.agent.tools.to_user import ASK_USER, answered
 from hutch.agent.using import Using
 from hutch.domain.errors import HutchError, LimitReached
 from hutch.domain.events import (

@@ -1,19 +1,13 @@
 """The tools that come with Hutch, in the order in which models see them."""
 
-from hutch.agent.tools.apply_patch import ApplyPatch
-from hutch.agent.tools.ask_user import AskUser
-from hutch.agent.tools.bash import Bash
-from hutch.agent.tools.bash_kill import BashKill
-from hutch.agent.tools.bash_output import BashOutput
-from hutch.agent.tools.edit_file import EditFile
-from hutch.agent.tools.finish import Finish
-from hutch.agent.tools.glob import Glob
-from hutch.agent.tools.grep import GrepTool
+from hutch.agent.tools.bash import Bash, BashKill, BashOutput
+from hutch.agent.tools.change_files import ApplyPatch, EditFile, WriteFile
 from hutch.agent.tools.read_file import ReadFile
 from hutch.agent.tools.registry import ToolRegistry
 from hutch.agent.tools.run_tests import RunTests
 from hutch.agent.tools.seam import Tool
-from hutch.agent.tools.write_file import WriteFile
+from hutch.agent.tools.search import Glob, GrepTool
+from hutch.agent.tools.to_user import AskUser, Finish
 
 TOOLS: tuple[Tool, ...] = (
     ReadFile(),

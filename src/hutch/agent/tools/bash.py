@@ -1,13 +1,18 @@
-"""bash: commands in one shell that keeps its directory and variables."""
+"""bash: commands in one shell that keeps its directory and variables; bash_output and bash_kill for those
+that go on in the background.
+"""
 
 import asyncio
-from typing import Any, ClassVar, NamedTuple
+import signal
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
 from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.domain.redaction import excerpt
 from hutch.jail.policy import LONGEST_TIMEOUT_S
 from hutch.jail.shell.result import Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
@@ -80,18 +85,21 @@ class Printed(NamedTuple):
 
 def _printed(result: Result, context: Context) -> Printed:
     """The output without secrets. It is cut afterwards: half of a secret is not recognised."""
-
-    def clean(data: bytes) -> str:
-        return context.redactor.clean(plain(data.decode(errors="replace")))
-
-    def clean_running(data: bytes) -> str:  # the rest of a secret may be about to come
-        return context.redactor.clean(context.redactor.settled(plain(data.decode(errors="replace"))))
-
-    clean_end = clean_running if result.running else clean
+    clean, clean_end = _clean(context), _clean(context, running=result.running)
     return Printed(
         result.stdout_output.render(clean, clean_end=clean_end),
         result.stderr_output.render(clean, clean_end=clean_end),
     )
+
+
+def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]:
+    """Makes output readable; of a command that runs, the rest of a secret may be about to come."""
+
+    def clean(data: bytes) -> str:
+        text = plain(data.decode(errors="replace"))
+        return context.redactor.clean(context.redactor.settled(text) if running else text)
+
+    return clean
 
 
 def told(result: Result, printed: Printed, kept: str = "") -> str:
@@ -133,3 +141,78 @@ def _data(result: Result, printed: Printed) -> dict[str, Any]:
         "truncated": result.truncated or max(len(printed.both), *map(len, printed)) > SHOWN_LETTERS,
         "output_path": str(result.output_path) if result.output_path else None,
     }
+
+
+class BashOutputArguments(Arguments):
+    id: str
+    wait_s: float = Field(0, ge=0, le=600)
+
+
+class BashOutput:
+    name: ClassVar[str] = "bash_output"
+    description: ClassVar[str] = "New output of a background command; wait_s waits up to so long for its end."
+    arguments: ClassVar[type[Arguments]] = BashOutputArguments
+    parallel: ClassVar[bool] = True
+
+    async def __call__(self, given: BashOutputArguments, context: Context) -> ToolResult:
+        command = context.shells.background.get(given.id)
+        if given.wait_s and command.running:
+            await command.wait(given.wait_s)
+        tape = command.read()
+        missed = tape.start - tape.asked
+
+        whole, start = tape.before + tape.data, len(tape.before)
+        before, now = _clean(context, running=True), _clean(context, running=tape.running)
+        printed = excerpt(whole, start, len(whole), now, by_line=True, told_before=before)
+        text = shortened(printed.rstrip("\n"), SHOWN_LETTERS, head=0.2)
+        if missed:
+            text = f"[... {missed:,} bytes were printed before this and are not kept ...]\n{text}"
+        result = command.result()
+        if command.running:
+            state = "still running"
+        elif result.timed_out:
+            state = "took too long and was killed"
+        elif result.signal is not None:
+            state = f"ended by signal {result.signal}"
+        else:
+            state = f"ended with exit code {result.exit_code}"
+        data = {
+            "id": given.id,
+            "output": text,
+            "truncated": bool(missed) or len(printed.rstrip("\n")) > SHOWN_LETTERS,
+            "running": command.running,
+            "exit_code": result.exit_code,
+            "signal": result.signal,
+            "timed_out": result.timed_out,
+        }
+        return ToolResult(f"{text}\n[{state}]" if text else f"[{state}, nothing new]", data=data)
+
+
+END_S = 1.0  # for it to end after a signal
+
+
+class BashKillArguments(Arguments):
+    id: str
+    signal: Literal["KILL", "TERM", "INT", "HUP"] = "KILL"
+
+
+class BashKill:
+    name: ClassVar[str] = "bash_kill"
+    description: ClassVar[str] = "End a background command and all it started, or send it a signal."
+    arguments: ClassVar[type[Arguments]] = BashKillArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: BashKillArguments, context: Context) -> ToolResult:
+        command = context.shells.background.get(given.id)
+        if not command.running:
+            return ToolResult(f"{given.id} has ended already.", data={"id": given.id, "running": False})
+        if given.signal == "KILL":
+            await command.kill()
+            return ToolResult(f"{given.id} was ended.", data={"id": given.id, "running": False})
+        await command.signal(signal.Signals[f"SIG{given.signal}"])
+        running = (await command.wait(END_S)).running
+        state = "still runs; KILL ends it" if running else "has ended"
+        return ToolResult(
+            f"SIG{given.signal} was sent to {given.id}, which {state}.",
+            data={"id": given.id, "running": running},
+        )

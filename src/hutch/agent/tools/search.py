@@ -1,4 +1,4 @@
-"""grep: a regular expression in the files of the workspace."""
+"""glob and grep: files by their path, the newest first, and by what is in them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,6 +13,39 @@ from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.workspace.match_context import hide_across_lines
 from hutch.workspace.match_lines import Line, redact_lines
 from hutch.workspace.search import Found, Grep, GrepOutput
+
+
+class GlobArguments(Arguments):
+    pattern: str
+    path: str = ""
+    limit: int = Field(200, ge=1, le=5000)
+
+    def searched(self) -> str:
+        return self.path
+
+
+class Glob:
+    name: ClassVar[str] = "glob"
+    description: ClassVar[str] = "Find files by path, newest first: '**/*.py', 'src/*.{ts,tsx}'."
+    arguments: ClassVar[type[Arguments]] = GlobArguments
+    parallel: ClassVar[bool] = True
+
+    async def __call__(self, given: GlobArguments, context: Context) -> ToolResult:
+        path = await really(given.path, context)
+        found = await context.workspace.glob(
+            context.jail,
+            given.pattern,
+            path=path,
+            limit=given.limit,
+            ignore=context.ignore,
+            hidden=context.hides and context.hides(self.name, path),
+        )
+        data = {"paths": found.paths, "total": found.total, "cut": found.cut}
+        if not found.paths:
+            return ToolResult("No file fits. Try '**/*' to see what there is.", data=data)
+        cut = f"({found.total:,} in all; the newest {given.limit} are shown. Narrow it, or raise limit.)"
+        return ToolResult("\n".join([*found.paths, *([cut] if found.cut else [])]), data=data)
+
 
 LINE_LETTERS = 500
 

@@ -1,4 +1,4 @@
-"""ask_user: a question to whoever gave the task."""
+"""ask_user and finish: what the agent says to whoever gave the task."""
 
 from typing import ClassVar
 
@@ -30,3 +30,19 @@ class AskUser:
 
 def answered(answer: str) -> ToolResult:
     return ToolResult(f"The user answers: {answer}", data={"answer": answer})
+
+
+class FinishArguments(Arguments):
+    title: str = Field(min_length=1, max_length=200)
+    summary: str = ""
+
+
+class Finish:
+    name: ClassVar[str] = "finish"
+    description: ClassVar[str] = "Say that the task is done: a title of one line, and a short summary."
+    arguments: ClassVar[type[Arguments]] = FinishArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: FinishArguments, context: Context) -> ToolResult:
+        title = " ".join(given.title.split())
+        return ToolResult("Done.", data={"title": title, "summary": given.summary})

@@ -1,0 +1,130 @@
+"""write_file, edit_file and apply_patch: a whole file, edits of one, or several files at once."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from hutch.agent.tools.paths import existing
+from hutch.agent.tools.seam import Arguments, Context, ToolResult
+from hutch.domain.errors import Conflict, HutchError, NotFound
+from hutch.edit.apply import read_operations
+from hutch.edit.encoding import rewritten
+from hutch.edit.file_change import FileChange
+
+
+class WriteFileArguments(Arguments):
+    path: str
+    content: str
+
+    def touched(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+class WriteFile:
+    name: ClassVar[str] = "write_file"
+    description: ClassVar[str] = (
+        "Write a whole file, new or in place of the old one; directories are made. To change part of a file "
+        "use edit_file."
+    )
+    arguments: ClassVar[type[Arguments]] = WriteFileArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: WriteFileArguments, context: Context) -> ToolResult:
+        path, kept = await existing(given.path, context), ""
+        try:
+            present = (await context.workspace.stat(path, hashed=True)).sha256
+        except NotFound:
+            present = None
+        seen = context.read.get(path)
+        if present is None:
+            data = given.content.encode("utf-8", "surrogateescape")
+            change = await context.workspace.create(path, data)
+        elif seen is not None and seen != present:
+            context.read[path] = present  # it is told once; whoever insists knows
+            raise Conflict(
+                f"'{path}' was changed by something else since you saw it. Read it again, so that nothing is "
+                f"lost, then write it or use edit_file."
+            )
+        else:
+            beginning = (await context.workspace.read_range(path)).data
+            data, kept = rewritten(beginning, given.content)
+            change = await context.workspace.write(path, data, if_hash=present)
+        _note([change], context)
+        lines = given.content.count("\n") + (not given.content.endswith("\n") and bool(given.content))
+        return ToolResult(
+            f"{change.kind.capitalize()} '{path}' ({lines} lines).{kept}",
+            data={"path": path, "sha256": change.after},
+            changes=(change,),
+        )
+
+
+class Edit(Arguments):
+    old: str | None = None
+    new: str
+    replace_all: bool = False
+    start_line: int | None = None
+    end_line: int | None = None
+    insert_line: int | None = None
+
+
+class EditFileArguments(Arguments):
+    path: str
+    edits: list[Edit] = Field(min_length=1, max_length=500)
+
+    def touched(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+class EditFile:
+    name: ClassVar[str] = "edit_file"
+    description: ClassVar[str] = (
+        "Change a file. Each edit is {old, new, replace_all} (old: the text as it is, with enough context to "
+        "be unique), {start_line, end_line, new}, or {insert_line, new} (after that line; 0 is the top). "
+        "All edits are made, or none."
+    )
+    arguments: ClassVar[type[Arguments]] = EditFileArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: EditFileArguments, context: Context) -> ToolResult:
+        path = await existing(given.path, context)
+        edits: list[dict[str, Any]] = [edit.model_dump(exclude_unset=True) for edit in given.edits]
+        edited = await context.workspace.edit(path, edits)
+        _note(edited.changes, context)
+        data = {"path": path, "diff": edited.diff, "changed": bool(edited.changes)}
+        return ToolResult(edited.text, data=data, changes=edited.changes)
+
+
+class ApplyPatchArguments(Arguments):
+    patch: str
+
+    def touched(self) -> tuple[str, ...]:
+        """All the paths that it names. One that cannot be read touches nothing: it will be refused."""
+        try:
+            operations = read_operations(self.patch)
+        except HutchError:
+            return ()
+        named = ((each.path, each.move_to, each.otherwise) for each in operations)
+        return tuple(path for paths in named for path in paths if path)
+
+
+class ApplyPatch:
+    name: ClassVar[str] = "apply_patch"
+    description: ClassVar[str] = (
+        "Change several files at once: a unified diff, or '*** Begin Patch' with '*** Add File: P', "
+        "'*** Update File: P' ('*** Move to: P', '@@' context, ' ', '-' and '+' lines), "
+        "'*** Delete File: P', '*** End Patch'. All of it is done, or nothing."
+    )
+    arguments: ClassVar[type[Arguments]] = ApplyPatchArguments
+    parallel: ClassVar[bool] = False
+
+    async def __call__(self, given: ApplyPatchArguments, context: Context) -> ToolResult:
+        edited = await context.workspace.apply_patch(given.patch)
+        _note(edited.changes, context)
+        data = {"diff": edited.diff, "changed": [change.path for change in edited.changes]}
+        return ToolResult(edited.text, data=data, changes=edited.changes)
+
+
+def _note(changes: Iterable[FileChange], context: Context) -> None:
+    """The model has seen these files as they are now."""
+    context.read.update({change.path: change.after for change in changes if change.after})
