@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.tools.bash import SHOWN_LETTERS
+from hutch.agent.tools.bash import SHOWN_CHARS
 from hutch.domain.redaction import Redactor
 from hutch.jail.policy import AGENT
 from tests.agent.run_setups import open_desk
@@ -52,7 +52,7 @@ printf '10%%\r50%%\r100%%\n\033(Bbell\007\b\x9b31m\x7f \033Pq#0\033\\end\r\n'"""
 async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"a": b""}) as desk:
         result = await desk.use("bash", command="echo first; seq 100000; echo last >&2")
-        assert len(result.text) < SHOWN_LETTERS + 300
+        assert len(result.text) < SHOWN_CHARS + 300
         assert result.data["truncated"]
         assert result.text.startswith("first\n1\n2\n") and result.text.endswith("\n100000\nlast")
         assert "letters left out; all of it is in /tmp/hutch-output-1.txt" in result.text
@@ -68,7 +68,7 @@ async def test_long_output_has_a_head_a_tail_and_a_place_for_the_rest(tmp_path: 
 @pytest.mark.parametrize("stream", ["", " >&2"])
 async def test_no_half_of_a_secret_is_left_where_output_is_cut(tmp_path: Path, stream: str) -> None:
     key = "sk-ant-" + "K3y" * 20
-    half = SHOWN_LETTERS // 2
+    half = SHOWN_CHARS // 2
     # The cut goes through the key: of the head, and of the tail.
     command = (
         f"(head -c {half - 10} /dev/zero | tr '\\0' .; printf {key}; head -c 50000 /dev/zero | tr '\\0' .; "

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hutch.agent.tools.all import built_in_tools
-from hutch.agent.tools.comment import MOST_COMMENTS, Comment, CommentArguments
+from hutch.agent.tools.comment import MAX_COMMENTS, Comment, CommentArguments
 from hutch.agent.tools.toolbox import Toolbox
 from hutch.domain.patch import parse_patch
 from tests.agent.run_setups import open_desk
@@ -59,7 +59,7 @@ async def test_a_place_that_is_not_there_is_told_with_a_way_out(
 
 async def test_there_is_an_end_to_it_also_for_one_that_goes_on(tmp_path: Path) -> None:
     async with open_desk(tmp_path, FILES) as desk:
-        box = Toolbox([Comment(PATCH, MOST_COMMENTS - 1)])
+        box = Toolbox([Comment(PATCH, MAX_COMMENTS - 1)])
         assert (await box.use("comment", said(), desk.context)).ok
         last = await box.use("comment", said(), desk.context)
     assert not last.ok and "in the summary of finish" in last.text

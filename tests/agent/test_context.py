@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hutch import settings
-from hutch.agent.context import MOST_LETTERS, UNTRUSTED, repository_notes, system_prompt
+from hutch.agent.context import MAX_CHARS, UNTRUSTED, repository_notes, system_prompt
 from hutch.agent.persona import load_persona
 from hutch.agent.tools.all import built_in_tools
 from hutch.app.forges import forges_of
@@ -68,8 +68,8 @@ async def test_what_is_no_note_stops_nobody(tmp_path: Path, command: str) -> Non
 
 
 async def test_long_notes_are_cut_and_say_so(tmp_path: Path) -> None:
-    prompt = await told(tmp_path, {"AGENTS.md": b"x" * 3 * MOST_LETTERS})
-    assert "x" * MOST_LETTERS + "\n(cut: the rest is in AGENTS.md)\n>>>" in prompt
+    prompt = await told(tmp_path, {"AGENTS.md": b"x" * 3 * MAX_CHARS})
+    assert "x" * MAX_CHARS + "\n(cut: the rest is in AGENTS.md)\n>>>" in prompt
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hutch.agent.testing.error_line import LINE_LETTERS, error_line
+from hutch.agent.testing.error_line import LINE_CHARS, error_line
 from hutch.agent.testing.report import NO_PYTEST, NOT_THERE, Counts, Failure, Report
 
 
@@ -21,7 +21,7 @@ from hutch.agent.testing.report import NO_PYTEST, NOT_THERE, Counts, Failure, Re
             "ImportError: no yaml here",
         ),
         ("one\ntwo.\n\n", "two"),
-        ("x" * 1000, "x" * (LINE_LETTERS - 1) + "…"),
+        ("x" * 1000, "x" * (LINE_CHARS - 1) + "…"),
     ],
 )
 def test_the_line_that_tells(output: str, line: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.kept import LARGEST_BYTES, MOST_RULES, KeptApprovals
+from hutch.agent.kept import MAX_BYTES, MAX_RULES, KeptApprovals
 from hutch.agent.policy import Rule
 from hutch.domain.errors import LimitReached, NotFound, Unavailable
 
@@ -31,12 +31,12 @@ def test_what_is_kept_comes_back_once_and_in_order(path: Path) -> None:
 
 
 def test_so_many_are_kept_and_no_more(path: Path) -> None:
-    KeptApprovals(path).keep([Rule("allow", "bash", str(number)) for number in range(MOST_RULES)])
+    KeptApprovals(path).keep([Rule("allow", "bash", str(number)) for number in range(MAX_RULES)])
     with pytest.raises(LimitReached, match="Withdraw some"):
         KeptApprovals(path).keep([PUSH])
     KeptApprovals(path).withdraw(KeptApprovals(path).rules())
     with pytest.raises(LimitReached):
-        KeptApprovals(path).keep([Rule("allow", "bash", "x" * LARGEST_BYTES)])
+        KeptApprovals(path).keep([Rule("allow", "bash", "x" * MAX_BYTES)])
     assert KeptApprovals(path).rules() == ()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hutch.agent.command_words import LONGEST, Parsed, parse
+from hutch.agent.command_words import MAX_LENGTH, Parsed, parse
 from hutch.agent.policy import FILE_TOOLS, Policy, Rule, parse_rule
 from hutch.agent.tools.all import TOOLS
 from hutch.domain.errors import BadRequest
@@ -192,7 +192,7 @@ def test_what_is_not_a_rule_is_told(line: str) -> None:
 
 UNREADABLE = {
     "takes the parser minutes": "a|" * 50_000,
-    "too long": "x" * (LONGEST + 1),
+    "too long": "x" * (MAX_LENGTH + 1),
     "too deep": "bash -c '" * 9 + "ls",
     "nothing but substitutions": "$(" * 20_000,
     "searches that search": "find -exec " * 9_000 + "$X",

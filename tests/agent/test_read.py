@@ -9,10 +9,10 @@ import tracemalloc
 import pytest
 
 from hutch.agent.testing.junit import junit
-from hutch.agent.testing.read import LARGEST_BYTES, READERS, cargo, go_events, jest, tap
+from hutch.agent.testing.read import MAX_BYTES, READERS, cargo, go_events, jest, tap
 from hutch.agent.testing.report import Counts, Failure
 from hutch.agent.testing.summary import summary
-from hutch.agent.testing.tally import MOST_FAILURES
+from hutch.agent.testing.tally import MAX_FAILURES
 
 PYTEST = b"""<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"><testsuite name="pytest"
 errors="0" failures="9" skipped="0" tests="99"><testcase classname="tests.test_a" name="test_add">
@@ -121,7 +121,7 @@ def test_a_name_or_a_place_of_junit_stays_in_its_line_and_short(sign: str) -> No
 @pytest.mark.parametrize(
     "data",
     [
-        b"<a>" * (LARGEST_BYTES // 3),
+        b"<a>" * (MAX_BYTES // 3),
         b"<s>" + b"".join(b"<n%d/>" % number for number in range(2_000_000)) + b"</s>",
         b"<s><!--" + b"x" * 30_000_000 + b"--></s>",
         b"<s><testcase name='" + b"x" * 30_000_000 + b"'/></s>",
@@ -151,7 +151,7 @@ def test_xml_of_any_size_takes_little_memory() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert counts is not None and one is not None
-    assert (counts.failed, len(counts.failures), one.failed) == (50_000, MOST_FAILURES, 1)
+    assert (counts.failed, len(counts.failures), one.failed) == (50_000, MAX_FAILURES, 1)
     assert len(one.failures[0].message) < 7000
     assert peak < 16_000_000
 
@@ -355,7 +355,7 @@ def test_the_last_lines_of_any_command(text: str, counts: Counts | None) -> None
 def test_no_reader_can_be_led_astray(name: str, data: bytes) -> None:
     """What takes more than a blink here would take minutes: see that it ends, and in numbers or nothing."""
     counts = READERS[name](data)
-    assert counts is None or len(counts.failures) <= MOST_FAILURES
+    assert counts is None or len(counts.failures) <= MAX_FAILURES
 
 
 @pytest.mark.parametrize(

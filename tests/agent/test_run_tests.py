@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.testing.detect import Runner, detect, with_words
-from hutch.agent.testing.report import SHOWN_LETTERS, is_missing
+from hutch.agent.testing.report import SHOWN_CHARS, is_missing
 from hutch.agent.testing.run import OUTPUT, run_tests
 from hutch.domain.errors import NotFound
 from hutch.domain.redaction import Redactor
@@ -43,7 +43,7 @@ anyio = pytest.mark.anyio
 @anyio
 async def test_no_half_of_a_secret_is_left_where_a_failure_is_cut(tmp_path: Path) -> None:
     key = "sk-ant-" + "K3y" * 20
-    said = "." * (int(SHOWN_LETTERS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
+    said = "." * (int(SHOWN_CHARS * 0.6) - len("AssertionError: ") - 10) + key + "." * 5000
     test = f"import unittest\nclass T(unittest.TestCase):\n    def test_x(self): self.fail({said!r})\n"
     async with open_desk(tmp_path, {"test_x.py": test.encode()}) as desk:
         desk.redact(Redactor())

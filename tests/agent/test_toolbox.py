@@ -12,7 +12,7 @@ from hutch.agent.context import repository_notes, system_prompt
 from hutch.agent.persona import built_in, load_persona
 from hutch.agent.tools.all import TOOLS, built_in_tools
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
-from hutch.agent.tools.toolbox import MOST_LETTERS, Toolbox
+from hutch.agent.tools.toolbox import MAX_CHARS, Toolbox
 from hutch.domain.events import FileChanged, ToolReturned
 from hutch.domain.redaction import Redactor
 from hutch.edit.file_change import FileChange
@@ -164,7 +164,7 @@ class Long:
     parallel: ClassVar[bool] = False
 
     async def __call__(self, given: Nothing, context: Context) -> ToolResult:
-        return ToolResult("first\n" + "\udcff" * MOST_LETTERS + "\nlast")
+        return ToolResult("first\n" + "\udcff" * MAX_CHARS + "\nlast")
 
 
 @pytest.mark.anyio
@@ -184,7 +184,7 @@ async def test_readers_run_side_by_side_and_answer_in_order(tmp_path: Path) -> N
     returned = [each for each in log if isinstance(each, ToolReturned)]
     assert [each.call_id for each in returned] == ["call_0_0", "call_0_1", "call_0_2", "call_0_3"]
     # Too long, and no text: both are mended before anybody sees it.
-    assert len(returned[-1].text) < MOST_LETTERS + 100
+    assert len(returned[-1].text) < MAX_CHARS + 100
     assert returned[-1].text.startswith("first\n\\xff") and returned[-1].text.endswith("\\xff\nlast")
     assert "72,011 letters left out" in returned[-1].text
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hutch.agent.policy import Policy, parse_rule
-from hutch.agent.tools.read_file import LINE_LETTERS, MOST_LETTERS
-from hutch.agent.tools.search import LINE_LETTERS as GREP_LETTERS
+from hutch.agent.tools.read_file import LINE_CHARS, MAX_CHARS
+from hutch.agent.tools.search import LINE_CHARS as GREP_LETTERS
 from hutch.domain.redaction import Redactor
 from tests.agent.run_setups import open_desk
 
@@ -41,7 +41,7 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
         numbers, start = [], 1
         while start <= 2000:
             result = await desk.use("read_file", path="long.txt", start_line=start)
-            assert len(result.text) < MOST_LETTERS + 200
+            assert len(result.text) < MAX_CHARS + 200
             lines = [line for line in result.text.splitlines() if "\t" in line]
             numbers += [int(line.split("\t")[0]) for line in lines]
             assert result.data["last_line"] == numbers[-1]
@@ -51,7 +51,7 @@ async def test_a_long_file_is_read_in_parts_that_join(tmp_path: Path) -> None:
             start = numbers[-1] + 1
         wide = await desk.use("read_file", path="wide.txt")
     assert numbers == list(range(1, 2001))
-    assert f"({50_000 - LINE_LETTERS:,} letters more; see them with bash)\n     2\tshort" in wide.text
+    assert f"({50_000 - LINE_CHARS:,} letters more; see them with bash)\n     2\tshort" in wide.text
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ async def test_a_name_that_looks_escaped_is_taken_as_it_is(tmp_path: Path) -> No
 async def test_no_half_of_a_secret_is_left_where_a_line_is_cut(tmp_path: Path) -> None:
     key = "sk-ant-" + "K3y" * 20
     files = {
-        "wide.json": ("." * (LINE_LETTERS - 10) + key + "." * 5000 + "\n").encode(),
+        "wide.json": ("." * (LINE_CHARS - 10) + key + "." * 5000 + "\n").encode(),
         "min.js": ("." * (GREP_LETTERS - 10) + key + "." * 5000 + "\n").encode(),
         "key.pem": (
             b"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END PRIVATE KEY-----\nafter\n"
@@ -290,7 +290,7 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
         "broken.txt": f"one\n{value[:7]}\n{value[7:]}\r\nfour\n".encode(),
         "key.pem": "\n".join([*pem, "after", ""]).encode(),
         "long.txt": (
-            ("." * 100 + "\n") * (MOST_LETTERS // 109) + f"{'.' * 30}{value[:7]}\n{value[7:]}\n"
+            ("." * 100 + "\n") * (MAX_CHARS // 109) + f"{'.' * 30}{value[:7]}\n{value[7:]}\n"
         ).encode(),
     }
     redactor, answers = Redactor([value]), []
@@ -320,8 +320,8 @@ async def test_no_part_of_a_secret_is_read_in_one_answer_and_the_rest_in_another
 async def test_data_of_a_file_is_no_longer_than_its_text(tmp_path: Path) -> None:
     async with open_desk(tmp_path, {"wide.txt": b"y" * 900_000 + b"\nshort\r\n"}) as desk:
         wide = await desk.use("read_file", path="wide.txt")
-    more = f"({900_000 - LINE_LETTERS:,} letters more; see them with bash)"
-    assert wide.data["text"] == f"{'y' * LINE_LETTERS}… {more}\nshort\r\n"
+    more = f"({900_000 - LINE_CHARS:,} letters more; see them with bash)"
+    assert wide.data["text"] == f"{'y' * LINE_CHARS}… {more}\nshort\r\n"
 
 
 async def test_somebody_is_asked_if_somebody_is_there(tmp_path: Path) -> None:

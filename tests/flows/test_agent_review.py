@@ -12,7 +12,7 @@ from hutch.domain.events import Entry, Event, ToolCalled, ToolReturned
 from hutch.domain.ids import SessionId
 from hutch.domain.review import Remark
 from hutch.flows.reviews import agent
-from hutch.flows.reviews.agent import MOST_LETTERS
+from hutch.flows.reviews.agent import MAX_CHARS
 from hutch.flows.reviews.subject import Subject, parse_pull_url
 from tests.agent.run_setups import Wishes, open_setup
 
@@ -46,9 +46,9 @@ def test_the_change_stands_between_marks_that_nobody_can_guess() -> None:
 
 
 def test_a_diff_that_is_too_long_is_cut_and_says_which_files() -> None:
-    long = replace(SUBJECT, diff=DIFF + b"+" + b"x" * MOST_LETTERS)
+    long = replace(SUBJECT, diff=DIFF + b"+" + b"x" * MAX_CHARS)
     told = agent.prompt(long)
-    assert len(told) < MOST_LETTERS + 5000
+    assert len(told) < MAX_CHARS + 5000
     assert "the rest of the diff is not shown" in told and "\na.py)" in told
 
 

@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from hutch.gateway.auth.buckets import MOST_KEPT, Buckets, address_key
+from hutch.gateway.auth.buckets import MAX_KEPT, Buckets, address_key
 from hutch.gateway.auth.doors import check_frequency, check_host, check_origin
 from hutch.gateway.auth.names import Names
 from hutch.settings.server_sections import Server
@@ -319,9 +319,9 @@ def test_a_bucket_refills_evenly() -> None:
 
 def test_strangers_do_not_make_the_buckets_grow() -> None:
     buckets = Buckets(60, clock=lambda: 0.0)
-    for number in range(MOST_KEPT * 2):
+    for number in range(MAX_KEPT * 2):
         buckets.take(str(number))
-    assert len(buckets._full_at) <= MOST_KEPT
+    assert len(buckets._full_at) <= MAX_KEPT
 
 
 def test_an_address_of_ipv6_is_its_network() -> None:

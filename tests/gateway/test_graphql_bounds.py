@@ -5,11 +5,11 @@ from graphql import get_introspection_query
 
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.gateway.graphql.bounds import (
-    MOST_ALIASES,
-    MOST_COST,
-    MOST_DEPTH,
-    MOST_FRAGMENTS,
-    MOST_LETTERS,
+    MAX_ALIASES,
+    MAX_CHARS,
+    MAX_COST,
+    MAX_DEPTH,
+    MAX_FRAGMENTS,
     Weight,
     parse_bounded,
     weigh,
@@ -55,12 +55,12 @@ def test_a_fragment_weighs_wherever_it_is_used_and_is_weighed_once() -> None:
 
 
 def test_the_schema_can_be_asked_for_by_tools() -> None:
-    assert weight(get_introspection_query()).cost < MOST_COST
+    assert weight(get_introspection_query()).cost < MAX_COST
 
 
 def test_as_deep_as_it_may_be_and_one_more() -> None:
-    assert weight(nested(MOST_DEPTH)).depth == MOST_DEPTH
-    assert limit(nested(MOST_DEPTH + 1)) == "graphql.depth"
+    assert weight(nested(MAX_DEPTH)).depth == MAX_DEPTH
+    assert limit(nested(MAX_DEPTH + 1)) == "graphql.depth"
     assert limit(nested(100)) == "graphql.depth"
     assert limit("{ " + "me { " * 5000) == "graphql.depth"
 
@@ -75,7 +75,7 @@ def aliases(count: int) -> str:
 
 
 BOMBS = {
-    "aliases": (aliases(MOST_ALIASES + 1), "aliases"),
+    "aliases": (aliases(MAX_ALIASES + 1), "aliases"),
     "the same field": ("{ " + "me { id } " * 100 + "}", "same_names"),
     "the same field with other arguments": (
         "{ " + " ".join(f"runs(first: {n}) {{ id }}" for n in range(1, 90)) + " }",
@@ -94,13 +94,13 @@ BOMBS = {
         "aliases",
     ),
     "many fragments": (
-        " ".join(f"fragment F{n} on Me {{ id }}" for n in range(MOST_FRAGMENTS + 1)) + " { me { ...F0 } }",
+        " ".join(f"fragment F{n} on Me {{ id }}" for n in range(MAX_FRAGMENTS + 1)) + " { me { ...F0 } }",
         "fragments",
     ),
     "many operations": (" ".join(f"query Q{n} {{ me {{ id }} }}" for n in range(11)), "operations"),
     "many fields": ("{ " + " ".join(f"f{n}" for n in range(300)) + " }", "fields"),
     "many tokens": ("{ me " + "@include(if: true) " * 600 + "{ id } }", "tokens"),
-    "a long text": ("{ me { id } } #" + "x" * MOST_LETTERS, "letters"),
+    "a long text": ("{ me { id } } #" + "x" * MAX_CHARS, "letters"),
     "inline fragments within inline fragments": (
         "{ me { " + "... on Me { " * 40 + "id" + " }" * 40 + " } }",
         "depth",

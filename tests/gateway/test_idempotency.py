@@ -10,7 +10,7 @@ from fastapi import Response
 from sqlalchemy import select, update
 
 from hutch.flows.users import Accounts
-from hutch.gateway.idempotency import LARGEST_BYTES, to_answer
+from hutch.gateway.idempotency import MAX_BYTES, to_answer
 from hutch.store.answered_requests import BEING_ANSWERED, KEPT_MS, NOT_KEPT, hash_key
 from hutch.store.schema import answered_requests
 from tests.forge.repositories import make_repository
@@ -219,8 +219,8 @@ async def test_the_answer_is_there_exactly_when_the_session_is(api: Api) -> None
     assert (True, False) not in looks
 
 
-@pytest.mark.parametrize("size, kept", [(LARGEST_BYTES, True), (LARGEST_BYTES + 1, False)])
+@pytest.mark.parametrize("size, kept", [(MAX_BYTES, True), (MAX_BYTES + 1, False)])
 def test_an_answer_of_64_kib_is_the_longest_that_is_kept(size: int, kept: bool) -> None:
-    assert LARGEST_BYTES == 64 * 1024
+    assert MAX_BYTES == 64 * 1024
     found = to_answer(Response(b"x" * size, 201))
     assert (found.status, len(found.body)) == ((201, size) if kept else (NOT_KEPT, 0))

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 
 from hutch.domain.events import ModelReplied, RunEnded, RunStarted, ToolReturned
 from hutch.domain.ids import SessionId
-from hutch.gateway.counts import MOST_NAMES, Counts
+from hutch.gateway.counts import MAX_NAMES, Counts
 from tests.gateway.api import V1, Api, eventually, serving
 from tests.gateway.streaming import socket
 
@@ -215,7 +215,7 @@ def test_tokens_and_cost_are_counted_by_model_and_tools_by_name() -> None:
 def test_made_up_names_do_not_fill_the_memory() -> None:
     registry = CollectorRegistry()
     counts = Counts(registry)
-    for number in range(MOST_NAMES * 4):
+    for number in range(MAX_NAMES * 4):
         counts(SESSION, [RunStarted(run_id=str(number), prompt="", persona="p", model=f"openai:{number}")])
         counts(SESSION, [ModelReplied(run_id=str(number), turn=1, input_tokens=1)])
     labels = {
@@ -224,7 +224,7 @@ def test_made_up_names_do_not_fill_the_memory() -> None:
         for sample in family.samples
         if sample.name == "hutch_model_tokens_total"
     }
-    assert len(labels) == MOST_NAMES + 1 and "other" in labels
+    assert len(labels) == MAX_NAMES + 1 and "other" in labels
 
 
 async def test_what_is_refused_for_its_body_is_counted_by_the_route_it_was_for(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from hutch.flows.users import Actor
 from hutch.gateway.auth.cookies import csrf_token
-from hutch.gateway.auth.refusals import MOST_ADDRESSES, OTHERS, WRITTEN, Refusals
+from hutch.gateway.auth.refusals import MAX_ADDRESSES, OTHERS, WRITTEN, Refusals
 from hutch.store.audit import AuditEntry
 from tests.gateway.answering import Answering, answering
 from tests.gateway.api import eventually
@@ -78,8 +78,8 @@ async def test_after_a_minute_it_begins_anew_and_many_addresses_are_one() -> Non
     assert written == [*[("a", "no")] * WRITTEN, ("a", "and 1 more")] * 2
     written.clear()
     refusals = Refusals(note)
-    for number in range(MOST_ADDRESSES + 100):
+    for number in range(MAX_ADDRESSES + 100):
         refusals.add(str(number), Actor(address=str(number)), "/", "no")
     await refusals.close()
     assert [why for address, why in written if address == OTHERS] == [*["no"] * WRITTEN, "and 95 more"]
-    assert len(written) == MOST_ADDRESSES + WRITTEN + 1
+    assert len(written) == MAX_ADDRESSES + WRITTEN + 1

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hutch.jail.limits.growth import DEEPEST, Growth, measure
+from hutch.jail.limits.growth import MAX_DEPTH, Growth, measure
 from hutch.jail.limits.unlinked_files import Nameless
 
 
@@ -78,7 +78,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 def test_a_bottomless_tree_is_called_too_deep(tmp_path: Path) -> None:
     at = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(DEEPEST + 300):
+    for _ in range(MAX_DEPTH + 300):
         os.mkdir("d", dir_fd=at)
         below = os.open("d", os.O_RDONLY, dir_fd=at)
         os.close(at)

@@ -476,7 +476,7 @@ async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) 
     model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
     async with serving(tmp_path / "home") as server:
         who, session_id, _ = await careful(server, model)
-        for number in range(sessions.MOST_UNTAKEN - 1):
+        for number in range(sessions.MAX_UNTAKEN - 1):
             await server.rows.change(
                 lambda db, number=number: add_input(  # type: ignore[misc]
                     db, session_id, who.user.id, f'{{"type":"message","text":"{number}"}}'
@@ -489,7 +489,7 @@ async def test_who_wants_it_to_stop_does_not_wait_behind_others(tmp_path: Path) 
         events = await until(server, session_id, "session.ended")
         await state(server, who, session_id, "ended")
         # The next one was begun after the cancelled one, and none after that while the session ended.
-        runs = await Runs(server.rows).page(session_ids=[session_id], limit=sessions.MOST_UNTAKEN)
+        runs = await Runs(server.rows).page(session_ids=[session_id], limit=sessions.MAX_UNTAKEN)
         assert sum(run.started_ms > 0 for run in runs) <= 2
         queued = [event.run_id for event in events if isinstance(event, RunQueued)]
         ended_runs = [event.run_id for event in events if isinstance(event, RunEnded)]
@@ -502,7 +502,7 @@ async def test_so_many_inputs_may_wait_and_no_more(tmp_path: Path) -> None:
         who, session_id, _ = await careful(server, model)
         body = '{"type":"message","text":"more"}'
         await server.rows.change(
-            lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MOST_UNTAKEN)]
+            lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(sessions.MAX_UNTAKEN)]
         )
         with pytest.raises(LimitReached, match="wait in the session"):
             await sessions.give(server.site, who, session_id, inputs.Message(text="one more"))
@@ -519,7 +519,7 @@ async def test_those_that_stop_are_bounded_too(tmp_path: Path) -> None:
     model = cassette(tmp_path / "c.json", [call("bash", command="true"), FINISH])
     async with serving(tmp_path / "home") as server:
         who, session_id, _ = await careful(server, model)
-        most = sessions.MOST_UNTAKEN + sessions.MORE_TO_STOP
+        most = sessions.MAX_UNTAKEN + sessions.MORE_TO_STOP
         body = '{"type":"message","text":"more"}'
         await server.rows.change(
             lambda db: [add_input(db, session_id, who.user.id, body) for _ in range(most)]

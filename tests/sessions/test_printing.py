@@ -11,7 +11,7 @@ from hutch.domain.redaction import Redactor
 from hutch.sessions.printing import (
     BURST_BYTES,
     END_BYTES,
-    MOST_QUIET,
+    MAX_QUIET,
     OWED_BYTES,
     STEADY_BYTES_S,
     Printing,
@@ -122,12 +122,12 @@ async def test_streams_do_not_mix_and_half_a_letter_waits_for_its_rest(log: Log)
 
 
 async def test_of_many_streams_not_all_are_remembered_and_none_is_lost(log: Log) -> None:
-    names = [str(number) for number in range(MOST_QUIET * 2)]
+    names = [str(number) for number in range(MAX_QUIET * 2)]
     for name in names:
         log.add("word", name)
     await log.printing.flush()
     await log.printing.flush()
-    assert len(log.printing._sources) == MOST_QUIET
+    assert len(log.printing._sources) == MAX_QUIET
     assert [log.text(name) for name in names] == ["word"] * len(names)
 
 

@@ -23,7 +23,7 @@ from hutch.llm.seam import Call
 
 Scope = Literal["once", "session", "always"]
 Write = Callable[..., Awaitable[None]]
-SUMMARY_LETTERS = 8000
+SUMMARY_CHARS = 8000
 PARSING = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
 
@@ -163,10 +163,10 @@ def summary(tool: str, given: Arguments) -> str:
     """A call in a line, for whoever must decide."""
     command = getattr(given, "command", None)
     text = command if isinstance(command, str) else given.model_dump_json(exclude_defaults=True)
-    if len(text) <= SUMMARY_LETTERS:
+    if len(text) <= SUMMARY_CHARS:
         return text
-    hidden = f"[… {len(text) - SUMMARY_LETTERS:,} letters in between are not shown …]"
-    return f"{text[: SUMMARY_LETTERS // 2]} {hidden} {text[-(SUMMARY_LETTERS // 2) :]}"
+    hidden = f"[… {len(text) - SUMMARY_CHARS:,} letters in between are not shown …]"
+    return f"{text[: SUMMARY_CHARS // 2]} {hidden} {text[-(SUMMARY_CHARS // 2) :]}"
 
 
 def _refusal(sentence: str) -> ToolResult:

@@ -21,7 +21,7 @@ from hutch.agent.runners import (
     GIT,
     GIT_COMMANDS,
     GIT_RUNS,
-    MOST_SUFFIXES,
+    MAX_SUFFIXES,
     QUIET,
     RUNNERS,
     SHELLS,
@@ -37,9 +37,9 @@ from hutch.edit.grammar import Grammar, Unanswered, syntax_tree
 
 BASH = Grammar("Bash", "tree_sitter_bash")
 
-DEEPEST = 5  # of `bash -c` in `bash -c`
-LONGEST = 100_000
-MOST_TEXTS = 40  # in one line, that the other process is asked about
+MAX_DEPTH = 5  # of `bash -c` in `bash -c`
+MAX_LENGTH = 100_000
+MAX_TEXTS = 40  # in one line, that the other process is asked about
 SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 PATH = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")  # where a program is as good as its name
@@ -62,11 +62,11 @@ UNKNOWN = Parsed((), clear=False, plain=False)
 class _Reader:
     """How much of a text was read already: texts in texts could go on for long."""
 
-    left: int = MOST_TEXTS
+    left: int = MAX_TEXTS
     depth: int = -1
 
     def read(self, text: str) -> Parsed:
-        if self.left <= 0 or self.depth >= DEEPEST or len(text) > LONGEST:
+        if self.left <= 0 or self.depth >= MAX_DEPTH or len(text) > MAX_LENGTH:
             return UNKNOWN
         self.left -= 1
         self.depth += 1
@@ -106,7 +106,7 @@ def _together(parts: Iterable[Parsed]) -> Parsed:
 def _unwrap(words: Words, reader: _Reader) -> Parsed:
     """The command that is really run, without what only stands before it."""
     plain = True
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         if not words or words[0] is None:
             return Parsed((words,), clear=False, plain=False)
         path = PurePosixPath(words[0])
@@ -179,7 +179,7 @@ def _runner(words: Words, reader: _Reader, *, shell: bool = True) -> Parsed:
     """A program that runs another one, which may be named by any of its words or stand in one of them."""
     after = suffixes(words)
     inner = _together(reader.read(text) for text in (texts(words) if shell else ()))
-    clear = inner.clear and None not in words[1:4] and len(words) < MOST_SUFFIXES
+    clear = inner.clear and None not in words[1:4] and len(words) < MAX_SUFFIXES
     clear = clear and not any(each[0] in SHELLS and _script(each) is None for each in after)
     clear = clear and not any(each[0] in ("xargs", "eval") for each in after)
     return Parsed((words,), clear, plain=True, possible=(*after, *inner.commands, *inner.possible))

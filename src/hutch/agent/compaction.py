@@ -17,12 +17,12 @@ from hutch.llm.seam import FromModel, FromTool, FromUser, Message, Model, Reques
 
 SHARE = 0.75  # of what a model can take
 UNKNOWN_CONTEXT_TOKENS = 160_000
-LETTERS_PER_TOKEN = 3.5
-LAST_LETTERS = 4000  # of what was said last, when the model cannot summarise
-SAID_LETTERS = 4000  # of what people said
-SUMMARY_LETTERS = 16_000
+CHARS_PER_TOKEN = 3.5
+LAST_CHARS = 4000  # of what was said last, when the model cannot summarise
+SAID_CHARS = 4000  # of what people said
+SUMMARY_CHARS = 16_000
 SUMMARY_TOKENS = 4096
-MOST_FILES = 200
+MAX_FILES = 200
 STANDING = "Where things stand:\n"
 WANTED = (
     "The conversation is getting too long, and only your next message will be kept of it. Write down what "
@@ -47,7 +47,7 @@ class Summary:
 
 def tokens(messages: list[Message]) -> int:
     """About how many tokens messages take."""
-    return int(sum(map(_letters, messages)) / LETTERS_PER_TOKEN)
+    return int(sum(map(_letters, messages)) / CHARS_PER_TOKEN)
 
 
 def due(conversation: Conversation, model: Model) -> bool:
@@ -73,17 +73,17 @@ async def summarised(
     request = Request(system, messages, tools, most_tokens=SUMMARY_TOKENS, summary=True)
     text, usage = await _asked(model, request)
     listed = [f"- {path} ({kind})" for path, kind in sorted(files.items())]
-    if len(listed) > MOST_FILES:
-        listed = [*listed[:MOST_FILES], f"- and {len(listed) - MOST_FILES} more"]
+    if len(listed) > MAX_FILES:
+        listed = [*listed[:MAX_FILES], f"- and {len(listed) - MAX_FILES} more"]
     said = "\n".join(f"- {text}" for text in conversation.said)
     earlier = "\n".join(f"- {text}" for text in conversation.earlier)
     parts = [
         conversation.task,
-        f"Before that, the user wanted:\n{shortened(earlier, SAID_LETTERS)}" if earlier else "",
+        f"Before that, the user wanted:\n{shortened(earlier, SAID_CHARS)}" if earlier else "",
         "[The conversation so far was made short by Hutch.]",
-        f"The user said since:\n{shortened(said, SAID_LETTERS, head=0.3)}" if said else "",
+        f"The user said since:\n{shortened(said, SAID_CHARS, head=0.3)}" if said else "",
         "Files changed so far:\n" + ("\n".join(listed) or "- none"),
-        STANDING + (shortened(text, SUMMARY_LETTERS) or _last_words(conversation)),
+        STANDING + (shortened(text, SUMMARY_CHARS) or _last_words(conversation)),
     ]
     return Summary("\n\n".join(filter(None, parts)), usage, tokens(conversation.messages))
 
@@ -103,8 +103,8 @@ async def _asked(model: Model, request: Request) -> tuple[str, Usage]:
 def _last_words(conversation: Conversation) -> str:
     said = [message.text for message in conversation.messages if isinstance(message, FromModel)]
     before = conversation.summary.partition(STANDING)[2]
-    words = [shortened(before, LAST_LETTERS), *(text for text in said[-10:] if text)]
-    return "\n".join(filter(None, words))[-2 * LAST_LETTERS :] or "(nothing was said)"
+    words = [shortened(before, LAST_CHARS), *(text for text in said[-10:] if text)]
+    return "\n".join(filter(None, words))[-2 * LAST_CHARS :] or "(nothing was said)"
 
 
 def _letters(message: Message) -> int:

@@ -16,8 +16,8 @@ from hutch.domain.errors import LimitReached, NotFound, Unavailable
 from hutch.system.atomic_file import replace_file
 from hutch.system.file_lock import locked
 
-LARGEST_BYTES = 1 << 20
-MOST_RULES = 1000
+MAX_BYTES = 1 << 20
+MAX_RULES = 1000
 
 
 class KeptApprovals:
@@ -35,7 +35,7 @@ class KeptApprovals:
                     raise Unavailable(
                         f"{self._path} can be written by others. Mend it: chmod 600 {self._path}"
                     )
-                return _parsed(file.read(LARGEST_BYTES + 1))
+                return _parsed(file.read(MAX_BYTES + 1))
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -47,7 +47,7 @@ class KeptApprovals:
         """Add rules; those that are there already stay once."""
         with self._locked():
             kept = tuple(dict.fromkeys((*self.rules(), *rules)))
-            if len(kept) > MOST_RULES or sum(len(told(rule).encode()) for rule in kept) > LARGEST_BYTES // 8:
+            if len(kept) > MAX_RULES or sum(len(told(rule).encode()) for rule in kept) > MAX_BYTES // 8:
                 raise LimitReached(
                     "So much is allowed always that nothing more is kept. Withdraw some: hutch approvals rm",
                     limit="approvals",

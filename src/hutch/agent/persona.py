@@ -24,8 +24,8 @@ from hutch.domain.run_limits import NO_LIMITS, USUAL_LIMITS, LimitName, RunLimit
 from hutch.domain.untrusted_text import check_model_name
 
 REPOSITORY_FOLDER = ".hutch/personas"
-LARGEST_BYTES = 64 * 1024
-LARGEST_FRONT = 8 * 1024  # characters of front matter: 64 KiB of YAML take half a second to read
+MAX_BYTES = 64 * 1024
+MAX_FRONT = 8 * 1024  # characters of front matter: 64 KiB of YAML take half a second to read
 DEFAULT = "engineer"
 ReadFile = Callable[[str], bytes | None]  # a file of the repository, by path
 
@@ -167,7 +167,7 @@ def _from_folder(name: str, folder: Path | None) -> str | None:
 
 def _from_repository(name: str, read: ReadFile) -> str | None:
     raw = read(f"{REPOSITORY_FOLDER}/{name}.md")
-    return raw[:LARGEST_BYTES].decode(errors="replace") if raw is not None else None
+    return raw[:MAX_BYTES].decode(errors="replace") if raw is not None else None
 
 
 def _split(name: str, text: str) -> tuple[_Front, str]:
@@ -177,9 +177,9 @@ def _split(name: str, text: str) -> tuple[_Front, str]:
     head, found, prompt = text[4:].partition("\n---\n")
     if not found:
         raise BadRequest(f"Persona '{name}' opens front matter with --- and does not close it.")
-    if len(head) > LARGEST_FRONT:
+    if len(head) > MAX_FRONT:
         raise BadRequest(
-            f"The front matter of persona '{name}' has {len(head):,} characters, over {LARGEST_FRONT:,}. "
+            f"The front matter of persona '{name}' has {len(head):,} characters, over {MAX_FRONT:,}. "
             "Shorten it."
         )
     import yaml  # a fiftieth of a second, for those who have a persona to read

@@ -10,7 +10,7 @@ from itertools import chain
 
 from hutch.agent.shell_words import Words
 
-MOST_SUFFIXES = 50
+MAX_SUFFIXES = 50
 UNKNOWN_WORD = "\0"  # no word of a command holds it
 
 
@@ -93,7 +93,7 @@ def _known(word: str) -> str | None:
 
 def suffixes(words: Words) -> tuple[Words, ...]:
     """Every command that a program may run that finds it among its words."""
-    return tuple(words[at:] for at in range(1, min(len(words), MOST_SUFFIXES)) if words[at] is not None)
+    return tuple(words[at:] for at in range(1, min(len(words), MAX_SUFFIXES)) if words[at] is not None)
 
 
 def texts(words: Words) -> tuple[str, ...]:

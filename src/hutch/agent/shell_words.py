@@ -12,7 +12,7 @@ from hutch.edit.grammar import Tree
 
 Words = tuple[str | None, ...]  # None where a word is known only when it runs, and may be several or none
 
-DEEPEST_WORD = 10  # of quotes in words in words
+MAX_WORD = 10  # of quotes in words in words
 # What bash takes as part of a word and the grammar as space, so that one sees a comment where the other does
 # not; and lines that go on in the middle of a word.
 MISREAD = re.compile(r"[\x00-\x08\x7f]|[^\S \t\n]|[^ \t\n]\\\n[^ \t\n]")
@@ -129,7 +129,7 @@ def _word(tree: Tree, number: int, depth: int = 0) -> str | None:
     """The text of a word once quotes are gone; None when something is still to be put in."""
     text = tree.text(number)
     match tree.pieces[number].kind:
-        case "command_name" | "concatenation" if depth < DEEPEST_WORD:
+        case "command_name" | "concatenation" if depth < MAX_WORD:
             inside = tree.inside(number)
             bare = "".join(tree.text(part) for part in inside if tree.pieces[part].kind == "word")
             if len(inside) > 1 and (EXPANDED.search(bare) or ("{" in bare and ("," in text or ".." in text))):

@@ -19,8 +19,8 @@ from hutch.system.terminal_text import one_line
 Candidates = list[tuple[str, str]]  # words, each with its help
 
 FILES: Candidates = [(":files", "")]  # the shell is to offer the names of files
-MOST_SESSIONS = 50
-PATIENCE_S = 0.5
+MAX_SESSIONS = 50
+TIMEOUT_S = 0.5
 
 
 def candidates(command: Command, args: Sequence[str], word: str) -> Candidates:
@@ -83,7 +83,7 @@ def _values(offer: Callable[[], Candidates], word: str) -> Candidates:
 
 def _sessions() -> Candidates:
     """The newest sessions with a log on this machine."""
-    rows = newest_logs(find_paths().database, MOST_SESSIONS, within_s=PATIENCE_S)
+    rows = newest_logs(find_paths().database, MAX_SESSIONS, within_s=TIMEOUT_S)
     sessions = [
         (
             session,
@@ -101,9 +101,9 @@ def _sessions_of_server() -> Candidates:
     if named_server()[0] or paths.login_file.exists():
         from hutch.cli.remote_sessions import distant_sessions
 
-        rows = distant_sessions(MOST_SESSIONS)
+        rows = distant_sessions(MAX_SESSIONS)
     else:
-        rows = newest_sessions(paths.database, MOST_SESSIONS, within_s=PATIENCE_S)
+        rows = newest_sessions(paths.database, MAX_SESSIONS, within_s=TIMEOUT_S)
     sessions = [
         (
             session,

@@ -32,8 +32,8 @@ from hutch.domain.errors import (
 
 API = "/api/v1"
 WAITS_S = (0.2, 0.5, 1.0, 2.0)  # between tries
-LONGEST_WAIT_S = 10.0  # when the server says how long
-PATIENCE_S = 60.0
+MAX_WAIT_S = 10.0  # when the server says how long
+TIMEOUT_S = 60.0
 CONNECT_S = 10.0
 PASSING = (502, 503, 504)  # statuses that may be others in a moment
 Find = Callable[[], Address]
@@ -125,11 +125,11 @@ class Client:
         /,
         *,
         headers: dict[str, str] | None = None,
-        silence_s: float = PATIENCE_S,
+        silence_s: float = TIMEOUT_S,
         **params: Any,
     ) -> AsyncIterator[httpx2.Response]:
         """An answer as it comes. It is not tried again here: who reads knows how far it got."""
-        patience = httpx2.Timeout(PATIENCE_S, connect=CONNECT_S, read=silence_s)
+        patience = httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S, read=silence_s)
         async with self._open().stream(
             "GET", _api_address(path), headers=headers, params=params, timeout=patience
         ) as answer:
@@ -157,7 +157,7 @@ class Client:
                 base_url=address.url,
                 headers=headers,
                 verify=address.trusted(),
-                timeout=httpx2.Timeout(PATIENCE_S, connect=CONNECT_S),
+                timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S),
                 trust_env=not address.is_local,
             )
         return self._http
@@ -211,4 +211,4 @@ def _retry_after_s(answer: httpx2.Response) -> float | None:
     if answer.status_code != 429:
         return None
     text = answer.headers.get("retry-after", "")
-    return float(text) if text.isdigit() and float(text) <= LONGEST_WAIT_S else None
+    return float(text) if text.isdigit() and float(text) <= MAX_WAIT_S else None

@@ -25,7 +25,7 @@ from hutch.domain.errors import (
 
 SILENCE_S = 45.0  # the server says every 15 s that it is there
 WAITS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
-MOST_BYTES = 64 * 1024 * 1024  # of one event
+MAX_BYTES = 64 * 1024 * 1024  # of one event
 NO_WORD: Callable[[bool], None] = lambda here: None  # noqa: E731
 
 
@@ -126,7 +126,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         first, *more = piece.split(b"\n")
         rest.append(first)
         size += len(first)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise Unavailable("The server sends an event without an end.")
         for line in more:
             yield b"".join(rest).removesuffix(b"\r")

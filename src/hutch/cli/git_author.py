@@ -8,7 +8,7 @@ import re
 import subprocess
 
 NAMES = {"user.name": "NAME", "user.email": "EMAIL"}
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 
 
 def author() -> dict[str, str]:
@@ -16,7 +16,7 @@ def author() -> dict[str, str]:
     asked = ["git", "config", "--global", "-z", "--get-regexp", r"^user\.(name|email)$"]
     try:
         done = subprocess.run(
-            asked, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S
+            asked, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}

@@ -13,8 +13,8 @@ from hutch.domain.errors import HutchError
 from hutch.system.terminal_text import one_line, visible
 
 SHOWN_FILES = 5
-PROMPT_LETTERS = 60
-MOST_INPUTS = 100  # that are counted before one
+PROMPT_CHARS = 60
+MAX_INPUTS = 100  # that are counted before one
 LATER = "It is noted, and will be done when the session can"
 
 Event = dict[str, Any]
@@ -102,11 +102,11 @@ async def _said(client: Client, now: dict[str, Any], seq: int, events: Sequence[
             return f"Delivered: {name} has taken it up as a prompt."
         place = f"at place {now['place']} in the queue" if now["place"] else f"behind what {name} does now"
         return f"Queued as a prompt, {place}."
-    listed = (await client.get(f"{path}/inputs", after=max(0, seq - MOST_INPUTS), limit=MOST_INPUTS))["items"]
+    listed = (await client.get(f"{path}/inputs", after=max(0, seq - MAX_INPUTS), limit=MAX_INPUTS))["items"]
     waiting = [each for each in listed if not each["taken"] and each["seq"] <= seq]
     place = f"at place {len(waiting)} of what waits for it" if waiting else "next"
     return f"Queued, {place}: the agent of {name} is {now['state']}, and hears it before its next step."
 
 
 def _quoted(prompt: str) -> str:
-    return f"the run of {one_line(prompt, PROMPT_LETTERS)!r}." if prompt.strip() else "the last run."
+    return f"the run of {one_line(prompt, PROMPT_CHARS)!r}." if prompt.strip() else "the last run."

@@ -8,7 +8,7 @@ from hutch.jail.policy import PROFILES, Policy
 from hutch.jail.seam import Exit, LimitHit
 from hutch.settings import Settings
 
-LOOK_S = 0.5
+POLL_INTERVAL_S = 0.5
 
 
 class Hits:
@@ -38,7 +38,7 @@ class Hits:
     async def tell(self) -> None:
         """Tell them while they happen, on a terminal that is in raw mode."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
             for sentence in self.since_last():
                 os.write(2, f"\r\nhutch: {sentence}\r\n".encode())
 

@@ -20,7 +20,7 @@ GROUP = "Plugins"
 SECTION = "[hutch.commands]"
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 TARGET = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)\s*(\[.*\])?")
-LARGEST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 
 
 class Plugin(NamedTuple):
@@ -88,7 +88,7 @@ def _entries(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 def _section(file: str) -> Iterator[tuple[str, str]]:
     try:
         with open(file, encoding="utf-8", errors="replace") as opened:  # noqa: PTH123 - a path costs more
-            text = opened.read(LARGEST_BYTES)
+            text = opened.read(MAX_BYTES)
     except OSError:
         return
     if SECTION not in text:

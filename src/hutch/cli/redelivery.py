@@ -19,7 +19,7 @@ from hutch.settings import Loaded
 from hutch.store.runs import Runs
 from hutch.system.terminal_text import one_line, visible
 
-LOOK_S = 0.2
+POLL_INTERVAL_S = 0.2
 
 
 def named_run(loaded: Loaded, name: str) -> tuple[str, Where]:
@@ -43,7 +43,7 @@ def hand_over(run_id: str, where: Where, *, failing: bool, as_json: bool) -> int
         while run["state"] in ("queued", "running"):
             if run["state"] == "queued" and (await sessions.get(run["session_id"]))["state"] == "paused":
                 break
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
             run = await sessions.get_run(run_id)
         await sessions.settle(run_id)
         told = run["delivered"] or {}

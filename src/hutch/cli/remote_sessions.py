@@ -6,7 +6,7 @@ from hutch.cli.client import API
 from hutch.cli.server_address import find_address
 from hutch.domain.errors import HutchError
 
-PATIENCE_S = 1.0
+TIMEOUT_S = 1.0
 
 
 def distant_sessions(most: int) -> list[tuple[str, int, str, str]]:
@@ -17,7 +17,7 @@ def distant_sessions(most: int) -> list[tuple[str, int, str, str]]:
             f"{address.url}{API}/sessions",
             params={"limit": most},
             headers={"Authorization": f"Bearer {address.token}"},
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             verify=address.trusted(),
             trust_env=not address.is_local,
         )

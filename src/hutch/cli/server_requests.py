@@ -24,7 +24,7 @@ SessionName = Annotated[
 ]
 Given = ParamSpec("Given")
 WHOLE = re.compile(r"ses_[0-9a-z]{26}")
-SHORT_LETTERS = 6
+SHORT_CHARS = 6
 PAGE, MOST_PAGES = 200, 50
 NONE_YET = "There are no sessions yet. Make one: hutch sessions new"
 
@@ -102,7 +102,7 @@ async def _every(client: Client, path: str, **which: Any) -> AsyncIterator[dict[
 
 def short(session_id: str) -> str:
     """The end of an id: enough to name it. Beginnings tell the time, and are alike."""
-    return session_id[-SHORT_LETTERS:]
+    return session_id[-SHORT_CHARS:]
 
 
 async def names_of_users(

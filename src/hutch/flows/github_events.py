@@ -16,8 +16,8 @@ from hutch.forge.outgoing_text import is_own
 from hutch.forge.repo_url import parse_repo_url
 
 LABEL = "hutch"
-MOST_LETTERS = 50_000  # of one text
-HUNK_LETTERS = 4000
+MAX_CHARS = 50_000  # of one text
+HUNK_CHARS = 4000
 SIGNATURE = "sha256="
 
 # Nothing here goes back over what it has read: a stranger decides how long a text is.
@@ -132,7 +132,7 @@ def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str)
         comment_id=_number(comment, "id"),
         path=_text(told, "comment", "path"),
         line=_number(comment, "line") or _number(comment, "original_line"),
-        hunk=_text(told, "comment", "diff_hunk")[-HUNK_LETTERS:],
+        hunk=_text(told, "comment", "diff_hunk")[-HUNK_CHARS:],
         **common,
         **_thread(told, "pull_request"),
     )
@@ -185,7 +185,7 @@ def _is_me(login: str, mention: str) -> bool:
 def _text(told: Any, *path: str) -> str:
     for name in path:
         told = told.get(name) if isinstance(told, dict) else None
-    return told[:MOST_LETTERS] if isinstance(told, str) else ""
+    return told[:MAX_CHARS] if isinstance(told, str) else ""
 
 
 def _number(told: Mapping[str, Any], name: str) -> int:

@@ -14,8 +14,8 @@ from hutch.flows.site import Site
 from hutch.store.session_removal import NotedRemoval, Removals, remove_session
 from hutch.store.sessions import Sessions
 
-PATIENCE_S = 20.0  # for whatever is under way in it
-LOOK_S = 0.05
+TIMEOUT_S = 20.0  # for whatever is under way in it
+POLL_INTERVAL_S = 0.05
 logger = structlog.get_logger()
 
 
@@ -60,9 +60,9 @@ async def _remove(site: Site, session: Session) -> None:
 
 async def _ended(site: Site, session: Session) -> Session:
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while session.state != "ended":
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_INTERVAL_S)
                 session = await Sessions(site.rows).get(session.id)
     except TimeoutError:
         raise Conflict(f"The session {session.id} is still ending. Try again in a moment.") from None

@@ -52,7 +52,7 @@ from hutch.system.clock import wall_ms
 WAITS_FOR_SOMEBODY = (Approve, Deny, Answer)
 STOPS = (Cancel, Pause, End)
 BEGINS_WORK = (Message, Prompt, Resume)
-MOST_UNTAKEN = 500  # inputs of a session
+MAX_UNTAKEN = 500  # inputs of a session
 MORE_TO_STOP = 50  # inputs beyond that which stop it: else nobody could end what so many wait for
 BUSY: tuple[SessionState, ...] = ("running", "waiting")
 
@@ -224,7 +224,7 @@ async def give(
     if isinstance(asked, BEGINS_WORK):
         await site.log.admit(session.id)
     body = _cleaned(asked, site.redactor.clean).model_dump_json()
-    max_untaken = MOST_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
+    max_untaken = MAX_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
     given = await Inputs(site.rows).add(session.id, who.user.id, body, max_untaken=max_untaken, also=also)
     await site.host.input(session.id)
     return given

@@ -22,7 +22,7 @@ from hutch.system.uninterrupted import complete
 
 NO_RUN = ""  # the run of a call that no agent of ours has made
 COMMANDS = ("bash", "run_tests")  # tools of which nobody knows what they change
-MOST_CALLERS = 256  # of whom it is known what they have read
+MAX_CALLERS = 256  # of whom it is known what they have read
 CANCELLED = "It was cancelled by the caller."
 FAILED = "It failed in a way that Hutch did not expect; the server's log says where."
 
@@ -74,7 +74,7 @@ class Tools:
         """The same for all, but for the files that they have seen: what one has read, others may not know."""
         context = self._contexts.pop(caller, None) or replace(self.context, read={})
         self._contexts[caller] = context
-        if len(self._contexts) > MOST_CALLERS:
+        if len(self._contexts) > MAX_CALLERS:
             del self._contexts[next(iter(self._contexts))]
         return context
 

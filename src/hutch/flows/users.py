@@ -22,9 +22,9 @@ from hutch.system.clock import wall_ms
 
 LOGIN_LINK_S = 15 * 60
 INVITE_S = 7 * 24 * 3600
-LONGEST_INVITE_S = 90 * 24 * 3600
+MAX_INVITE_S = 90 * 24 * 3600
 TOKEN_DAYS = 90
-LONGEST_TOKEN_NAME = 100
+MAX_TOKEN_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ class Accounts:
         """A token for a user, with no more than the user's role gives; `days` None lasts for ever."""
         if beyond := sorted(scopes - scopes_of(user.role)):
             raise Denied(f"{user.name} is {user.role}, and a token of theirs cannot hold '{beyond[0]}'.")
-        if len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
-            raise BadRequest(f"A token's name is one line of at most {LONGEST_TOKEN_NAME} letters.")
+        if len(name) > MAX_TOKEN_NAME or not name.isprintable():
+            raise BadRequest(f"A token's name is one line of at most {MAX_TOKEN_NAME} letters.")
         if user.disabled:
             raise BadRequest(f"{user.name} is disabled, and a token would not work.")
         expires_ms = None if days is None else wall_ms() + days * 24 * 3600 * 1000

@@ -15,11 +15,11 @@ from hutch.domain.untrusted_text import echo
 
 T = TypeVar("T")
 
-MOST_ITEMS = 200
-LARGEST = 2**63 - 1  # of what a database can count
+MAX_ITEMS = 200
+MAX_SIZE = 2**63 - 1  # of what a database can count
 
 
-Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")]
 Cursor = Annotated[
     str,
     Query(

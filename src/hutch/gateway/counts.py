@@ -19,16 +19,16 @@ from hutch.domain.events import (
 from hutch.domain.ids import SessionId
 from hutch.domain.jail_events import TerminalPrinted
 
-MOST_NAMES = 50
-MOST_RUNS = 10_000
-LONGEST_NAME = 80
+MAX_NAMES = 50
+MAX_RUNS = 10_000
+MAX_NAME = 80
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
 class Names:
     """Values of a label: the first few, and `other` for whatever comes later."""
 
-    def __init__(self, most: int = MOST_NAMES) -> None:
+    def __init__(self, most: int = MAX_NAMES) -> None:
         self._known: set[str] = set()
         self._most = most
 
@@ -78,13 +78,13 @@ class Counts:
                 case ModelReplied():
                     self._reply(event)
                 case ToolReturned():
-                    self.tools.labels(
-                        self._tools.of(event.tool[:LONGEST_NAME]), str(event.ok).lower()
-                    ).observe(event.duration_s)
+                    self.tools.labels(self._tools.of(event.tool[:MAX_NAME]), str(event.ok).lower()).observe(
+                        event.duration_s
+                    )
                 case TerminalPrinted():
                     self.terminal_bytes.inc(len(event.text.encode(errors="replace")) + event.skipped_bytes)
                 case RunStarted():
-                    if len(self._model_of) < MOST_RUNS:
+                    if len(self._model_of) < MAX_RUNS:
                         self._model_of[event.run_id] = self._models.of(model_label(event.model))
                 case RunEnded():
                     self.runs.labels(event.outcome).inc()
@@ -101,4 +101,4 @@ class Counts:
 def model_label(name: str) -> str:
     """A model by its name; a scripted one has a path, which is nobody's business."""
     provider, _, rest = name.partition(":")
-    return provider if provider == "scripted" else f"{provider}:{rest}"[:LONGEST_NAME]
+    return provider if provider == "scripted" else f"{provider}:{rest}"[:MAX_NAME]

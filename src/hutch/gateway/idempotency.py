@@ -39,8 +39,8 @@ from hutch.store.answered_requests import (
 from hutch.store.rows import Also, Rows
 
 SWEEP_S = 600.0
-PATIENCE_S = 30.0  # for the first of two that came at once
-LARGEST_BYTES = 64 * 1024  # of an answer that is kept
+TIMEOUT_S = 30.0  # for the first of two that came at once
+MAX_BYTES = 64 * 1024  # of an answer that is kept
 REPLAYED = "Idempotency-Replayed"
 KEPT_HEADERS = ("content-type", "etag", "location")
 OPENING = ("/fork", "/review")  # requests about one session that open another
@@ -96,7 +96,7 @@ class Answered:
         """Let a request go on as the first with its key; another hears what that was answered."""
         name = (request.user_id, request.key)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 while name in self.under_way:
                     await self.under_way[name].wait()
         except TimeoutError:
@@ -153,7 +153,7 @@ def to_answer(response: Response) -> Answer:
     """A response as it is kept: without its body when that is a stream, or too long."""
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
     body = getattr(response, "body", None)
-    if body is None or len(body) > LARGEST_BYTES:
+    if body is None or len(body) > MAX_BYTES:
         return Answer(NOT_KEPT, headers, b"")
     return Answer(response.status_code, headers, bytes(body))
 

@@ -41,7 +41,7 @@ URL = "/metrics"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})  # of these, only what failed is worth a line
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-LAG_LOOK_S = 0.25
+LAG_POLL_INTERVAL_S = 0.25
 FORWARDED = (b"x-forwarded-for", b"forwarded", b"via", b"x-real-ip")
 SEEN = "hutch.route"  # in a scope: where the route is noted for those outside the router
 PREVIEW, UNKNOWN = "preview", "unknown"  # labels of requests that are for no route of ours
@@ -124,8 +124,8 @@ class Metrics:
     async def _watch_loop(self) -> None:
         while True:
             began = time.perf_counter()
-            await asyncio.sleep(LAG_LOOK_S)
-            self.lag.observe(max(0.0, time.perf_counter() - began - LAG_LOOK_S))
+            await asyncio.sleep(LAG_POLL_INTERVAL_S)
+            self.lag.observe(max(0.0, time.perf_counter() - began - LAG_POLL_INTERVAL_S))
 
 
 class Measured:

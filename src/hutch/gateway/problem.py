@@ -30,9 +30,9 @@ from hutch.gateway.errors import INTERNAL, INVALID, RangeNotSatisfiable, Told, t
 from hutch.logs import current_trace_id
 
 MEDIA_TYPE = "application/problem+json"
-MOST_ERRORS = 50
-LONGEST_PLACE = 200
-LONGEST_KIND = 100
+MAX_ERRORS = 50
+MAX_PLACE = 200
+MAX_KIND = 100
 READING = ("GET", "HEAD", "OPTIONS")
 
 logger = structlog.get_logger()
@@ -101,7 +101,7 @@ def tell(error: HutchError, redactor: Redactor) -> Response:
     if isinstance(error, LimitReached):
         more["limit"] = error.limit
     if isinstance(error, MergeConflict | WorkWouldBeLost):
-        more["paths"] = [redactor.clean(path) for path in error.paths[:MOST_ERRORS]]
+        more["paths"] = [redactor.clean(path) for path in error.paths[:MAX_ERRORS]]
     if isinstance(error, TooManyRequests):
         more["retry_after_s"] = error.retry_after_s
         headers["Retry-After"] = str(error.retry_after_s)
@@ -142,9 +142,7 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
         faults = error.errors()
         if isinstance(error.body, bytes) and any(each["loc"][0] == "body" for each in faults):
             return problem(told_status(415), redactor.clean(_not_json(request)))
-        errors = [
-            {"at": place(each)[:LONGEST_PLACE], "message": in_words(each)} for each in faults[:MOST_ERRORS]
-        ]
+        errors = [{"at": place(each)[:MAX_PLACE], "message": in_words(each)} for each in faults[:MAX_ERRORS]]
         first = f" {errors[0]['at']}: {errors[0]['message']}." if errors else ""
         return problem(INVALID, f"The request is not as it should be.{first}", errors=errors)
 
@@ -155,7 +153,7 @@ def handle_problems(app: FastAPI, redactor: Redactor, check_data: Callable[[], N
 
 def _not_json(request: Request) -> str:
     """For a body that was not read, since nothing said that it is JSON; curl -d calls it a form."""
-    kind = request.headers.get("content-type", "")[:LONGEST_KIND]
+    kind = request.headers.get("content-type", "")[:MAX_KIND]
     told = f"It says {kind}" if kind else "It does not say what it is"
     return f"The body was not read. {told}: send Content-Type: application/json."
 

@@ -42,7 +42,7 @@ from hutch.system.queued_output import drain_output
 from hutch.system.running_server import Running, announced, local_token, withdraw
 from hutch.system.signals import ENDS, is_answered
 
-MOST_FILES = 65_536  # descriptors; a session has a dozen, a follower one
+MAX_FILES = 65_536  # descriptors; a session has a dozen, a follower one
 TELL_S = 1.0  # until all who follow were told
 FOLLOWERS_S = 5  # of the time for the end, at most this for those who still read
 GENERATIONS = 5000, 20, 10_000_000  # of garbage; the oldest is not collected in the midst of anything
@@ -236,6 +236,6 @@ def _tls_files(loaded: Loaded) -> str:
 
 def _allow_many_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

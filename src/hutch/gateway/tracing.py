@@ -24,8 +24,8 @@ from hutch.gateway.metrics import METHODS, SEEN
 
 EXPORT_S = 2.0  # for the collector to take what is sent, and for the last of it at the end
 EVERY_S = 1.0
-MOST_RUNS = 10_000
-MOST_REQUESTS = 10_000
+MAX_RUNS = 10_000
+MAX_REQUESTS = 10_000
 FAILED = {"failed", "limit_reached"}
 
 
@@ -83,7 +83,7 @@ class Spans:
                 **_model(event.model),
             },
         )
-        _put(self._runs, event.run_id, (span, event.model), MOST_RUNS)
+        _put(self._runs, event.run_id, (span, event.model), MAX_RUNS)
 
     def _reply(self, session_id: SessionId, event: ModelReplied) -> None:
         above, model = self._runs.get(event.run_id, (None, ""))
@@ -136,7 +136,7 @@ class Spans:
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         attributes = {names.HTTP_METHOD: method, names.URL_SCHEME: scope.get("scheme", "http")}
         span = self._start(method, attributes=attributes, kind=self._trace.SpanKind.SERVER)
-        _put(self._requests, trace_id(), span, MOST_REQUESTS)
+        _put(self._requests, trace_id(), span, MAX_REQUESTS)
         return span
 
     def end_request(self, span: Any, scope: Scope, status: int) -> None:

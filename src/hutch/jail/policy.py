@@ -32,7 +32,7 @@ OWN = (
 )  # where a jail has its own things
 HOSTNAME = "hutch"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-LONGEST_TIMEOUT_S = 600.0
+MAX_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ class Limits:
     cpus: float | None = None  # of the jail, needs a cgroup; None is no limit
 
     def __post_init__(self) -> None:
-        if not 0 < self.command_timeout_s <= LONGEST_TIMEOUT_S:
+        if not 0 < self.command_timeout_s <= MAX_TIMEOUT_S:
             raise BadRequest(
                 f"command_timeout_s is {self.command_timeout_s:g}; "
-                f"give a number above 0 and at most {LONGEST_TIMEOUT_S:g}."
+                f"give a number above 0 and at most {MAX_TIMEOUT_S:g}."
             )
         tmpfs = self.tmp_bytes + self.shm_bytes + self.home_bytes
         if tmpfs >= self.memory_bytes:

@@ -29,7 +29,7 @@ SAID = re.compile(
 STATUS_BYTES = 1024  # all that a reaper has to say fits in this
 SIGKILL = 9
 GONE_S = 60.0  # who was killed must have a turn on the processor to die, as must hundreds of others
-MOST_TRIES = 5
+MAX_TRIES = 5
 STUCK_S = 1.0  # after which somebody must have stopped the reapers
 
 
@@ -231,7 +231,7 @@ class Command:
             return
         if not data:
             self._close_status()
-            if self._request and self._tries < MOST_TRIES:
+            if self._request and self._tries < MAX_TRIES:
                 # The reaper was killed before it could look at the command, so nothing has run yet.
                 self._tries += 1
                 self._rousing = self._loop.create_task(self._give_again())

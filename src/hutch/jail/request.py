@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from hutch.domain.errors import BadRequest
-from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.seam import Pipe, Size
 
 
@@ -61,7 +61,7 @@ def check_size(size: Size) -> None:
         raise BadRequest(f"A terminal cannot have {size.rows!r:.40} rows and {size.columns!r:.40} columns.")
 
 
-def check_timeout(timeout_s: float, most_s: float = LONGEST_TIMEOUT_S) -> None:
+def check_timeout(timeout_s: float, most_s: float = MAX_TIMEOUT_S) -> None:
     if not isinstance(timeout_s, int | float):
         raise BadRequest(f"timeout_s is {_kind(timeout_s)}. Give seconds, as a number.")
     if not 0 < timeout_s <= most_s:

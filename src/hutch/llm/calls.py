@@ -7,8 +7,8 @@ from typing import Any
 
 from hutch.llm.seam import Call, FromModel, Request, Usage
 
-MOST_ID_LETTERS = 56
-_USABLE = re.compile(rf"[\w.:-]{{1,{MOST_ID_LETTERS}}}", re.ASCII)
+MAX_ID_CHARS = 56
+_USABLE = re.compile(rf"[\w.:-]{{1,{MAX_ID_CHARS}}}", re.ASCII)
 
 
 class CallIds:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from hutch.domain import validation_messages
 from hutch.domain.errors import BadRequest, NotFound
 
-LARGEST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 
 
 class Part(BaseModel):
@@ -90,8 +90,8 @@ def load_cassette(path: Path) -> Cassette:
     try:
         if path.exists() and not path.is_file():
             raise BadRequest(f"The cassette {path} is not a file.")
-        if path.stat().st_size > LARGEST_BYTES:
-            raise BadRequest(f"The cassette {path} is over {LARGEST_BYTES // 2**20} MiB.")
+        if path.stat().st_size > MAX_BYTES:
+            raise BadRequest(f"The cassette {path} is over {MAX_BYTES // 2**20} MiB.")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise NotFound(f"There is no cassette at {path}. Name one: scripted:FILE.") from None

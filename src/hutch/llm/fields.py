@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-MOST_TOKENS = 10**12  # that anybody can mean
+MAX_TOKENS = 10**12  # that anybody can mean
 
 
 class Fields:
@@ -45,4 +45,4 @@ def as_json(body: dict[str, Any]) -> bytes:
 
 def count(value: Any) -> int | None:
     """A number of tokens, if it is one."""
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else None

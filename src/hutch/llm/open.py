@@ -21,7 +21,7 @@ BASE_URLS = {
     "gemini": "https://generativelanguage.googleapis.com",
     "ollama": OLLAMA,
 }
-LOOK_S = 0.3  # for an Ollama on this machine
+POLL_INTERVAL_S = 0.3  # for an Ollama on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _open(name: ModelName, key: str, base_url: str, access: Access) -> Model:
     return OpenAIChatModel(account)
 
 
-async def default_model(access: Access, *, scripted: Path, look_s: float = LOOK_S) -> Choice:
+async def default_model(access: Access, *, scripted: Path, look_s: float = POLL_INTERVAL_S) -> Choice:
     """The model for somebody who names none: the first provider with a key, else Ollama, else scripted."""
     for provider, model in WITH_KEY.items():
         if access.key(provider):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-SHORTEST_KEY = 8  # a shorter one stands for no key
+MIN_KEY = 8  # a shorter one stands for no key
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +22,4 @@ class Account:
 
     def without_key(self, text: str) -> str:
         """A text of the server, which may repeat what it was sent."""
-        return text.replace(self.key, "[the key]") if len(self.key) >= SHORTEST_KEY else text
+        return text.replace(self.key, "[the key]") if len(self.key) >= MIN_KEY else text

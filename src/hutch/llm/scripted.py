@@ -31,9 +31,9 @@ from hutch.llm.seam import (
 )
 
 OFFLINE = Path(__file__).with_name("offline.json")  # what is said where no model can be used
-PIECE_LETTERS = 24
+PIECE_CHARS = 24
 STALL_S = 3600.0
-LETTERS_PER_TOKEN = 4
+CHARS_PER_TOKEN = 4
 
 
 class ScriptedModel:
@@ -127,7 +127,7 @@ def _pieces(reply: Reply, number: int, ids: CallIds) -> Iterator[Delta]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    return (text[at : at + PIECE_LETTERS] for at in range(0, len(text), PIECE_LETTERS))
+    return (text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))
 
 
 def _usage(reply: Reply, request: Request) -> Usage:
@@ -135,4 +135,4 @@ def _usage(reply: Reply, request: Request) -> Usage:
         return Usage(**reply.usage.model_dump())
     went_in = len(request.system) + sum(len(getattr(message, "text", "")) for message in request.messages)
     came_out = len(reply.text) + len(reply.thinking) + sum(len(str(call.args)) for call in reply.calls)
-    return Usage(input=went_in // LETTERS_PER_TOKEN, output=came_out // LETTERS_PER_TOKEN)
+    return Usage(input=went_in // CHARS_PER_TOKEN, output=came_out // CHARS_PER_TOKEN)

@@ -64,7 +64,7 @@ STATUSES = {  # of errors that come inside a stream, by the words of all provide
     "request_too_large": 413,
 }
 LOCAL = {"localhost", "127.0.0.1", "::1"}
-MOST_LETTERS = 500
+MAX_CHARS = 500
 NAMES_S = 5.0  # to ask a provider which models it has
 Names = Callable[[], Awaitable[list[str]]]
 # Nobody checks what a server sends, so strange data is met first when it is used.
@@ -257,7 +257,7 @@ def _seconds(value: str, unit: float) -> float | None:
         return None
 
 
-def _sentence(text: str, most: int = MOST_LETTERS) -> str:
+def _sentence(text: str, most: int = MAX_CHARS) -> str:
     if re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):  # a page for people, of some proxy
         found = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         text = found[1] if found else "it sent a web page"

@@ -32,8 +32,8 @@ from hutch.system.clock import STEADY
 
 T = TypeVar("T")
 RemoveWorkspace = Callable[[str], Awaitable[None]]  # by its id
-PATIENCE_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow
-LOOK_S = 2.0  # at sessions that nobody uses
+TIMEOUT_S = 5.0  # for an input to be taken before its sender is answered: it is kept anyhow
+POLL_INTERVAL_S = 2.0  # at sessions that nobody uses
 # A session in one of these states may have a jail.
 PERHAPS_OPEN: tuple[SessionState, ...] = ("queued", "starting", "idle", "running", "waiting", "paused")
 LOST_MS = 500  # of output, usually less: what is printed is gathered, and checked for secrets, before
@@ -115,7 +115,7 @@ class LocalHost:
     async def input(self, session_id: SessionId) -> None:
         live = self._live(session_id)
         taking = self._take_soon(live)
-        await asyncio.wait([taking], timeout=PATIENCE_S)
+        await asyncio.wait([taking], timeout=TIMEOUT_S)
 
     async def call(self, session_id: SessionId, request: Request[T], *, by: str = "") -> T:
         live = await self._usable(session_id, changes=request.changes)
@@ -241,7 +241,7 @@ class LocalHost:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(min(LOOK_S, self._bounds.idle_s / 2))
+            await asyncio.sleep(min(POLL_INTERVAL_S, self._bounds.idle_s / 2))
             for live in list(self._lives.values()):
                 if live.busy or time.monotonic() - live.used_at < self._bounds.idle_s:
                     continue

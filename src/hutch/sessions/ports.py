@@ -6,14 +6,14 @@ from hutch.domain.errors import HutchError
 from hutch.jail.seam import Jail
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-LOOK_S = 5.0
+POLL_INTERVAL_S = 5.0
 _LISTENING = re.compile(rb"^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 0A ", re.MULTILINE)
 
 
 async def listening(jail: Jail) -> list[int]:
     """The ports that can be looked at; none when the tables cannot be read."""
     try:
-        read = await jail.run(["cat", *TABLES], timeout_s=LOOK_S)
+        read = await jail.run(["cat", *TABLES], timeout_s=POLL_INTERVAL_S)
     except HutchError:  # whatever is wrong with the jail is told to who wants more of it
         return []
     return ports_in(read.stdout)

@@ -22,8 +22,8 @@ from hutch.domain.stream_redactor import CleanStream
 
 GATHER_S = 0.01
 QUIET_S = 0.25  # after so long, what was held back is shown, unless it really looks like a secret's beginning
-MOST_QUIET = 256  # streams whose last words are remembered: a secret may go on after a pause
-PIECE_LETTERS = 8 * 1024  # so that an event is small enough to lie in the database itself
+MAX_QUIET = 256  # streams whose last words are remembered: a secret may go on after a pause
+PIECE_CHARS = 8 * 1024  # so that an event is small enough to lie in the database itself
 BURST_BYTES = 256 * 1024
 STEADY_BYTES_S = 128 * 1024
 AGAIN_BYTES = 32 * 1024  # may be written before one who prints too much is written down again: no confetti
@@ -182,7 +182,7 @@ class Printing:
             sources = self._sources
             events = [event for source in sources.values() for event in self._events(source, quiet=quiet)]
             self._sources = {key: source for key, source in sources.items() if not source.is_done(quiet)}
-            for source in list(self._sources.values())[:-MOST_QUIET]:
+            for source in list(self._sources.values())[:-MAX_QUIET]:
                 source.ended = True  # the next time, what is left of it is shown
             if events:
                 await self._append(events)
@@ -225,6 +225,6 @@ def _pieces(source: Source, text: str, *, anyhow: bool = False) -> list[Event]:
     """Events of a text, the first of which tells what was left out before it; `anyhow`: even an empty one."""
     if not text and not (anyhow and source.skipped):
         return []
-    pieces = [text[at : at + PIECE_LETTERS] for at in range(0, len(text), PIECE_LETTERS)] or [""]
+    pieces = [text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS)] or [""]
     skipped, source.skipped = source.skipped, 0
     return [source.make(piece, skipped if place == 0 else 0) for place, piece in enumerate(pieces)]

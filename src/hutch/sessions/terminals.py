@@ -27,8 +27,8 @@ from hutch.sessions.peoples_commands import PROMPT
 from hutch.sessions.printing import Printing
 from hutch.sessions.requests import TerminalState
 
-MOST_TERMINALS = 16
-MOST_SIDE = 1000  # rows or columns
+MAX_TERMINALS = 16
+MAX_SIDE = 1000  # rows or columns
 UNWATCHED_S = 0.02  # between two looks at a terminal that nobody watches
 MIN_JOBS_INTERVAL_S = 0.05  # between two looks at the processes of a terminal: whoever prints may do so often
 logger = structlog.get_logger()
@@ -140,9 +140,9 @@ class Terminals:
 
     async def open(self, columns: int, rows: int, *, by: str) -> TerminalState:
         size = _size(columns, rows)
-        if len(self._held) >= MOST_TERMINALS:
+        if len(self._held) >= MAX_TERMINALS:
             raise LimitReached(
-                f"The session has {MOST_TERMINALS} terminals already. Close one.", limit="terminals"
+                f"The session has {MAX_TERMINALS} terminals already. Close one.", limit="terminals"
             )
         self._count += 1
         id = str(self._count)
@@ -250,6 +250,6 @@ class Terminals:
 
 
 def _size(columns: int, rows: int) -> Size:
-    if not (0 < columns <= MOST_SIDE and 0 < rows <= MOST_SIDE):
-        raise BadRequest(f"{columns}x{rows} is no terminal's size. Give 1 to {MOST_SIDE} columns and rows.")
+    if not (0 < columns <= MAX_SIDE and 0 < rows <= MAX_SIDE):
+        raise BadRequest(f"{columns}x{rows} is no terminal's size. Give 1 to {MAX_SIDE} columns and rows.")
     return Size(rows=rows, columns=columns)

@@ -25,7 +25,7 @@ from hutch.store.log_gaps import is_storage_failure
 from hutch.store.run_reservation import is_reserved
 from hutch.store.runs import Room, Runs
 
-LOOK_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too
+POLL_INTERVAL_S = 1.0  # at the queue, when nobody rang: leases run out, and other processes queue too
 RETRY_S = 1.0  # after the end of a run could not be recorded
 RECENT = 100  # entries in which the end of a run is looked for
 FAULT = "Hutch itself failed. This is a fault of it; its log has the details."
@@ -108,7 +108,7 @@ class Worker:
                 self._working[run.id] = live
                 continue
             try:
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(POLL_INTERVAL_S):
                     await self._bell.wait()
             except TimeoutError:
                 pass

@@ -2,7 +2,7 @@
 
 import re
 
-LINE_LETTERS = 200
+LINE_CHARS = 200
 TRACEBACK = "Traceback (most recent call last)"
 ERROR = re.compile(
     r"\b(?:error|fatal|panic|not found|not installed|no such|no module|cannot|can't|could not|unable to"
@@ -20,5 +20,5 @@ def error_line(output: str) -> str:
         found = lines[-1]
     else:
         found = next((line for line in lines if ERROR.search(line)), lines[-1])
-    found = found if len(found) <= LINE_LETTERS else f"{found[: LINE_LETTERS - 1]}…"
+    found = found if len(found) <= LINE_CHARS else f"{found[: LINE_CHARS - 1]}…"
     return found.rstrip(".")

@@ -11,8 +11,8 @@ from hutch.agent.plain import plain, shortened
 from hutch.agent.testing.report import Failure
 from hutch.system.terminal_text import printable
 
-MOST_LETTERS = 6000  # that are looked at; what is shown is less
-NAME_LETTERS = 300
+MAX_CHARS = 6000  # that are looked at; what is shown is less
+NAME_CHARS = 300
 
 # Each place in a text is looked at once: a name cannot begin in the middle of one.
 PLACE = re.compile(
@@ -32,8 +32,8 @@ NOISE = re.compile(
 
 def failure(name: str, text: str, *, message: str = "", location: str = "") -> Failure:
     """A failure from what its runner wrote about it."""
-    text = shortened(plain(text), MOST_LETTERS, head=0.3)
-    message = shortened(plain(message).strip(), MOST_LETTERS)
+    text = shortened(plain(text), MAX_CHARS, head=0.3)
+    message = shortened(plain(message).strip(), MAX_CHARS)
     found = place(text) or place(message) or location
     lines = list(_of_the_project(text.splitlines()))
     if message:
@@ -47,7 +47,7 @@ def failure(name: str, text: str, *, message: str = "", location: str = "") -> F
 
 def _in_one_line(text: str) -> str:
     """A name or a place, which stands in a line of Hutch's own."""
-    return printable(shortened(plain(text), NAME_LETTERS).strip())
+    return printable(shortened(plain(text), NAME_CHARS).strip())
 
 
 def place(text: str) -> str:

@@ -9,7 +9,7 @@ other or of names, and a tag or text between two tags of more than a few MiB.
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from hutch.agent.testing.failure import MOST_LETTERS, failure
+from hutch.agent.testing.failure import MAX_CHARS, failure
 from hutch.agent.testing.report import Counts, Failure
 from hutch.agent.testing.tally import Tally
 
@@ -76,7 +76,7 @@ class _Reader:
             self._case.skipped = True
 
     def letters(self, text: str) -> None:
-        if self._case is not None and self._in_fault and self._case.letters < 4 * MOST_LETTERS:
+        if self._case is not None and self._in_fault and self._case.letters < 4 * MAX_CHARS:
             self._case.text.append(text)
             self._case.letters += len(text)
 

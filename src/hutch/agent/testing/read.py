@@ -18,7 +18,7 @@ from hutch.agent.testing.report import Counts, Failure
 from hutch.agent.testing.summary import summary
 from hutch.agent.testing.tally import Tally
 
-LARGEST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 MAX_PARTS = 1_000_000  # of one JSON document, or lines: each takes many times its bytes in memory
 GO_NOISE = ("=== ", "--- ", "FAIL", "ok  \t", "PASS", "exit status")
 

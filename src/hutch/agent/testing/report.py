@@ -9,8 +9,8 @@ from hutch.agent.plain import shortened
 from hutch.agent.testing.error_line import error_line
 
 SHOWN_FAILURES = 5
-SHOWN_LETTERS = 1200  # of one failure
-TAIL_LETTERS = 2000  # of the output, when nothing could be read from it
+SHOWN_CHARS = 1200  # of one failure
+TAIL_CHARS = 2000  # of the output, when nothing could be read from it
 SHOWN_NAMES = 20  # of failures beyond those
 NOT_INSTALLED = "No module named pytest"
 WITHOUT_PYTEST = (
@@ -133,7 +133,7 @@ class Report:
         if self.counts and self.counts.failures:
             lines += _failures(self.counts.failures, self.counts.failed)
         elif not self.ok:
-            lines += ["", shortened(self.output.strip(), TAIL_LETTERS, head=0.2)]
+            lines += ["", shortened(self.output.strip(), TAIL_CHARS, head=0.2)]
         if not self.ok and NOT_INSTALLED in self.output:
             lines += ["", WITHOUT_PYTEST]
         if missing := self._missing():
@@ -177,8 +177,8 @@ def _failures(failures: Sequence[Failure], failed: int) -> list[str]:
     for failure in failures[:SHOWN_FAILURES]:
         where = f" at {failure.location}" if failure.location else ""
         message = failure.message.strip()
-        if len(message) > SHOWN_LETTERS:
-            message = shortened(message, SHOWN_LETTERS, head=0.6)
+        if len(message) > SHOWN_CHARS:
+            message = shortened(message, SHOWN_CHARS, head=0.6)
         lines += ["", f"FAILED {failure.name}{where}", message]
     if len(failures) > SHOWN_FAILURES:
         names = [failure.name for failure in failures[SHOWN_FAILURES : SHOWN_FAILURES + SHOWN_NAMES]]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain
 from hutch.agent.testing.detect import Runner
-from hutch.agent.testing.read import LARGEST_BYTES, READERS
-from hutch.agent.testing.report import TAIL_LETTERS, Counts, Report
+from hutch.agent.testing.read import MAX_BYTES, READERS
+from hutch.agent.testing.report import TAIL_CHARS, Counts, Report
 from hutch.domain.errors import NotFound
 from hutch.jail.policy import profile
 from hutch.jail.seam import Finished, Jail, StreamName
@@ -57,7 +57,7 @@ async def run_tests(
         output=output,
         duration_s=duration_s,
     )
-    if report.ok or len(output) <= TAIL_LETTERS:
+    if report.ok or len(output) <= TAIL_CHARS:
         return report
     return report.kept_at(await keep(jail, OUTPUT, output))
 
@@ -82,7 +82,7 @@ async def _counts(
     if runner.report:
         printed = _Printed()
         await jail.run(
-            ["/bin/sh", "-c", READ, "read", runner.report, str(LARGEST_BYTES + 1)],
+            ["/bin/sh", "-c", READ, "read", runner.report, str(MAX_BYTES + 1)],
             timeout_s=READ_S,
             on_output=printed.add,
         )
@@ -96,7 +96,7 @@ class _Printed:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self._room = LARGEST_BYTES
+        self._room = MAX_BYTES
 
     def add(self, stream: StreamName, data: bytes) -> None:
         if stream == "stdout" and self._room >= 0:

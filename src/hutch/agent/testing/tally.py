@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hutch.agent.testing.report import Counts, Failure
 
-MOST_FAILURES = 100  # that are kept; the others are only counted
+MAX_FAILURES = 100  # that are kept; the others are only counted
 
 
 class Tally:
@@ -17,7 +17,7 @@ class Tally:
     def fail(self, tell: Callable[[], Failure]) -> None:
         """One more; `tell` is called only when there is room for what it says."""
         self.failed += 1
-        if len(self._failures) < MOST_FAILURES:
+        if len(self._failures) < MAX_FAILURES:
             self._failures.append(tell())
 
     def counts(self) -> Counts:

@@ -13,20 +13,20 @@ from hutch.agent.jail_files import keep
 from hutch.agent.plain import plain, shortened
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.redaction import excerpt
-from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.shell.result import Result
 from hutch.jail.stream_output import AT_ONCE_BYTES
 
 YIELD_S = 20.0
-SHOWN_LETTERS = 10_000  # of all output
+SHOWN_CHARS = 10_000  # of all output
 KEPT_OUTPUTS = 16  # that can be looked at again, of those that were too long
 SHELL = "/bin/bash"
 
 
 class BashArguments(Arguments):
     command: str
-    timeout_s: float | None = Field(None, gt=0, le=LONGEST_TIMEOUT_S)
-    yield_s: float | None = Field(None, ge=0, le=LONGEST_TIMEOUT_S)
+    timeout_s: float | None = Field(None, gt=0, le=MAX_TIMEOUT_S)
+    yield_s: float | None = Field(None, ge=0, le=MAX_TIMEOUT_S)
 
 
 class Bash:
@@ -66,7 +66,7 @@ class Bash:
 
     async def _kept(self, output: str, context: Context) -> str:
         """Where all of an output is that is too long to be told; there it is as it came."""
-        if len(output) <= SHOWN_LETTERS:
+        if len(output) <= SHOWN_CHARS:
             return ""
         number = next(context.outputs) % KEPT_OUTPUTS
         return await keep(context.jail, f"/tmp/hutch-output-{number}.txt", output)
@@ -105,7 +105,7 @@ def _clean(context: Context, *, running: bool = False) -> Callable[[bytes], str]
 def told(result: Result, printed: Printed, kept: str = "") -> str:
     """A result as a model reads it: output first, then what it needs to know."""
     where = f"all of it is in {kept}, see parts with sed or grep" if kept else "send it to a file to see all"
-    text = shortened(printed.both, SHOWN_LETTERS, rest=where)
+    text = shortened(printed.both, SHOWN_CHARS, rest=where)
     notes = []
     if result.running:
         notes.append(
@@ -132,13 +132,13 @@ def _data(result: Result, printed: Printed) -> dict[str, Any]:
     return {
         "exit_code": result.exit_code,
         "signal": result.signal,
-        "stdout": shortened(printed.stdout, SHOWN_LETTERS),
-        "stderr": shortened(printed.stderr, SHOWN_LETTERS),
+        "stdout": shortened(printed.stdout, SHOWN_CHARS),
+        "stderr": shortened(printed.stderr, SHOWN_CHARS),
         "timed_out": result.timed_out,
         "running": result.running,
         "id": result.id,
         "cwd": result.cwd,
-        "truncated": result.truncated or max(len(printed.both), *map(len, printed)) > SHOWN_LETTERS,
+        "truncated": result.truncated or max(len(printed.both), *map(len, printed)) > SHOWN_CHARS,
         "output_path": str(result.output_path) if result.output_path else None,
     }
 
@@ -164,7 +164,7 @@ class BashOutput:
         whole, start = tape.before + tape.data, len(tape.before)
         before, now = _clean(context, running=True), _clean(context, running=tape.running)
         printed = excerpt(whole, start, len(whole), now, by_line=True, told_before=before)
-        text = shortened(printed.rstrip("\n"), SHOWN_LETTERS, head=0.2)
+        text = shortened(printed.rstrip("\n"), SHOWN_CHARS, head=0.2)
         if missed:
             text = f"[... {missed:,} bytes were printed before this and are not kept ...]\n{text}"
         result = command.result()
@@ -179,7 +179,7 @@ class BashOutput:
         data = {
             "id": given.id,
             "output": text,
-            "truncated": bool(missed) or len(printed.rstrip("\n")) > SHOWN_LETTERS,
+            "truncated": bool(missed) or len(printed.rstrip("\n")) > SHOWN_CHARS,
             "running": command.running,
             "exit_code": result.exit_code,
             "signal": result.signal,

@@ -11,7 +11,7 @@ from hutch.domain.patch import Patch
 from hutch.domain.review import Severity
 from hutch.workspace.files.partial_read import Binary
 
-MOST_COMMENTS = 100
+MAX_COMMENTS = 100
 SHOWN_PATHS = 20
 
 
@@ -41,9 +41,9 @@ class Comment:
         self._made = made
 
     async def __call__(self, given: CommentArguments, context: Context) -> ToolResult:
-        if self._made >= MOST_COMMENTS:
+        if self._made >= MAX_COMMENTS:
             raise LimitReached(
-                f"There are {MOST_COMMENTS} comments already. Say the rest in the summary of finish.",
+                f"There are {MAX_COMMENTS} comments already. Say the rest in the summary of finish.",
                 limit="comments",
             )
         if not given.body.strip():

@@ -12,9 +12,9 @@ from hutch.domain.redaction import mask_across
 from hutch.edit.text import split_lines, without_ending
 from hutch.workspace.files.partial_read import Binary, Lines
 
-MOST_LINES = 1000
-LINE_LETTERS = 2000
-MOST_LETTERS = 20_000  # at once
+MAX_LINES = 1000
+LINE_CHARS = 2000
+MAX_CHARS = 20_000  # at once
 
 
 class ReadFileArguments(Arguments):
@@ -29,7 +29,7 @@ class ReadFileArguments(Arguments):
 class ReadFile:
     name: ClassVar[str] = "read_file"
     description: ClassVar[str] = (
-        f"Read a text file with line numbers; up to {MOST_LINES} lines at once, from start_line on."
+        f"Read a text file with line numbers; up to {MAX_LINES} lines at once, from start_line on."
     )
     arguments: ClassVar[type[Arguments]] = ReadFileArguments
     parallel: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class ReadFile:
     async def __call__(self, given: ReadFileArguments, context: Context) -> ToolResult:
         path = await existing(given.path, context)
         first = given.start_line or 1
-        last = min(given.end_line or first + MOST_LINES - 1, first + MOST_LINES - 1)
+        last = min(given.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
         found = await context.workspace.read(path, first, last)
         if isinstance(found, Binary):
             return ToolResult(
@@ -78,9 +78,9 @@ def _shown(found: Lines, context: Context) -> list[str]:
 
 
 def _fitting(lines: list[str]) -> int:
-    room = MOST_LETTERS
+    room = MAX_CHARS
     for count, line in enumerate(lines):
-        room -= min(len(line), LINE_LETTERS) + 8
+        room -= min(len(line), LINE_CHARS) + 8
         if room < 0 and count:
             return count
     return len(lines)
@@ -88,13 +88,13 @@ def _fitting(lines: list[str]) -> int:
 
 def _shortened(line: str, clean: Callable[[str], str]) -> str:
     text = without_ending(line)
-    if len(text) <= LINE_LETTERS:
+    if len(text) <= LINE_CHARS:
         return line
     text, end = clean(text), line[len(text) :]  # half of a secret would not be recognised
-    more = len(text) - LINE_LETTERS
+    more = len(text) - LINE_CHARS
     if more <= 0:
         return text + end
-    return f"{text[:LINE_LETTERS]}… ({more:,} letters more; see them with bash){end}"
+    return f"{text[:LINE_CHARS]}… ({more:,} letters more; see them with bash){end}"
 
 
 def _hidden(before: str, text: str, after: str, mask: Callable[[bytes], bytes]) -> str:

@@ -11,14 +11,14 @@ from hutch.agent.testing.report import Report
 from hutch.agent.testing.run import run_tests
 from hutch.agent.tools.seam import Arguments, Context, ToolResult
 from hutch.domain.errors import BadRequest, Denied, NotFound
-from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.policy import MAX_TIMEOUT_S
 
 LOOKED_AT = 5000  # paths, for names of tests
 
 
 class RunTestsArguments(Arguments):
     arguments: str = ""
-    timeout_s: float | None = Field(None, gt=0, le=LONGEST_TIMEOUT_S)
+    timeout_s: float | None = Field(None, gt=0, le=MAX_TIMEOUT_S)
 
 
 class RunTests:

@@ -47,7 +47,7 @@ class Glob:
         return ToolResult("\n".join([*found.paths, *([cut] if found.cut else [])]), data=data)
 
 
-LINE_LETTERS = 500
+LINE_CHARS = 500
 
 
 class GrepArguments(Arguments):
@@ -105,7 +105,7 @@ def _shown(lines: Sequence[Line], context: Context) -> list[Line]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LINE_LETTERS else f"{text[:LINE_LETTERS]}… (the line is longer)"
+    return text if len(text) <= LINE_CHARS else f"{text[:LINE_CHARS]}… (the line is longer)"
 
 
 def _text(found: Found, given: GrepArguments) -> str:

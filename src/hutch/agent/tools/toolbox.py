@@ -21,8 +21,8 @@ from hutch.domain.errors import HutchError
 from hutch.domain.redaction import Redactor
 from hutch.llm.seam import ToolSpec
 
-MOST_LETTERS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
-SHOWN_LETTERS = 200  # of a wrong argument
+MAX_CHARS = 24_000  # of one result, as the model sees it; tools that expect more cut it themselves
+SHOWN_CHARS = 200  # of a wrong argument
 
 
 class Toolbox:
@@ -56,7 +56,7 @@ class Toolbox:
     def _parsed(self, name: str, text: str) -> Arguments | ToolResult:
         tool = self._tools.get(name)
         if tool is None:
-            name = shortened(self._text(name), SHOWN_LETTERS)
+            name = shortened(self._text(name), SHOWN_CHARS)
             near = difflib.get_close_matches(name, self._tools, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
             return ToolResult(
@@ -97,7 +97,7 @@ class Toolbox:
             )
             for change in result.changes
         )
-        text = shortened(self._text(result.text), MOST_LETTERS)
+        text = shortened(self._text(result.text), MAX_CHARS)
         return ToolResult(text, result.ok, self._data(result.data), changes)
 
     def _data(self, value: Any) -> Any:
@@ -151,7 +151,7 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told:
     """What is wrong with arguments. What is cut is clean before: half of a secret is not recognised."""
     sentences = []
     for fault in error.errors()[:5]:
-        place = shortened(told(validation_messages.place(fault)), SHOWN_LETTERS)
+        place = shortened(told(validation_messages.place(fault)), SHOWN_CHARS)
         match fault["type"]:
             case "missing":
                 sentences.append(validation_messages.with_name(fault))
@@ -161,7 +161,7 @@ def _wrong_shape(name: str, kind: type[Arguments], error: ValidationError, told:
                     f"`{place}` is not known" + (f" (did you mean `{near[0]}`?)" if near else "")
                 )
             case _:
-                shown = shortened(told(json.dumps(fault["input"], default=str)), SHOWN_LETTERS)
+                shown = shortened(told(json.dumps(fault["input"], default=str)), SHOWN_CHARS)
                 words = validation_messages.in_words(fault)
                 sentences.append(f"`{place}` is {shown}: {words[:1].lower()}{words[1:]}")
     wanted = ", ".join(

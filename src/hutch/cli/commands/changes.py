@@ -34,7 +34,7 @@ app = typer.Typer(
     help="Review and merge what runs have proposed.", no_args_is_help=True, add_completion=False
 )
 
-MOST = 10_000  # that are listed
+MAX_COUNT = 10_000  # that are listed
 Name = Annotated[
     str,
     typer.Argument(metavar="CHANGE", help="An id, the beginning or end of one, a branch, or 'last'."),
@@ -52,7 +52,7 @@ def list_(
 
     async def work() -> list[Change]:
         async with records.event_log(loaded.paths) as rows:
-            return await Changes(rows).list(limit=MOST)
+            return await Changes(rows).list(limit=MAX_COUNT)
 
     found = asyncio.run(work())
     shown = [each for each in found if everything or each.state == "open"]

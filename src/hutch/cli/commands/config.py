@@ -25,7 +25,7 @@ app = typer.Typer(
     help="Show and check the settings, and keep secrets.", no_args_is_help=True, add_completion=False
 )
 
-LARGEST_VALUE_BYTES = LARGEST_SECRET_BYTES + len("\r\n")
+MAX_VALUE_BYTES = LARGEST_SECRET_BYTES + len("\r\n")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 SecretName = Annotated[str, typer.Argument(metavar="NAME", help="Such as anthropic_api_key or github_token.")]
@@ -181,7 +181,7 @@ def _value(name: str, from_file: Path | None) -> str:
         raise NotFound(f"There is no file {str(from_file)!r} to read the secret {name} from.") from None
     except OSError as error:
         raise BadRequest(f"File {str(from_file)!r} cannot be read: {error.strerror}.") from None
-    if len(raw) > LARGEST_VALUE_BYTES:
+    if len(raw) > MAX_VALUE_BYTES:
         raise BadRequest(f"The value of {name} is larger than {LARGEST_SECRET_BYTES // 1024} KiB.")
     try:
         return raw.decode().removesuffix("\n").removesuffix("\r")
@@ -191,9 +191,9 @@ def _value(name: str, from_file: Path | None) -> str:
 
 def _read(from_file: Path | None) -> bytes:
     if from_file is None:
-        return sys.stdin.buffer.read(LARGEST_VALUE_BYTES + 1)
+        return sys.stdin.buffer.read(MAX_VALUE_BYTES + 1)
     with from_file.open("rb") as file:
-        return file.read(LARGEST_VALUE_BYTES + 1)
+        return file.read(MAX_VALUE_BYTES + 1)
 
 
 def _clean(value: Any) -> Any:

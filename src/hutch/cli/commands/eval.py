@@ -28,7 +28,7 @@ from hutch.system.atomic_file import replace_file
 from hutch.system.signals import ENDS, is_answered
 
 STILL_S = 30.0  # how often a long wait is explained, where nothing can be overwritten
-SHOWN_LETTERS = 100  # of a reason
+SHOWN_CHARS = 100  # of a reason
 
 
 def eval_command(
@@ -220,4 +220,4 @@ def _money(cost_usd: float | None) -> str:
 def _first_line(text: str) -> str:
     line = (text.strip().splitlines() or [""])[0]
     shown = "".join(letter if letter.isprintable() else "?" for letter in line)
-    return shown if len(shown) <= SHOWN_LETTERS else f"{shown[: SHOWN_LETTERS - 1]}…"
+    return shown if len(shown) <= SHOWN_CHARS else f"{shown[: SHOWN_CHARS - 1]}…"

@@ -24,7 +24,7 @@ from hutch.store.log_defects import NO_END
 from hutch.store.sessions import Sessions
 from hutch.system.terminal_text import printable
 
-FIELD_LETTERS = 300  # of one field in a line for people; --json has them all
+FIELD_CHARS = 300  # of one field in a line for people; --json has them all
 
 Session = Annotated[
     str | None,
@@ -165,7 +165,7 @@ def _summary(event: AnyEvent) -> str:
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= FIELD_LETTERS else f"{text[:FIELD_LETTERS]}… ({len(text)} letters)"
+    return text if len(text) <= FIELD_CHARS else f"{text[:FIELD_CHARS]}… ({len(text)} letters)"
 
 
 def _time(at_ms: int) -> str:

@@ -25,8 +25,8 @@ from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated,
 
 DAYS = 90
 CSRF = "X-CSRF-Token"
-PATIENCE_S = 30.0
-LONGEST_TOKEN = 1000
+TIMEOUT_S = 30.0
+MAX_TOKEN = 1000
 UNSAFE = "WARNING: {url} is not encrypted: whoever is between you and it can read the token. Use https."
 
 
@@ -89,7 +89,7 @@ def _secret(question: str) -> str:
     if os.isatty(0):
         secret = str(typer.prompt(question.rstrip(": "), hide_input=True))
     else:
-        secret = sys.stdin.readline(LONGEST_TOKEN)
+        secret = sys.stdin.readline(MAX_TOKEN)
     if not secret.strip():
         raise BadRequest("Nothing was given. Type the token, or send it to standard input.")
     return secret.rstrip("\r\n")
@@ -113,7 +113,7 @@ async def _token_by_password(url: str, name: str, password: str) -> str:
     local = Address(url, "", "login").is_local
     origin = {"Origin": "{0.scheme}://{0.netloc}".format(urlsplit(url))}
     async with httpx2.AsyncClient(
-        base_url=url, headers=origin, timeout=PATIENCE_S, trust_env=not local
+        base_url=url, headers=origin, timeout=TIMEOUT_S, trust_env=not local
     ) as http:
         try:
             answer = await http.post(f"{API}/login", json={"name": name, "password": password})

@@ -16,7 +16,7 @@ from hutch.system.terminal_text import printable
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
-LOOK_S = 0.2
+POLL_INTERVAL_S = 0.2
 Line = dict[str, Any]
 
 
@@ -76,7 +76,7 @@ def _coming(log: Path, file: TextIO) -> Iterator[str]:
         if turned_over:
             file, part = log.open(errors="replace"), ""
         elif not whole:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
 
 
 def _is_another(log: Path, file: TextIO) -> bool:

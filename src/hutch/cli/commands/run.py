@@ -14,12 +14,12 @@ from hutch.domain.session import Delivery, NewSession
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 MaxCost = Annotated[float | None, typer.Option(metavar="USD", min=0, help="Stop at this price.")]
-LARGEST = 2**53 - 1  # that JSON and a database keep
+MAX_SIZE = 2**53 - 1  # that JSON and a database keep
 MaxTurns = Annotated[
-    int | None, typer.Option(metavar="N", min=1, max=LARGEST, help="Stop after so many replies.")
+    int | None, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Stop after so many replies.")
 ]
 MaxTokens = Annotated[
-    int | None, typer.Option(metavar="N", min=1, max=LARGEST, help="Stop after so many tokens.")
+    int | None, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Stop after so many tokens.")
 ]
 PlainDirectory = Annotated[
     bool, typer.Option("--plain-directory", help="Copy a directory without git whole, and do not ask.")

@@ -18,7 +18,7 @@ from hutch.cli.signals import on_signals
 
 SHELL = "command-line"  # the session's shell for these
 YIELD_S = 1.0
-LOOK_S = 0.3
+POLL_INTERVAL_S = 0.3
 
 
 def session_command(name: str, argv: Sequence[str], timeout_s: float | None) -> int:
@@ -59,7 +59,7 @@ async def _follow(client: Client, path: str) -> int:
             if not told["running"] and not came:
                 return _code(told, None)
             if not came:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_INTERVAL_S)
 
 
 def _code(result: dict[str, Any], timeout_s: float | None) -> int:

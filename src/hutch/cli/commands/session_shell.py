@@ -19,15 +19,15 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from hutch.cli import exits
 from hutch.cli.client import API, Client
 from hutch.cli.descriptor_io import Inlet, Outlet
-from hutch.cli.server_requests import SHORT_LETTERS, ask, find_session, short
+from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
 from hutch.cli.signals import on_signals
 from hutch.cli.user_terminal import OwnTerminal
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 
 LEAVE = b"\x1d"  # Ctrl-]
 FRAME_BYTES = 32 * 1024  # of what is typed
-MOST_WAITING_BYTES = 1024 * 1024
-LARGEST_FRAME_BYTES = 16 * 1024 * 1024
+MAX_WAITING_BYTES = 1024 * 1024
+MAX_FRAME_BYTES = 16 * 1024 * 1024
 WAITS_S = (0.2, 0.5, 1.0, 1.0, 2.0)
 NOTE, OFF = "\x1b[2m", "\x1b[0m"
 
@@ -36,7 +36,7 @@ def is_session(word: str) -> bool:
     """Whether a single word after `hutch shell` names a session, and no program of this machine."""
     if word.startswith("ses_"):
         return True
-    if not re.fullmatch(f"[0-9a-hjkmnp-tv-z]{{{SHORT_LETTERS}}}", word) or shutil.which(word):
+    if not re.fullmatch(f"[0-9a-hjkmnp-tv-z]{{{SHORT_CHARS}}}", word) or shutil.which(word):
         return False
 
     async def look() -> bool:
@@ -158,7 +158,7 @@ class _Visit:
             f"{address.url.replace('http', 'ws', 1)}{API}{self._path}{resume}",
             additional_headers={"Authorization": f"Bearer {address.token}"},
             compression=None,
-            max_size=LARGEST_FRAME_BYTES,
+            max_size=MAX_FRAME_BYTES,
             ssl=None if trusted is True else trusted,
             proxy=None if address.is_local else True,
         )
@@ -193,7 +193,7 @@ class _Visit:
         keys = Inlet(0)
         while data := await keys.read():
             before, leave, _ = data.partition(LEAVE)
-            if len(self._typed) < MOST_WAITING_BYTES:
+            if len(self._typed) < MAX_WAITING_BYTES:
                 self._typed += before
                 self._news.set()
             if leave:

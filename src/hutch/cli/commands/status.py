@@ -14,7 +14,7 @@ from hutch.cli.server_address import no_local_token
 from hutch.settings import Paths
 from hutch.system.running_server import Running, find_server, local_token
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 NO_ANSWER = "It does not answer: {} Look at its log: hutch logs"
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
@@ -59,7 +59,7 @@ def _ask(running: Running, paths: Paths) -> tuple[dict[str, Any], str]:
         answer = httpx2.get(
             f"{running.url}/api/v1/status",
             headers={"Authorization": f"Bearer {token}"},
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             verify=trusted,
             trust_env=False,
         )

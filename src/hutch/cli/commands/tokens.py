@@ -25,7 +25,7 @@ from hutch.store.tokens import Token
 app = typer.Typer(help="Make and revoke API tokens.", no_args_is_help=True, add_completion=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 
 
 @app.command()
@@ -124,7 +124,7 @@ def _days(text: str) -> int | None:
     if text == "never":
         return None
     found = re.fullmatch(r"(\d{1,5})d?", text, re.ASCII)
-    if not found or not 1 <= int(found[1]) <= MOST_DAYS:
+    if not found or not 1 <= int(found[1]) <= MAX_DAYS:
         raise BadRequest(f"--expires {text[:40]!r} is not a number of days such as 90, nor 'never'.")
     return int(found[1])
 

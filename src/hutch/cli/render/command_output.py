@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 SHOWN_LINES = 12  # of one command, from its beginning
 LAST_LINES = 4  # and from its end
-LONGEST_LINE = 4096  # letters that are kept of one that does not end
+MAX_LINE = 4096  # letters that are kept of one that does not end
 
 
 class Live:
@@ -31,7 +31,7 @@ class Live:
     def add(self, stream: str, text: str) -> list[str]:
         """The lines that are to be shown now, since they have ended and there is room for them."""
         *whole, begun = (self._begun.get(stream, "") + text).split("\n")
-        self._begun[stream] = begun[-LONGEST_LINE:]
+        self._begun[stream] = begun[-MAX_LINE:]
         now = []
         for line in whole:
             # What drew over itself, as bars of progress do, is shown as it was left.
@@ -40,7 +40,7 @@ class Live:
                 self._shown[line] += 1
                 now.append(line)
             else:
-                self._last.append(line[:LONGEST_LINE])
+                self._last.append(line[:MAX_LINE])
                 self._late += 1
         return now
 

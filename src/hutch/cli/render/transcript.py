@@ -15,7 +15,7 @@ from hutch.system.terminal_text import one_line, visible
 
 Style = Literal["plain", "strong", "dim", "you", "good", "bad", "added", "removed"]
 AGENTS_SHELL = "agent"
-SHOWN_LETTERS = 160  # of one line
+SHOWN_CHARS = 160  # of one line
 ASKS = "ask_user"
 SCOPES = {"once": "this once", "session": "for this session", "always": "from now on, always"}
 STATES = {
@@ -245,7 +245,7 @@ def _lines(kind: str, event: Mapping[str, Any], who: str) -> Iterator[Shown]:
 
 def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
     def text(name: str) -> str:
-        return one_line(str(event.get(name) or ""), SHOWN_LETTERS)
+        return one_line(str(event.get(name) or ""), SHOWN_CHARS)
 
     match kind:
         case "step.reached":
@@ -280,7 +280,7 @@ def _of_session(kind: str, event: Mapping[str, Any], who: str) -> str:
 def _result(lines: Sequence[str], more: int, *, ok: bool) -> Iterator[Line]:
     mark = "" if ok else "! "
     for line in lines:
-        cut = line if len(line) <= SHOWN_LETTERS else f"{line[:SHOWN_LETTERS]}…"
+        cut = line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
         yield Line(f"  {mark}{visible(cut)}", "dim")
     if more:
         yield Line(f"  … {more} more lines", "dim")
@@ -313,4 +313,4 @@ def arguments(text: str) -> str:
             (name, value if isinstance(value, str) else json.dumps(value)) for name, value in given.items()
         )
         text = "  ".join(f"{name}={value}" for name, value in pairs)
-    return one_line(text.replace("\n", " ⏎ "), SHOWN_LETTERS)
+    return one_line(text.replace("\n", " ⏎ "), SHOWN_CHARS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O[A-Za-z]|\r)")
 UNFINISHED = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*|O)?\Z")
-MOST_HISTORY = 200
+MAX_HISTORY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class LineEditor:
     def _submit(self) -> Submit:
         text = self.text
         if text.strip() and self.history[-1:] != [text]:
-            self.history = [*self.history, text][-MOST_HISTORY:]
+            self.history = [*self.history, text][-MAX_HISTORY:]
         self._set("")
         self._at, self._kept = len(self.history), ""
         return Submit(text)

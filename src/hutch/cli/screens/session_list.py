@@ -28,7 +28,7 @@ from hutch.system.terminal_text import one_line
 
 POLL_S = 1.0
 SETTLE_S = 0.15  # a session that is only passed on the way to another is not loaded
-MOST = 200
+MAX_COUNT = 200
 WIDE = 120  # columns from which list and preview stand side by side
 COLUMNS = ("ID", "State", "Age", "Owner", "Purpose")
 
@@ -103,7 +103,7 @@ class ListScreen(Screen[None]):
     async def _poll(self) -> None:
         title = self.query_one("#title", Static)
         try:
-            asked = {"limit": MOST, "q": self._query}
+            asked = {"limit": MAX_COUNT, "q": self._query}
             answer = await self.client.request("GET", "/sessions", params=asked, again=False)
         except (HutchError, httpx2.HTTPError) as error:
             title.update(

@@ -10,7 +10,7 @@ from textual.widgets import RichLog, Static
 from hutch.cli.render.layout import Paper
 from hutch.cli.render.transcript import Line, Shown
 
-MOST_LINES = 5000
+MAX_LINES = 5000
 NARROWEST = 30
 DARK = {
     "plain": "",
@@ -52,7 +52,7 @@ class TranscriptView(Vertical):
         self._early: list[Shown] = []  # came before it was known how wide this is
 
     def compose(self) -> ComposeResult:
-        yield RichLog(max_lines=MOST_LINES, min_width=0)
+        yield RichLog(max_lines=MAX_LINES, min_width=0)
         yield Static(id="begun", markup=False)
 
     def on_mount(self) -> None:

@@ -11,7 +11,7 @@ from hutch.domain.no_model import is_stand_in
 from hutch.jail.probe import Check
 from hutch.llm.http_get import http_get
 from hutch.llm.names import WITH_KEY, ModelName, key_name, key_variables, parse_model_name, setting_of_address
-from hutch.llm.open import LOOK_S, OLLAMA, Access, Choice, check_access, default_model, ollama_models
+from hutch.llm.open import OLLAMA, POLL_INTERVAL_S, Access, Choice, check_access, default_model, ollama_models
 from hutch.llm.scripted import OFFLINE, ScriptedModel
 from hutch.system.terminal_text import printable
 
@@ -96,7 +96,7 @@ async def _nothing(granted: Access) -> Check:
             "model", "warn", f"{found} no Ollama answers\n{base_url}: {_why(error)}", "\n".join(ways_out)
         )
     if models:
-        found += f" the Ollama at {base_url} takes longer than {LOOK_S:g} s to answer"
+        found += f" the Ollama at {base_url} takes longer than {POLL_INTERVAL_S:g} s to answer"
         ways_out[2] = printable(f"or hutch run --model {shlex.quote(f'ollama:{models[0]}')} …")
     else:
         found += f" the Ollama at {base_url} has no model"

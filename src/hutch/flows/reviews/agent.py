@@ -44,8 +44,8 @@ FINISHED = ("done", "tests_failing")  # outcomes of a run that has given a verdi
 EDITING = frozenset({"write_file", "edit_file", "apply_patch", "ask_user"})
 RULES = tuple(map(parse_rule, ("deny bash git commit", "deny bash git push", "deny bash git remote")))
 UNTITLED = "Review"  # that said nothing
-MOST_ENTRIES = 10_000  # in which notes are looked for
-MOST_LETTERS = 120_000  # of a patch, in a prompt
+MAX_ENTRIES = 10_000  # in which notes are looked for
+MAX_CHARS = 120_000  # of a patch, in a prompt
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
@@ -54,10 +54,10 @@ def prompt(subject: Subject) -> str:
     mark = secrets.token_hex(12)
     patch = legible(subject.diff.decode(errors="replace"))
     cut = ""
-    if len(patch) > MOST_LETTERS:
+    if len(patch) > MAX_CHARS:
         files = "\n".join(map(legible, list(subject.patch.files)[:500]))
         cut = f"\n(the rest of the diff is not shown; read the files themselves. It touches:\n{files})"
-    patch = first_words(patch, MOST_LETTERS)
+    patch = first_words(patch, MAX_CHARS)
     written = f"Title: {legible(subject.title)}\n\n{legible(subject.body)}\n\n{patch}{cut}"
     return (
         f"Review the change at commit {subject.commit[:12]}, which is made for {legible(subject.base)} at "
@@ -94,8 +94,8 @@ async def equip_reviewer(
 
 async def _links(workspace: Workspace) -> bool:
     """Whether notes for agents are links. What they lead to, and by which way, may be the change's."""
-    top = await workspace.entries(limit=MOST_ENTRIES)
-    below = await workspace.entries(recursive=True, ignores=True, limit=MOST_ENTRIES)
+    top = await workspace.entries(limit=MAX_ENTRIES)
+    below = await workspace.entries(recursive=True, ignores=True, limit=MAX_ENTRIES)
     links = [entry.path for page in (top, below) for entry in page.entries if entry.kind == "link"]
     return any(path.rpartition("/")[2] in NOTES for path in links)
 

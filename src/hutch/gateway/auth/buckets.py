@@ -10,7 +10,7 @@ from hutch.domain.client_address import address_key
 
 __all__ = ["Buckets", "address_key"]
 
-MOST_KEPT = 20_000
+MAX_KEPT = 20_000
 
 
 class Buckets:
@@ -29,7 +29,7 @@ class Buckets:
         missing = (full_at - now) * self._per_s - self._size
         if missing > 1e-9:
             return max(1, round(missing / self._per_s))
-        if key not in self._full_at and len(self._full_at) >= MOST_KEPT:
+        if key not in self._full_at and len(self._full_at) >= MAX_KEPT:
             self._sweep(now)
         self._full_at[key] = full_at
         return 0
@@ -42,6 +42,6 @@ class Buckets:
     def _sweep(self, now: float) -> None:
         """Drop the full ones; if strangers have filled the table all the same, drop the oldest half."""
         kept = {key: full_at for key, full_at in self._full_at.items() if full_at > now}
-        if len(kept) >= MOST_KEPT:
-            kept = dict(sorted(kept.items(), key=lambda item: item[1])[MOST_KEPT // 2 :])
+        if len(kept) >= MAX_KEPT:
+            kept = dict(sorted(kept.items(), key=lambda item: item[1])[MAX_KEPT // 2 :])
         self._full_at = kept

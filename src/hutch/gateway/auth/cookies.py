@@ -13,7 +13,7 @@ from hutch.gateway.auth.names import values
 from hutch.store.browser_sessions import ABSOLUTE_MS
 
 CSRF_HEADER = "X-CSRF-Token"
-LONGEST_COOKIE = 4096
+MAX_COOKIE = 4096
 
 
 def is_tls(scope: Any) -> bool:
@@ -33,7 +33,7 @@ def read_cookie(scope: Any, what: str = "hutch") -> str | None:
     for header in values(scope["headers"], b"cookie"):
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == wanted and len(value) <= LONGEST_COOKIE:
+            if name == wanted and len(value) <= MAX_COOKIE:
                 found.append(value)
     return found[0] if len(found) == 1 else None
 

@@ -29,9 +29,9 @@ from hutch.store.tokens import Token
 from hutch.system.clock import wall_ms
 
 REMEMBERED_S = 3.0
-MOST_REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 TOUCH_S = 60.0
-LONGEST_ORIGIN = 80
+MAX_ORIGIN = 80
 ANONYMOUS = "Nobody is logged in. Send the header Authorization: Bearer TOKEN, or log in."
 
 logger = structlog.get_logger()
@@ -139,7 +139,7 @@ class Guard:
     def refused(self, scope: Any, why: str, who: Who | None = None) -> None:
         """Somebody else's page may have sent it: that is for the audit."""
         origin = ", ".join(values(scope["headers"], b"origin"))
-        said = f"from {origin[:LONGEST_ORIGIN]}: {why}" if origin else why
+        said = f"from {origin[:MAX_ORIGIN]}: {why}" if origin else why
         key = address_key(client_of(scope))
         self.refusals.add(key, self.actor(scope, who), scope["path"], said)
 
@@ -161,7 +161,7 @@ class Guard:
             self._known.pop(key, None)
             if known is not None and before == self._forgotten:
                 self._known[key] = known
-                while len(self._known) > MOST_REMEMBERED:
+                while len(self._known) > MAX_REMEMBERED:
                     self._known.popitem(last=False)
         if known is None or not known.shown.is_good(wall_ms()):
             return None
@@ -205,7 +205,7 @@ class Guard:
             return
         self._touched[credential] = now
         self._touched.move_to_end(credential)
-        while len(self._touched) > MOST_REMEMBERED:
+        while len(self._touched) > MAX_REMEMBERED:
             self._touched.popitem(last=False)
         task = asyncio.get_running_loop().create_task(self._write_touch(known))
         self._tasks.add(task)

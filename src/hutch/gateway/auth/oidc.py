@@ -32,7 +32,7 @@ from hutch.gateway.auth.oidc_provider import Provider
 from hutch.settings.server_sections import Oidc
 
 LEEWAY_S = 60  # between the clocks of two machines
-MOST_SPENT = 10_000
+MAX_SPENT = 10_000
 # None of a shared secret: who can read the provider's public keys could sign with them.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _PLACE = re.compile(r"/(?![/\\])[!-\[\]-~]{0,500}")
@@ -131,7 +131,7 @@ class OidcLogin:
         """A state comes back once."""
         now = self._clock()
         while self._spent and (
-            len(self._spent) >= MOST_SPENT or next(iter(self._spent.values())) < now - LIFE_S
+            len(self._spent) >= MAX_SPENT or next(iter(self._spent.values())) < now - LIFE_S
         ):
             self._spent.popitem(last=False)
         if state in self._spent:

@@ -20,8 +20,8 @@ from joserfc.jwk import KeySet
 
 from hutch.domain.errors import Denied, Unavailable
 
-MOST_BYTES = 512 * 1024
-PATIENCE_S = 10.0
+MAX_BYTES = 512 * 1024
+TIMEOUT_S = 10.0
 METADATA_S = 3600.0
 KEYS_S = 3600.0
 NEW_KEYS_S = 10.0  # between two looks for a key that is not there
@@ -53,8 +53,8 @@ class Provider:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
-        self._http = httpx2.AsyncClient(timeout=PATIENCE_S)
-        self.patience_s = PATIENCE_S
+        self._http = httpx2.AsyncClient(timeout=TIMEOUT_S)
+        self.patience_s = TIMEOUT_S
         self.new_keys_s = NEW_KEYS_S
         self._lock = asyncio.Lock()
         self._metadata: Metadata | None = None
@@ -176,7 +176,7 @@ class Provider:
                     body = b""
                     async for piece in answer.aiter_raw():
                         body += piece
-                        if len(body) > MOST_BYTES:
+                        if len(body) > MAX_BYTES:
                             raise Unavailable(f"The provider at {place} says too much.")
                 finally:
                     await answer.aclose()

@@ -14,7 +14,7 @@ from hutch.flows.users import Actor
 
 WRITTEN = 5  # of one address, in a minute
 MINUTE_S = 60.0
-MOST_ADDRESSES = 256  # at one time; what comes from others is counted together
+MAX_ADDRESSES = 256  # at one time; what comes from others is counted together
 OTHERS = "other addresses"
 ACTION = "request.refused"
 
@@ -42,7 +42,7 @@ class Refusals:
 
     def add(self, key: str, actor: Actor, path: str, why: str) -> None:
         """One more; `key` stands for the address, or for the network that it is in."""
-        if key not in self._minutes and len(self._minutes) >= MOST_ADDRESSES:
+        if key not in self._minutes and len(self._minutes) >= MAX_ADDRESSES:
             key, actor = OTHERS, Actor(address=OTHERS)
         minute = self._minutes.get(key)
         if minute is None:

@@ -28,20 +28,20 @@ from graphql.error import GraphQLSyntaxError
 from hutch.domain.errors import BadRequest, LimitReached
 from hutch.domain.untrusted_text import echo
 
-MOST_LETTERS = 32_000
-MOST_TOKENS = 2000
-MOST_FIELDS = 200  # in the text; to validate them takes up to the square of that
-MOST_SAME = 8  # of one name in one place, or fragments in one place
-MOST_FRAGMENTS = 20
-MOST_DEPTH = 12
-MOST_ALIASES = 30
-MOST_COST = 20_000
-MOST_OPERATIONS = 10
+MAX_CHARS = 32_000
+MAX_TOKENS = 2000
+MAX_FIELDS = 200  # in the text; to validate them takes up to the square of that
+MAX_SAME = 8  # of one name in one place, or fragments in one place
+MAX_FRAGMENTS = 20
+MAX_DEPTH = 12
+MAX_ALIASES = 30
+MAX_COST = 20_000
+MAX_OPERATIONS = 10
 INTROSPECTION_DEPTH = 16  # what tools ask for, `ofType` within `ofType`
 
 PAGE = "first"  # the argument that says how long a list may be
 DEFAULT_PAGE = 50
-MOST_PAGE = 200
+MAX_PAGE = 200
 WEIGHTS = {  # what is looked up session by session, and may have to wake each; the schema as a whole
     "__schema": 2000,
     "__type": 200,
@@ -66,15 +66,15 @@ class Weight:
 
 def parse_bounded(query: str, variables: Variables) -> DocumentNode:
     """The document of a query, if it is one and asks for no more than it may."""
-    if len(query) > MOST_LETTERS:
-        raise too_much("letters", len(query), MOST_LETTERS)
+    if len(query) > MAX_CHARS:
+        raise too_much("letters", len(query), MAX_CHARS)
     try:
-        document = parse(query, max_tokens=MOST_TOKENS)
+        document = parse(query, max_tokens=MAX_TOKENS)
     except GraphQLSyntaxError as error:
         if "more than" in error.message and "tokens" in error.message:
-            raise too_much("tokens", None, MOST_TOKENS) from None
+            raise too_much("tokens", None, MAX_TOKENS) from None
         if "nested too deeply" in error.message:
-            raise too_much("depth", None, MOST_DEPTH) from None
+            raise too_much("depth", None, MAX_DEPTH) from None
         raise BadRequest(f"This is not GraphQL: {error.message}") from None
     weigh(document, variables)
     return document
@@ -83,18 +83,18 @@ def parse_bounded(query: str, variables: Variables) -> DocumentNode:
 def weigh(document: DocumentNode, variables: Variables) -> list[Weight]:
     """What each operation weighs; refused when one is too heavy."""
     operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
-    if len(operations) > MOST_OPERATIONS:
-        raise too_much("operations", len(operations), MOST_OPERATIONS)
+    if len(operations) > MAX_OPERATIONS:
+        raise too_much("operations", len(operations), MAX_OPERATIONS)
     fragments = len(document.definitions) - len(operations)
-    if fragments > MOST_FRAGMENTS:
-        raise too_much("fragments", fragments, MOST_FRAGMENTS)
+    if fragments > MAX_FRAGMENTS:
+        raise too_much("fragments", fragments, MAX_FRAGMENTS)
     scales = _Scales(document, variables)
     weights = [scales.selection(each.selection_set, 1) for each in operations]
     for weight in weights:
         for what, found, most in (
-            ("depth", weight.depth, MOST_DEPTH),
-            ("aliases", weight.aliases, MOST_ALIASES),
-            ("cost", weight.cost, MOST_COST),
+            ("depth", weight.depth, MAX_DEPTH),
+            ("aliases", weight.aliases, MAX_ALIASES),
+            ("cost", weight.cost, MAX_COST),
         ):
             if found > most:
                 raise too_much(what, found, most)
@@ -125,11 +125,11 @@ class _Scales:
         if selected is None:
             return Weight()
         if level > INTROSPECTION_DEPTH:
-            raise too_much("depth", level, MOST_DEPTH)
+            raise too_much("depth", level, MAX_DEPTH)
         cost = depth = aliases = 0
         same = Counter(_name(node) for node in selected.selections)
-        if max(same.values(), default=0) > MOST_SAME:
-            raise too_much("same_names", max(same.values()), MOST_SAME)
+        if max(same.values(), default=0) > MAX_SAME:
+            raise too_much("same_names", max(same.values()), MAX_SAME)
         for node in selected.selections:
             weight = self._node(node, level)
             cost, depth, aliases = cost + weight.cost, max(depth, weight.depth), aliases + weight.aliases
@@ -147,8 +147,8 @@ class _Scales:
 
     def _field(self, node: FieldNode, level: int) -> Weight:
         self._fields += 1
-        if self._fields > MOST_FIELDS:
-            raise too_much("fields", None, MOST_FIELDS)
+        if self._fields > MAX_FIELDS:
+            raise too_much("fields", None, MAX_FIELDS)
         name = node.name.value
         inside = self.selection(node.selection_set, level + 1)
         cost = WEIGHTS.get(name, 1) + inside.cost * self._length(node)
@@ -170,7 +170,7 @@ class _Scales:
         """How many of it there may be."""
         for argument in node.arguments or ():
             if argument.name.value == PAGE:
-                return max(1, min(self._number(argument.value), MOST_PAGE))
+                return max(1, min(self._number(argument.value), MAX_PAGE))
         return DEFAULT_PAGE if node.name.value in LISTS else 1
 
     def _number(self, value: Any) -> int:
@@ -180,7 +180,7 @@ class _Scales:
             given = self._variables.get(value.name.value)
             if isinstance(given, int) and not isinstance(given, bool):
                 return given
-        return MOST_PAGE
+        return MAX_PAGE
 
 
 def _name(node: Any) -> str:

@@ -28,7 +28,7 @@ from hutch.gateway.graphql.values import SCALARS
 from hutch.logs import current_trace_id
 
 BODY_BYTES = 256 * 1024
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 FAULT = "Something went wrong in the server. Its log says more under this trace id."
 
 logger = structlog.get_logger("hutch.graphql")
@@ -155,7 +155,7 @@ def _told(server: Server, result: Any) -> dict[str, Any]:
     assert isinstance(result, ExecutionResult)
     answer: dict[str, Any] = {"data": result.data}
     if result.errors:
-        answer["errors"] = [_error(server, each) for each in result.errors[:MOST_ERRORS]]
+        answer["errors"] = [_error(server, each) for each in result.errors[:MAX_ERRORS]]
     return answer
 
 

@@ -18,7 +18,7 @@ from hutch.gateway.graphql.session import First, Session, SessionPage, within
 from hutch.gateway.graphql.values import Change, Me, Models, Persona, Provider, Run
 from hutch.gateway.rest import personas
 
-LONGEST_TEXT = 500
+MAX_TEXT = 500
 
 
 @strawberry.type
@@ -42,8 +42,8 @@ class Query:
                 raise BadRequest(
                     f"{echo(each, 40)} is not a state. There are: {', '.join(get_args(SessionState))}."
                 )
-        if len(text) > LONGEST_TEXT:
-            raise BadRequest(f"`text` has at most {LONGEST_TEXT} letters.")
+        if len(text) > MAX_TEXT:
+            raise BadRequest(f"`text` has at most {MAX_TEXT} letters.")
         found = await flow.page(
             info.context.site,
             info.context.who,

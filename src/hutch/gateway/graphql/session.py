@@ -9,7 +9,7 @@ from hutch.domain.errors import BadRequest, Denied
 from hutch.flows.access import may
 from hutch.flows.reading import read_page
 from hutch.flows.sessions import Shown, may_write
-from hutch.gateway.graphql.bounds import MOST_PAGE
+from hutch.gateway.graphql.bounds import MAX_PAGE
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.values import (
     BigInt,
@@ -36,14 +36,14 @@ from hutch.sessions.requests import Diff, ListFiles, ListSnapshots, ReadFile
 
 FILE_BYTES = 256 * 1024
 
-First = Annotated[int, strawberry.argument(description=f"How many at most; {MOST_PAGE} is the most.")]
+First = Annotated[int, strawberry.argument(description=f"How many at most; {MAX_PAGE} is the most.")]
 Path = Annotated[str, strawberry.argument(description="Relative to the workspace.")]
 
 
 def within(first: int) -> int:
     """The length of a page, if it is one."""
-    if not 1 <= first <= MOST_PAGE:
-        raise BadRequest(f"`first` is 1 to {MOST_PAGE}, not {first}.")
+    if not 1 <= first <= MAX_PAGE:
+        raise BadRequest(f"`first` is 1 to {MAX_PAGE}, not {first}.")
     return first
 
 

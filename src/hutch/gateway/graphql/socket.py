@@ -20,9 +20,9 @@ from hutch.gateway.stream.socket import refuse
 
 PROTOCOL = "graphql-transport-ws"
 INIT_S = 10.0
-LOOK_S = 0.5
-MOST_OPERATIONS = 20
-LONGEST_ID = 200
+POLL_INTERVAL_S = 0.5
+MAX_OPERATIONS = 20
+MAX_ID = 200
 
 
 class _Close(Exception):
@@ -84,7 +84,7 @@ class _Socket:
         except TimeoutError:
             raise _Close(4408, "connection_init did not come") from None
         while not self._server.closing:  # noqa: ASYNC110  it tells nobody
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
         raise CLOSING
 
     async def _hear(self) -> None:
@@ -119,9 +119,9 @@ class _Socket:
         if id in self._operations:
             raise _Close(4409, f"Subscriber for {id} already exists")
         try:
-            if len(self._operations) >= MOST_OPERATIONS:
+            if len(self._operations) >= MAX_OPERATIONS:
                 raise LimitReached(
-                    f"One connection has at most {MOST_OPERATIONS} operations.", limit="graphql.operations"
+                    f"One connection has at most {MAX_OPERATIONS} operations.", limit="graphql.operations"
                 )
             asked = Operation.of(payload)
             who = await self._guard.recognise(self._scope)  # each counts as a request, and as of now
@@ -171,6 +171,6 @@ def _read(text: str | None) -> dict[str, Any]:
 
 def _id(said: dict[str, Any]) -> str:
     id = said.get("id")
-    if not isinstance(id, str) or not 0 < len(id) <= LONGEST_ID:
-        raise _Close(4400, f"`id` is a text of up to {LONGEST_ID} letters")
+    if not isinstance(id, str) or not 0 < len(id) <= MAX_ID:
+        raise _Close(4400, f"`id` is a text of up to {MAX_ID} letters")
     return id

@@ -8,7 +8,7 @@ from typing import Annotated
 import strawberry
 
 from hutch.domain.errors import BadRequest
-from hutch.gateway.answers import LARGEST
+from hutch.gateway.answers import MAX_SIZE
 from hutch.gateway.graphql.context import Info
 from hutch.gateway.graphql.session import Session
 from hutch.gateway.graphql.values import BigInt, Delta, Event
@@ -32,7 +32,7 @@ class Subscription:
         after: BigInt = BigInt(0),  # noqa: B008
         deltas: bool = True,
     ) -> AsyncGenerator[Update]:
-        if not 0 <= after <= LARGEST:
+        if not 0 <= after <= MAX_SIZE:
             raise BadRequest(f"`after` is the number of an event, not {after}.")
         allowed = await permit_known(info.context.scope, info.context.who, session_id)
         try:

@@ -16,9 +16,9 @@ from hutch.store.bulk_queries import Batches
 from hutch.system.clock import wall_ms
 
 logger = structlog.get_logger("hutch.graphql")
-LOOK_S = 0.5
+POLL_INTERVAL_S = 0.5
 LOOK_BACK_MS = 5000
-MOST_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
+MAX_PENDING = 1000  # that somebody has yet to read; of each session only how it is now
 
 
 class Watch:
@@ -62,11 +62,11 @@ class Watch:
         since_ms = wall_ms()
         told: dict[str, Session] = {}
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
             try:
                 # Not only from the newest on: after the clock was set back, changes have earlier times.
                 from_ms = min(since_ms, wall_ms() - LOOK_BACK_MS)
-                found = await self._batches.changed_sessions(from_ms, MOST_PENDING)
+                found = await self._batches.changed_sessions(from_ms, MAX_PENDING)
             except HutchError as error:  # the next look may find what this one could not
                 logger.warning("graphql.cannot_watch", error=str(error))
                 continue
@@ -102,14 +102,14 @@ class _Watcher:
                 continue  # it was looked at just before
             self._pending.pop(session.id, None)
             self._pending[session.id] = session
-        while len(self._pending) > MOST_PENDING:
+        while len(self._pending) > MAX_PENDING:
             del self._pending[next(iter(self._pending))]
         self._news.set()
 
     def remove(self, session: Session, audience: frozenset[str]) -> None:
         self._pending.pop(session.id, None)
         self._gone[session.id] = session, audience
-        while len(self._gone) > MOST_PENDING:
+        while len(self._gone) > MAX_PENDING:
             del self._gone[next(iter(self._gone))]
         self._news.set()
 

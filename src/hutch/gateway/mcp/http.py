@@ -28,8 +28,8 @@ from hutch.gateway.mcp.server import make_server
 
 PATH = "/mcp"
 MAX_SESSIONS = 1000
-MOST_BODY_BYTES = 16 * 1024 * 1024
-PATIENCE_S = 2  # for requests under way when the server ends
+MAX_BODY_BYTES = 16 * 1024 * 1024
+TIMEOUT_S = 2  # for requests under way when the server ends
 
 
 def listen(address: str) -> socket.socket:
@@ -64,7 +64,7 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
     manager = StreamableHTTPSessionManager(
         make_server(tools),
         security_settings=_own_names(listener),
-        max_request_body_size=MOST_BODY_BYTES,
+        max_request_body_size=MAX_BODY_BYTES,
         max_sessions=MAX_SESSIONS,
     )
 
@@ -87,7 +87,7 @@ async def serve_http(tools: Tools, listener: socket.socket, token: str | None) -
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=PATIENCE_S,
+        timeout_graceful_shutdown=TIMEOUT_S,
     )
     async with manager.run():
         server = _Server(config)

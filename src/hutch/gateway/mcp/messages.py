@@ -11,13 +11,13 @@ from typing import Any
 from mcp.types import JSONRPCNotification, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-MOST_BYTES = 16 * 1024 * 1024  # of one message
+MAX_BYTES = 16 * 1024 * 1024  # of one message
 NOT_JSON, NOT_A_REQUEST = -32700, -32600
 HEAD_BYTES, TAIL_BYTES = 1024, 300  # of a message, where its id may be
 ID = rb'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]){0,200}"|-?\d{1,18})'
 FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + ID + rb"\s*[,}]")
 LAST = re.compile(rb",\s*" + ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
-LONGEST_NUMBER = 18
+MAX_NUMBER = 18
 
 
 def refusal(line: bytes) -> bytes | None:
@@ -33,7 +33,7 @@ def refusal(line: bytes) -> bytes | None:
 
 def too_long(head: bytes, tail: bytes) -> bytes:
     """The answer to a message that nobody has kept: only its begin and its end are known."""
-    return _answer(_id(head, tail), NOT_A_REQUEST, f"A message may have {MOST_BYTES // 1024**2} MiB.")
+    return _answer(_id(head, tail), NOT_A_REQUEST, f"A message may have {MAX_BYTES // 1024**2} MiB.")
 
 
 def _refusal(line: bytes) -> bytes:
@@ -62,7 +62,7 @@ def _refusal(line: bytes) -> bytes:
 
 
 def _number(digits: str) -> int | None:
-    return int(digits) if len(digits) <= LONGEST_NUMBER else None
+    return int(digits) if len(digits) <= MAX_NUMBER else None
 
 
 def _id(head: bytes, tail: bytes) -> Any:

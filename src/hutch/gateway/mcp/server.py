@@ -24,7 +24,7 @@ from mcp.types import (
 
 import hutch
 from hutch.flows.tool_calls import Tools
-from hutch.gateway.mcp.messages import HEAD_BYTES, MOST_BYTES, TAIL_BYTES, refusal, too_long
+from hutch.gateway.mcp.messages import HEAD_BYTES, MAX_BYTES, TAIL_BYTES, refusal, too_long
 
 # Of a client that has closed its end: calls that were made before may still be answered. Clients wait two
 # seconds for a server to leave.
@@ -135,14 +135,14 @@ class _Message:
     def add(self, data: bytes) -> None:
         self._bytes += len(data)
         self._parts.append(data)
-        if self._bytes > MOST_BYTES:
+        if self._bytes > MAX_BYTES:
             kept = b"".join(self._parts)
             self._head = self._head or kept[:HEAD_BYTES]
             self._tail, self._parts = (self._tail + kept)[-TAIL_BYTES:], []
 
     def take(self) -> tuple[bytes, bytes | None]:
         """The message, and what to answer instead of reading it."""
-        line, long = b"".join(self._parts), self._bytes > MOST_BYTES
+        line, long = b"".join(self._parts), self._bytes > MAX_BYTES
         answer = too_long(self._head, self._tail) if long else refusal(line) if line.strip() else None
         self.__init__()  # type: ignore[misc]
         return line, answer

@@ -19,7 +19,7 @@ from hutch.domain.untrusted_text import echo
 from hutch.domain.user import Who
 from hutch.flows import sessions as flow
 from hutch.flows.reading import read_page
-from hutch.gateway.answers import LARGEST, In, cursor
+from hutch.gateway.answers import MAX_SIZE, In, cursor
 from hutch.gateway.context import Server
 from hutch.gateway.rest.commands import CommandIn
 from hutch.gateway.rest.content import Content
@@ -30,7 +30,7 @@ from hutch.sessions.requests import Request
 from hutch.workspace.search import MOST_CONTEXT, Grep
 
 READ_BYTES = 256 * 1024
-MOST_FAULTS = 5
+MAX_FAULTS = 5
 T = TypeVar("T")
 
 
@@ -52,7 +52,7 @@ class Command(CommandIn, InSession):
 
 class FileAsked(InSession):
     path: PathText
-    start: int = Field(0, ge=0, le=LARGEST, description="The first byte.")
+    start: int = Field(0, ge=0, le=MAX_SIZE, description="The first byte.")
     length: int = Field(READ_BYTES, ge=1, le=READ_BYTES)
 
 
@@ -74,7 +74,7 @@ class FilesAsked(InSession):
     pattern: str = Field(min_length=1, max_length=10_000, examples=["**/*.py"])
     path: PathText = ""
     limit: int = Field(200, ge=1, le=5000)
-    offset: int = Field(0, ge=0, le=LARGEST, description="`next` of the answer before.")
+    offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the answer before.")
 
 
 class Searched(InSession):
@@ -84,7 +84,7 @@ class Searched(InSession):
     ignore_case: bool = False
     context: int = Field(0, ge=0, le=MOST_CONTEXT)
     limit: int = Field(100, ge=1, le=2000)
-    offset: int = Field(0, ge=0, le=LARGEST, description="`next` of the answer before.")
+    offset: int = Field(0, ge=0, le=MAX_SIZE, description="`next` of the answer before.")
     output: Literal["content", "files", "count"] = "content"
 
 
@@ -93,7 +93,7 @@ class InputGiven(InSession):
 
 
 class EventsAsked(InSession):
-    after: int = Field(0, ge=0, le=LARGEST, description="The number of the last event that is known.")
+    after: int = Field(0, ge=0, le=MAX_SIZE, description="The number of the last event that is known.")
     limit: int = Field(50, ge=1, le=500)
 
 
@@ -262,7 +262,7 @@ async def use(call: Call, name: str, arguments: Mapping[str, Any], session_id: s
     try:
         parsed = tool.arguments.model_validate(given)
     except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[:MOST_FAULTS]
+        wrong = error.errors(include_input=False, include_url=False)[:MAX_FAULTS]
         raise BadRequest(
             f"{name}: {'; '.join(validation_messages.with_name(each) for each in wrong)}."
         ) from None

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
-from hutch.gateway.answers import LARGEST, In, Out, answer, fields_from
+from hutch.gateway.answers import MAX_SIZE, In, Out, answer, fields_from
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.route import ask, router
@@ -22,7 +22,7 @@ from hutch.sessions.requests import (
 
 routes = router("commands")
 
-LONGEST_S = 24 * 3600
+MAX_S = 24 * 3600
 CommandId = Annotated[str, Path(max_length=100)]
 
 
@@ -35,9 +35,9 @@ class CommandIn(In):
         pattern=r"^[a-z0-9][a-z0-9._-]{0,31}$",
         description="Each name is a shell of its own, which keeps its directory and variables.",
     )
-    timeout_s: float | None = Field(None, gt=0, le=LONGEST_S, description="When it is stopped.")
+    timeout_s: float | None = Field(None, gt=0, le=MAX_S, description="When it is stopped.")
     yield_s: float | None = Field(
-        None, ge=0, le=LONGEST_S, description="After this it goes on in the background, and is answered."
+        None, ge=0, le=MAX_S, description="After this it goes on in the background, and is answered."
     )
 
 
@@ -91,7 +91,7 @@ async def output(
     who: Reader,
     session_id: str,
     command_id: CommandId,
-    offset: Annotated[int, Query(ge=0, le=LARGEST, description="From this byte on.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=MAX_SIZE, description="From this byte on.")] = 0,
 ) -> Response:
     """What a command in the background has printed."""
     return answer(await ask(request, who, session_id, ReadCommand(command_id, offset)))

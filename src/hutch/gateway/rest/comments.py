@@ -18,8 +18,8 @@ from hutch.store.comments import Comments
 
 routes = router("changes")
 
-LONGEST_BODY = 20_000
-Body = Annotated[str, Field(max_length=LONGEST_BODY)]
+MAX_BODY = 20_000
+Body = Annotated[str, Field(max_length=MAX_BODY)]
 Commit = Annotated[
     str, Field(max_length=40, description="That was looked at; refused if it is not the newest.")
 ]
@@ -31,7 +31,7 @@ class CommentIn(In):
     path: Annotated[str, Field(min_length=1, max_length=4096)] = Field(examples=["src/slug.py"])
     line: int = Field(ge=1, le=100_000_000)
     side: Side = Field("new", description="`old` is about a line that the change takes away.")
-    body: Annotated[str, Field(min_length=1, max_length=LONGEST_BODY)]
+    body: Annotated[str, Field(min_length=1, max_length=MAX_BODY)]
     severity: Severity | None = None
     commit: Commit = ""
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from hutch.domain.errors import BadRequest
 from hutch.edit.edit_result import Edited, EditedFile
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import LARGEST, In, Out, answer, fields_from, next_link
+from hutch.gateway.answers import MAX_SIZE, In, Out, answer, fields_from, next_link
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.files import FileChangeOut
@@ -20,12 +20,12 @@ from hutch.workspace.search import MOST_CONTEXT, Grep
 
 routes = router("files")
 
-MOST_EDITS = 1000
-MOST_FOUND = 10_000
+MAX_EDITS = 1000
+MAX_FOUND = 10_000
 Pattern = Annotated[str, Query(min_length=1, max_length=10_000)]
 Below = Annotated[str, Query(max_length=4096, description="Only below this path.")]
-AtMost = Annotated[int, Query(ge=1, le=MOST_FOUND, description="How many at most.")]
-Offset = Annotated[int, Query(ge=0, le=LARGEST, description="`next` of the answer before.")]
+AtMost = Annotated[int, Query(ge=1, le=MAX_FOUND, description="How many at most.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_SIZE, description="`next` of the answer before.")]
 NEXT = "The offset of what comes next; null: no more, or more than a search reads. Then narrow it."
 
 
@@ -56,7 +56,7 @@ class EditIn(In):
     """Edits of one file: all of them are made, or none."""
 
     path: PathText
-    edits: list[ReplaceIn | LinesIn | InsertIn] = Field(min_length=1, max_length=MOST_EDITS)
+    edits: list[ReplaceIn | LinesIn | InsertIn] = Field(min_length=1, max_length=MAX_EDITS)
 
 
 class PatchIn(In):

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from hutch.domain.audience import entry_json
 from hutch.flows.reading import read_page
-from hutch.gateway.answers import LARGEST, Out, page
+from hutch.gateway.answers import MAX_SIZE, Out, page
 from hutch.gateway.auth.who import Reader
 from hutch.gateway.entries import EntryOut
 from hutch.gateway.rest.route import router, server_of
@@ -16,7 +16,7 @@ from hutch.gateway.stream.sse import EventStream
 
 routes = router("events")
 
-MOST_EVENTS = 1000
+MAX_EVENTS = 1000
 SSE = "text/event-stream"
 
 
@@ -39,8 +39,8 @@ async def listed(
     request: Request,
     who: Reader,
     session_id: str,
-    after: Annotated[int, Query(ge=0, le=LARGEST, description="The last number that is known.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="How many at most.")] = 500,
+    after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="How many at most.")] = 500,
 ) -> Response:
     """What happened in a session, as it is in its log.
 

@@ -17,7 +17,7 @@ from hutch.workspace.files.listing import Entry
 
 routes = router("files")
 
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 
 
 @fields_from(Entry, "path kind size mode target")
@@ -69,7 +69,7 @@ async def listed(
     recursive: Annotated[bool, Query(description="Also what is below.")] = False,
     ignored: Annotated[bool, Query(description="Also what .gitignore files leave out.")] = False,
     cursor: Annotated[str, Query(max_length=16384, description="`next` of the page before.")] = "",
-    limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="How many at most.")] = 200,
+    limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="How many at most.")] = 200,
 ) -> Response:
     """What is in a directory, in the order of names."""
     wanted = ListFiles(parse_path(path, or_root=True), recursive, not ignored, cursor or None, limit)

@@ -9,7 +9,7 @@ from pydantic import Field
 from hutch.domain.inputs import AnyInput
 from hutch.domain.session import GivenInput
 from hutch.flows import sessions as flow
-from hutch.gateway.answers import LARGEST, MOST_ITEMS, Out, answer, page
+from hutch.gateway.answers import MAX_ITEMS, MAX_SIZE, Out, answer, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow
 from hutch.gateway.rest.route import router, server_of
@@ -80,8 +80,8 @@ async def listed(
     request: Request,
     who: Reader,
     session_id: str,
-    after: Annotated[int, Query(ge=0, le=LARGEST, description="The last number that is known.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")] = 100,
+    after: Annotated[int, Query(ge=0, le=MAX_SIZE, description="The last number that is known.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_ITEMS, description="How many at most.")] = 100,
 ) -> Response:
     """What was asked of a session, the oldest first."""
     found = await flow.inputs(server_of(request).site, who, session_id, after=after, limit=limit + 1)

@@ -10,17 +10,17 @@ from starlette.convertors import Convertor, register_url_convertor
 
 from hutch.domain.errors import BadRequest
 
-LONGEST = 4096
+MAX_LENGTH = 4096
 
-PathText = Annotated[str, Field(max_length=LONGEST, description="Relative to the workspace.")]
+PathText = Annotated[str, Field(max_length=MAX_LENGTH, description="Relative to the workspace.")]
 
 
 def parse_path(text: str, *, or_root: bool = False) -> str:
     """A path that came from outside. The kernel keeps it inside anyhow; this says what is wrong with it."""
     if "\0" in text:
         raise BadRequest("A path cannot hold a NUL.")
-    if len(os.fsencode(text)) >= LONGEST:
-        raise BadRequest(f"A path has less than {LONGEST} bytes.")
+    if len(os.fsencode(text)) >= MAX_LENGTH:
+        raise BadRequest(f"A path has less than {MAX_LENGTH} bytes.")
     if text.startswith("/"):
         raise BadRequest("A path begins in the workspace, without a '/' before it.")
     parts = [part for part in text.split("/") if part not in ("", ".")]

@@ -16,7 +16,7 @@ from hutch.flows import sessions as flow
 from hutch.flows.access import Action
 from hutch.flows.sessions import Shown
 from hutch.flows.site import Site
-from hutch.gateway.answers import LARGEST, Cursor, In, Limit, Out, Page, answer, fields_from, page
+from hutch.gateway.answers import MAX_SIZE, Cursor, In, Limit, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import AGuard, Reader, Writer
 from hutch.gateway.idempotency import ByKeyWithRow, Key, Once
 from hutch.gateway.rest.limits import Limits
@@ -27,7 +27,7 @@ from hutch.store.users import Users
 
 routes = router("sessions")
 
-MOST_WORDS = 10
+MAX_WORDS = 10
 Short = Annotated[str, Field(max_length=2048)]
 Long = Annotated[str, Field(max_length=200_000)]
 
@@ -133,7 +133,7 @@ class ForkIn(In):
     """From where to fork."""
 
     snapshot: int | None = Field(
-        None, ge=1, le=LARGEST, description="A snapshot; without, the files as they are."
+        None, ge=1, le=MAX_SIZE, description="A snapshot; without, the files as they are."
     )
 
 
@@ -166,8 +166,8 @@ async def shown(site: Site, who: Who, found: Sequence[Shown]) -> list[dict[str, 
 
 def words(text: str) -> str:
     """Words to look for: each costs a look at every session."""
-    if len(text.split()) > MOST_WORDS:
-        raise BadRequest(f"Look for at most {MOST_WORDS} words at once.")
+    if len(text.split()) > MAX_WORDS:
+        raise BadRequest(f"Look for at most {MAX_WORDS} words at once.")
     return text
 
 

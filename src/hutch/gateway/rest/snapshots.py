@@ -6,7 +6,7 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from hutch.flows.sessions import allowed, may_write
-from hutch.gateway.answers import LARGEST, In, Limit, NumberCursor, Out, Page, answer, fields_from, page
+from hutch.gateway.answers import MAX_SIZE, In, Limit, NumberCursor, Out, Page, answer, fields_from, page
 from hutch.gateway.auth.who import Reader, Writer
 from hutch.gateway.idempotency import ByKey
 from hutch.gateway.rest.paths import PathText, parse_path
@@ -19,8 +19,8 @@ from hutch.workspace.comparison import MAX_FILES, Difference
 routes = router("snapshots")
 
 DIFF = "text/x-diff"
-Number = Annotated[int, Path(ge=1, le=LARGEST)]
-Of = Annotated[int | None, Query(ge=1, le=LARGEST)]
+Number = Annotated[int, Path(ge=1, le=MAX_SIZE)]
+Of = Annotated[int | None, Query(ge=1, le=MAX_SIZE)]
 
 
 @fields_from(Snapshot, "id tree reason files bytes left_out")

@@ -13,14 +13,14 @@ from hutch.sessions.requests import CloseTerminal, ListTerminals, OpenTerminal, 
 
 routes = router("terminals")
 
-MOST_SIDE = 1000
+MAX_SIDE = 1000
 
 
 class TerminalIn(In):
     """The size of a new terminal."""
 
-    columns: int = Field(80, ge=1, le=MOST_SIDE)
-    rows: int = Field(24, ge=1, le=MOST_SIDE)
+    columns: int = Field(80, ge=1, le=MAX_SIDE)
+    rows: int = Field(24, ge=1, le=MAX_SIDE)
 
 
 @fields_from(TerminalState)

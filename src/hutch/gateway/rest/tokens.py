@@ -7,7 +7,7 @@ from pydantic import Field
 
 from hutch.domain.errors import Denied
 from hutch.domain.user import SCOPES, Scope, Who, scopes_of, widened
-from hutch.flows.users import LONGEST_TOKEN_NAME, TOKEN_DAYS
+from hutch.flows.users import MAX_TOKEN_NAME, TOKEN_DAYS
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.auth.guard import Guard
 from hutch.gateway.auth.who import AGuard, Reader
@@ -31,7 +31,7 @@ class CreatedToken(TokenOut):
 
 
 class NewToken(In):
-    name: str = Field("", max_length=LONGEST_TOKEN_NAME)
+    name: str = Field("", max_length=MAX_TOKEN_NAME)
     scopes: list[Scope] = Field(["read"], min_length=1, max_length=len(SCOPES))
     days: int | None = Field(TOKEN_DAYS, ge=1, le=36_500, description="Null lasts for ever.")
 

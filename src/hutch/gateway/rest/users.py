@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from hutch.domain.user import LONGEST_NAME, Role, ShareRole, parse_name
-from hutch.flows.users import LONGEST_INVITE_S
+from hutch.flows.users import MAX_INVITE_S
 from hutch.gateway.answers import Cursor, Id, In, Limit, Out, Page, fields_from, paged
 from hutch.gateway.auth.login import base_of, log_in
 from hutch.gateway.auth.who import Admin, AGuard, Reader
@@ -44,7 +44,7 @@ class NewInvite(In):
     role: InvitedRole = "observer"
     session_id: Id | None = Field(None, description="A session that is shared with whoever accepts.")
     share_role: ShareRole | None = None
-    days: int = Field(7, ge=1, le=LONGEST_INVITE_S // DAY_S)
+    days: int = Field(7, ge=1, le=MAX_INVITE_S // DAY_S)
 
 
 @fields_from(Link, "id role session_id share_role created_by created_ms expires_ms")

@@ -17,7 +17,7 @@ from hutch.gateway.rest.route import router, server_of
 
 routes = router("webhooks")
 
-MOST_BYTES = 2 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024
 DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
@@ -71,7 +71,7 @@ async def _body(request: Request) -> bytes:
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > MOST_BYTES:
-            raise LimitReached(f"It is larger than {MOST_BYTES} bytes.", limit="server.body_bytes")
+        if size > MAX_BYTES:
+            raise LimitReached(f"It is larger than {MAX_BYTES} bytes.", limit="server.body_bytes")
         parts.append(part)
     return b"".join(parts)

@@ -33,7 +33,7 @@ from hutch.gateway.stream.streams import FAILED, LEFT, OVER, SLOW, Ending, Strea
 from hutch.sessions.requests import Diff
 from hutch.system.clock import wall_ms
 
-DIFF_LETTERS = 1_000_000
+DIFF_CHARS = 1_000_000
 WAIT_BEAT_S = 2.0  # many clients give up after five seconds without a byte
 STILL = b"\n"  # before JSON, white space means nothing
 JSON_HEADERS = [(b"content-type", b"application/json"), *HEADERS[1:]]
@@ -218,7 +218,7 @@ async def _diff(site: Site, session_id: Any) -> str:
     except HutchError as error:  # the session was removed meanwhile, say
         return f"(no diff: {error})"
     text = site.redactor.clean(found.patch.decode(errors="replace"))
-    return text if len(text) <= DIFF_LETTERS else text[:DIFF_LETTERS] + "\n(cut)\n"
+    return text if len(text) <= DIFF_CHARS else text[:DIFF_CHARS] + "\n(cut)\n"
 
 
 def _plain(frame: dict[str, Any] | None) -> dict[str, Any] | None:

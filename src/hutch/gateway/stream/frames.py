@@ -11,7 +11,7 @@ import orjson
 from hutch.domain.audience import entry_json
 from hutch.domain.errors import BadRequest, HutchError, TooManyRequests
 from hutch.domain.untrusted_text import echo
-from hutch.gateway.answers import LARGEST
+from hutch.gateway.answers import MAX_SIZE
 from hutch.gateway.errors import told
 from hutch.sessions.seam import Delta, Update
 
@@ -94,7 +94,7 @@ def place(text: str | None, name: str) -> int | None:
     """A number in a log or a terminal, as it stands in a query or a header."""
     if text is None or text == "":
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > LARGEST:
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > MAX_SIZE:
         raise BadRequest(f"{name} is the number of an event or a byte, not {echo(text, 40)}.")
     return int(text)
 

@@ -19,8 +19,8 @@ import orjson
 
 ENTER_S = 60  # to follow a redirect
 STAY_S = 8 * 3600
-MOST_SPENT = 10_000
-LONGEST = 1000
+MAX_SPENT = 10_000
+MAX_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ class Passes:
     def read(self, text: str, kind: Literal["enter", "stay"], session_id: str, port: int) -> Pass | None:
         """The pass, if it is one of ours, of this kind, for this port, and not over."""
         body, _, signature = text.partition(".")
-        if len(text) > LONGEST or not hmac.compare_digest(self._signature(body).encode(), _bytes(signature)):
+        if len(text) > MAX_LENGTH or not hmac.compare_digest(
+            self._signature(body).encode(), _bytes(signature)
+        ):
             return None
         found = Pass(*orjson.loads(urlsafe_b64decode(body)))
         fits = (found.kind, found.session_id, found.port) == (kind, session_id, port)
@@ -88,7 +90,7 @@ class Passes:
     def spend(self, entered: Pass) -> bool:
         """Whether it is shown for the first time."""
         now = self._clock()
-        while self._spent and (next(iter(self._spent.values())) < now or len(self._spent) > MOST_SPENT):
+        while self._spent and (next(iter(self._spent.values())) < now or len(self._spent) > MAX_SPENT):
             self._spent.popitem(last=False)
         if entered.nonce in self._spent:
             return False

@@ -36,7 +36,7 @@ from hutch.system.clock import wall_ms
 
 ENTER = "/.hutch/enter"
 LABEL = re.compile(r"([0-7][0-9abcdefghjkmnpqrstvwxyz]{25})-(\d{1,5})")
-MOST_KNOWN = 1024
+MAX_KNOWN = 1024
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -194,7 +194,7 @@ class Previews:
             raise Unauthenticated("Whoever opened this page is logged out.")
         who = Who(user, scopes, held.by, held.credential_id)
         self._known[key] = (who, monotonic() + REMEMBERED_S)
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
         return who
 

@@ -19,7 +19,7 @@ from hutch.gateway.stream.streams import LEFT, Ending
 from hutch.gateway.stream.wire import TURN_BYTES
 from hutch.sessions.seam import Stream as JailStream
 
-MOST_BYTES = 16 * 1024 * 1024  # of a message from inside
+MAX_BYTES = 16 * 1024 * 1024  # of a message from inside
 GONE = Ending("end", 1000, "")
 
 Receive = Callable[[], Awaitable[Any]]
@@ -35,7 +35,7 @@ class SocketToJail:
             uri = parse_uri(f"ws://localhost:{port}{target}")
         except InvalidURI as error:
             raise BadAnswer(f"This address cannot be handed on: {error}.", BAD_REQUEST) from None
-        self._protocol = ClientProtocol(uri, subprotocols=wanted, max_size=MOST_BYTES)
+        self._protocol = ClientProtocol(uri, subprotocols=wanted, max_size=MAX_BYTES)
         self._stream = stream
         self._parts: list[bytes] = []
         self._text = False

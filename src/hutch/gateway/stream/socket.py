@@ -22,7 +22,7 @@ from hutch.gateway.stream.streams import LEFT, OVER, REFUSED, SLOW, Ending, Stre
 from hutch.gateway.stream.wire import close_of
 from hutch.sessions.seam import Update
 
-LONGEST_ID = 200
+MAX_ID = 200
 
 
 class EventSocket:
@@ -66,9 +66,9 @@ async def _hear(stream: Stream, receive: Receive) -> Ending:
                 raise BadRequest("Frames here are JSON texts. Bytes go to terminals.")
             said = heard(message["text"])
             name = said.get("id")
-            if name is not None and not (isinstance(name, str | int) and len(str(name)) <= LONGEST_ID):
+            if name is not None and not (isinstance(name, str | int) and len(str(name)) <= MAX_ID):
                 name = None
-                raise BadRequest(f"`id` is a text of at most {LONGEST_ID} letters, or a number.")
+                raise BadRequest(f"`id` is a text of at most {MAX_ID} letters, or a number.")
             answer = await _answer(permit_of(stream), said, name)
         except HutchError as error:
             answer = error_word(error, stream.permit.server.redactor.clean, id=name)

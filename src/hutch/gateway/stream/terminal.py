@@ -27,11 +27,11 @@ from hutch.sessions.seam import Viewer
 INPUT_BYTES = 64 * 1024  # in one frame
 WINDOW_BYTES = 512 * 1024  # on their way to a client: with less, a far one would get little in a second
 WAITING_BYTES = 1 << 20  # typed, and not yet read by the program
-MOST_SIDE = 1000
+MAX_SIDE = 1000
 RESIZE_S = 0.1  # every one is an event in the log, and a window that is dragged sends sixty a second
 WATCHER_S = 2.0  # who only watches must not hold up those who work
 EXIT_S, LOOK_S = 1.0, 0.01
-MOST_ACK = 2**53
+MAX_ACK = 2**53
 ENDED = Ending("exit", 1000, "the program has ended")
 
 
@@ -124,7 +124,7 @@ class _Watching:
             self._granted = until
 
     def _acknowledge(self, said: dict[str, Any]) -> None:
-        count = number(said, "bytes", 0, MOST_ACK)
+        count = number(said, "bytes", 0, MAX_ACK)
         if count > self._sent - self._shown:
             waiting = self._sent - self._shown
             raise BadRequest(f"{count} bytes cannot be acknowledged: {waiting} were sent and are not yet.")
@@ -186,7 +186,7 @@ class _Watching:
             case "ack":
                 self._acknowledge(said)
             case "resize":
-                size = number(said, "columns", 1, MOST_SIDE), number(said, "rows", 1, MOST_SIDE)
+                size = number(said, "columns", 1, MAX_SIDE), number(said, "rows", 1, MAX_SIDE)
                 self._writers.check(self._seat)
                 self._size = size
                 if self._resting is None:

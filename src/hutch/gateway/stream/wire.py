@@ -19,9 +19,9 @@ from websockets.exceptions import InvalidState
 
 logger = structlog.get_logger()
 ABORT, CLOSE, SHORT = "hutch.abort", "hutch.close", "hutch.short"
-MOST_FRAME_BYTES = 1 << 20  # of a message that comes in
-MOST_FRAGMENTS = 1024
-MOST_WAITING = 4  # messages that came in and that nobody has taken
+MAX_FRAME_BYTES = 1 << 20  # of a message that comes in
+MAX_FRAGMENTS = 1024
+MAX_WAITING = 4  # messages that came in and that nobody has taken
 TURN_BYTES = 2048  # that are looked at in one turn of the event loop: they may be hundreds of messages
 SHUTDOWN_S = 1.5  # for a stream to end by itself
 NO_HANDSHAKE = (
@@ -169,7 +169,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         if hears and hears(self.frames[0], self.curr_msg_data_type == "text"):
             self.frames = []
             return
-        if self.queue.qsize() >= MOST_WAITING:
+        if self.queue.qsize() >= MAX_WAITING:
             super().send_receive_event_to_app()  # which stops reading until all are taken
             return
         # To stop and start again for each message would take as long as what a key does.
@@ -178,7 +178,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.read_paused = paused
 
     def handle_cont(self, event: Any) -> None:
-        if len(self.frames) < MOST_FRAGMENTS:
+        if len(self.frames) < MAX_FRAGMENTS:
             super().handle_cont(event)
         elif not self.close_sent:
             self.conn.fail(1009, "too many fragments")
@@ -214,7 +214,7 @@ def options() -> dict[str, Any]:
     return {
         "http": Http,
         "ws": WebSocket,
-        "ws_max_size": MOST_FRAME_BYTES,
+        "ws_max_size": MAX_FRAME_BYTES,
         "ws_per_message_deflate": False,  # a terminal's bytes would cost more to squeeze than to send
         "ws_ping_interval": 20.0,
         "ws_ping_timeout": 45.0,

@@ -22,7 +22,7 @@ from hutch.jail.limits.oom import Scores
 
 INLINE_BYTES = 60_000  # a longer request goes through a file
 REPLY_BYTES = 512
-MOST_DESCRIPTORS = 4
+MAX_DESCRIPTORS = 4
 FRAMES_AT_ONCE = 16
 CREDENTIALS = struct.Struct("iII")
 READY = b"ready"
@@ -148,7 +148,7 @@ class Control:
             try:
                 frame, passed, flags, _ = self._sock.recvmsg(
                     REPLY_BYTES,
-                    socket.CMSG_SPACE(4 * MOST_DESCRIPTORS) + socket.CMSG_SPACE(CREDENTIALS.size),
+                    socket.CMSG_SPACE(4 * MAX_DESCRIPTORS) + socket.CMSG_SPACE(CREDENTIALS.size),
                     socket.MSG_CMSG_CLOEXEC,
                 )
             except BlockingIOError:

@@ -41,7 +41,7 @@ INHERITED = {
     resource.RLIMIT_MSGQUEUE: 800 * KIB,
     resource.RLIMIT_SIGPENDING: 4096,
 }
-MOST_OPEN_FILES = 1 << 20
+MAX_OPEN_FILES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def fixed_rlimits(open_files: int) -> str:
 def raise_open_files() -> None:
     """Each command takes descriptors of ours, and the usual 1,024 are for programs that use `select`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 

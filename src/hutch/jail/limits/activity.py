@@ -7,7 +7,7 @@ nobody has allocated, written or forked, and whoever watches may go on sleeping.
 import os
 from collections.abc import Iterable
 
-MOST = 64  # threads to follow; a larger jail is looked at in full
+MAX_COUNT = 64  # threads to follow; a larger jail is looked at in full
 
 
 class Pulse:
@@ -20,7 +20,7 @@ class Pulse:
     def follow(self, threads: Iterable[tuple[int, int]]) -> None:
         """From now on these, which must be all there are."""
         wanted = set(threads)
-        if len(wanted) > MOST:
+        if len(wanted) > MAX_COUNT:
             self.close()
             return
         for gone in self._clocks.keys() - wanted:

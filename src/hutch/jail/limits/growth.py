@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 from hutch.jail.limits.unlinked_files import Nameless
 
-DEEPEST = 200  # a deeper tree is counted as over any limit: who needs one?
+MAX_DEPTH = 200  # a deeper tree is counted as over any limit: who needs one?
 REST_S = 1.0  # between walks that nothing calls for: frees by others hide what was taken
 CONFIRM, CONFIRM_S = 5, 0.02  # how often something is looked at again that may pass, and after how long
-MOST_LINKED = 200_000  # files with several names to remember
+MAX_LINKED = 200_000  # files with several names to remember
 COARSE = 5  # CLOCK_REALTIME_COARSE, by which files are stamped
 SHARE = 50  # a walk that costs a second of a processor is made at most every 50 seconds
 
@@ -64,10 +64,10 @@ def measure(directory: int, *, links: bool = False) -> Measure:
                 total += found.st_blocks * 512 // (1 if stat.S_ISDIR(found.st_mode) else found.st_nlink or 1)
                 if not stat.S_ISDIR(found.st_mode):
                     key = (found.st_dev, found.st_ino)
-                    if links and found.st_nlink > 1 and (len(missing) < MOST_LINKED or key in missing):
+                    if links and found.st_nlink > 1 and (len(missing) < MAX_LINKED or key in missing):
                         missing[key] = missing.get(key, found.st_nlink) - 1
                     continue
-                if len(stack) > DEEPEST:
+                if len(stack) > MAX_DEPTH:
                     too_deep = True
                     continue
                 parent = fds[-1] if fds else directory

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from hutch.jail.members import Member, read, tables
 
 LIST = "/proc/locks"
-MOST_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks
+MAX_LIST_BYTES = 4 * 1024 * 1024  # some 70,000 locks
 LIST_S = 0.5
 FRESH_S = 0.1
 REST_S = 5.0  # between two readings that nothing calls for
@@ -83,7 +83,7 @@ def locks(
 
 def _read() -> Counter[Locked]:
     seen: Counter[Locked] = Counter()
-    left, deadline, rest = MOST_LIST_BYTES, time.monotonic() + LIST_S, b""
+    left, deadline, rest = MAX_LIST_BYTES, time.monotonic() + LIST_S, b""
     fd = os.open(LIST, os.O_RDONLY | os.O_CLOEXEC)
     try:
         while left > 0 and time.monotonic() < deadline and (part := os.read(fd, 65536)):

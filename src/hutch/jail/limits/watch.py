@@ -18,10 +18,10 @@ from weakref import WeakKeyDictionary
 from hutch.domain.errors import HutchError, LimitReached, Unavailable
 from hutch.jail.limits.check import Look
 
-LOOK_S = 0.2
-CLOSE_LOOK_S = 0.05  # at first, and while memory grows or is more than half used
+POLL_INTERVAL_S = 0.2
+CLOSE_POLL_INTERVAL_S = 0.05  # at first, and while memory grows or is more than half used
 CALM_S = 0.002
-IDLE_LOOK_S = 1.0  # at the longest, while next to nothing runs; twice that where a cgroup counts memory
+IDLE_POLL_INTERVAL_S = 1.0  # the maximum, while almost nothing runs; doubled where a cgroup counts memory
 IDLE_SHARE = 0.02  # of a processor
 LOOKERS = 8
 LONG_S = 0.05
@@ -44,7 +44,7 @@ class Watch:
     ) -> None:
         self.look = look
         self._most_bytes = memory_bytes
-        self._idle_s = 2 * IDLE_LOOK_S if counted else IDLE_LOOK_S
+        self._idle_s = 2 * IDLE_POLL_INTERVAL_S if counted else IDLE_POLL_INTERVAL_S
         self._clear = clear
         self._end_commands = end_commands  # of these reapers; False if everything must be cleared instead
         self._busy = asyncio.Event()
@@ -118,26 +118,26 @@ class Watch:
             await self._aside(self.look.look)
         finally:
             self._has_begun, self.look.is_clearing = True, False
-        pause_s, looked, before_bytes = CLOSE_LOOK_S, time.monotonic(), 0
+        pause_s, looked, before_bytes = CLOSE_POLL_INTERVAL_S, time.monotonic(), 0
         while True:
             if not self._busy.is_set():
                 await self._busy.wait()
-                pause_s = max(CLOSE_LOOK_S, LOOK_S - (time.monotonic() - looked))
+                pause_s = max(CLOSE_POLL_INTERVAL_S, POLL_INTERVAL_S - (time.monotonic() - looked))
             await self._pause(pause_s * random.uniform(SPREAD, 1))
             since_s, looked = time.monotonic() - looked, time.monotonic()
             moved_ns = self.look.pulse.moved_ns()
             is_calm = moved_ns is not None and moved_ns < since_s * IDLE_SHARE * 1e9
-            pause_s = min(2 * pause_s, self._idle_s) if is_calm else LOOK_S
+            pause_s = min(2 * pause_s, self._idle_s) if is_calm else POLL_INTERVAL_S
             if moved_ns == 0 and not self.look.growth.owed:
                 continue
             async with _turn() if is_calm else contextlib.nullcontext():
                 is_over, memory_bytes = await self._aside(self.look.look)
             most = self._most_bytes
             if not is_calm and (memory_bytes > most // 2 or memory_bytes - before_bytes > most // 16):
-                pause_s = CLOSE_LOOK_S
+                pause_s = CLOSE_POLL_INTERVAL_S
             before_bytes = memory_bytes
             if is_over:
-                pause_s = CLOSE_LOOK_S
+                pause_s = CLOSE_POLL_INTERVAL_S
                 try:
                     ending = self.look.reapers_to_end
                     if not ending or not await self._end_commands(ending):
@@ -159,7 +159,7 @@ class Watch:
 
     async def _pause(self, pause_s: float) -> None:
         """Until the next look; a long one is cut short when a command is about to run."""
-        if pause_s > LOOK_S:
+        if pause_s > POLL_INTERVAL_S:
             loop = asyncio.get_running_loop()
             self._waking = loop.create_future()
             timer = loop.call_later(pause_s, _resolve, self._waking, False)
@@ -168,7 +168,7 @@ class Watch:
                     return
             finally:
                 timer.cancel()
-            pause_s = CLOSE_LOOK_S
+            pause_s = CLOSE_POLL_INTERVAL_S
         await asyncio.sleep(pause_s)
 
 

@@ -34,9 +34,9 @@ from hutch.jail.request import check_text
 NULL = "/dev/null"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TOLD = re.compile(rb"""=(['"])(\d{1,3}) (\d{1,10})\1\n| (\d{1,3}) (\d{1,10})\0""")
-LONGEST_TOLD = 24
+MAX_REPORTED = 24
 EARLIER = re.compile(rb"(?:zz|\0)[0-9a-f]{32}(?:%s)" % TOLD.pattern)
-MOST_BYTES = 4 * 1024 * 1024  # more than any program could be given as its environment
+MAX_BYTES = 4 * 1024 * 1024  # more than any program could be given as its environment
 TERMINAL_MISSED = re.compile(rb"bash: \[\d+: \d+ \(\d+\)\] tcsetattr: [^\n]*\n")
 LEFT = b"exit\n"
 # bash writes the complaint in several pieces, and its last word only when it leaves
@@ -159,7 +159,7 @@ class Hearing:
     """Waits for the answer with a nonce. What comes before it is what the shell exports, which is looked at
     only when somebody needs it."""
 
-    def __init__(self, mark: bytes, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, mark: bytes, most_bytes: int = MAX_BYTES) -> None:
         self.flooded = False  # more has come than an answer can be
         self._mark = mark  # comes before the nonce
         self._heard = bytearray()
@@ -183,7 +183,7 @@ class Hearing:
                 self._before = bytes(heard[:at])
                 self._heard, self._looked = bytearray(heard[told.end() :]), 0
                 return Answer(int(told[2] or told[4]), int(told[3] or told[5]))
-            if unsure < 0 and len(heard) - end < LONGEST_TOLD:
+            if unsure < 0 and len(heard) - end < MAX_REPORTED:
                 unsure = at  # the rest may be on its way
             at = heard.find(mark, at + 1)  # what `set -x` and `set -v` show of our own lines
         self._looked = unsure if unsure >= 0 else max(0, len(heard) - len(mark) + 1)

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from hutch.domain.errors import BadRequest
 from hutch.jail.jailed import Jailed
 from hutch.jail.jobs import JobWatch
-from hutch.jail.policy import LONGEST_TIMEOUT_S
+from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
 from hutch.jail.shell.background import Background
@@ -36,7 +36,7 @@ from hutch.jail.shell.result import (
 )
 
 STREAM_BYTES = 1024 * 1024  # read ahead of a slow reader of `stream`
-LONGEST_BACKGROUND_S = 7 * 24 * 3600.0
+MAX_BACKGROUND_S = 7 * 24 * 3600.0
 OnEvent = Callable[[ShellEvent], None]
 Admit = Callable[[], Awaitable[object]]  # returns when the announced command may run, or raises
 
@@ -191,7 +191,7 @@ class Shell:
     def _timeout(self, timeout_s: float | None, yield_s: float | None) -> float | None:
         if timeout_s is None:
             return None if yield_s is not None else self.jail.policy.limits.command_timeout_s
-        most_s = LONGEST_TIMEOUT_S if yield_s is None else LONGEST_BACKGROUND_S
+        most_s = MAX_TIMEOUT_S if yield_s is None else MAX_BACKGROUND_S
         check_timeout(timeout_s, most_s)
         return timeout_s
 

@@ -23,7 +23,7 @@ from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail import open_jail
 from hutch.jail.place import Place
-from hutch.jail.policy import LONGEST_TIMEOUT_S, TOOL, Policy
+from hutch.jail.policy import MAX_TIMEOUT_S, TOOL, Policy
 from hutch.jail.seam import Finished, Jail, Reader
 from hutch.workspace.preparation.removal import discard
 from hutch.workspace.preparation.repository_layout import Head, Layout
@@ -185,7 +185,7 @@ class Local:
                 git_dir=mirror,
                 stdin=packing.stdout.fd,
                 on_progress=on_progress,
-                timeout_s=LONGEST_TIMEOUT_S,
+                timeout_s=MAX_TIMEOUT_S,
             )
         except GitFailed as error:
             said = await listening if (await packing.wait()).code else error.said
