@@ -1,0 +1,39 @@
+
+const secret = location.hash.slice(1);
+history.replaceState(null, "", location.pathname);
+const $ = (id) => document.getElementById(id);
+let csrf = "";
+async function call(method, path, body) {
+  const answer = await fetch("/api/v1" + path, {
+    method, headers: {"Content-Type": "application/json", "X-CSRF-Token": csrf}, body: JSON.stringify(body)});
+  const told = answer.status === 204 ? {} : await answer.json();
+  if (!answer.ok) throw new Error(told.detail || answer.statusText);
+  return told;
+}
+function on(id, event, does) {
+  $(id).addEventListener(event, async (e) => {
+    e.preventDefault();
+    $("said").textContent = "";
+    try { await does(); } catch (error) { $("said").textContent = error.message; }
+  });
+}
+function home() { location.replace("/"); }
+on("login", "submit", async () => {
+  const told = await call("POST", "/login/link", {link: secret});
+  csrf = told.csrf;
+  $("login").hidden = true;
+  $("password").hidden = false;
+  $("who").textContent = told.user.name;
+});
+on("password", "submit", async () => {
+  await call("PUT", "/me/password", {password: $("new").value});
+  home();
+});
+on("skip", "click", async () => home());
+on("accept", "submit", async () => {
+  await call("POST", "/invites/accept", {invite: secret, name: $("name").value, password: $("chosen").value});
+  home();
+});
+if (secret.startsWith("hutchlink_")) $("login").hidden = false;
+else if (secret.startsWith("hutchinvite_")) $("accept").hidden = false;
+else $("said").textContent = "This is not a whole link. Open it again as it was given to you.";
