@@ -224,3 +224,35 @@ def test_what_needs_nothing_loads_nothing(args: list[str]) -> None:
 def test_the_first_help_does_not_even_load_typer() -> None:
     program = "import sys; from hutch.cli.main import run; run(['--help']); sys.exit('typer' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def test_a_run_asks_a_server_before_its_client_is_loaded() -> None:
+    program = (
+        "import sys\n"
+        "from hutch.cli.command_table import BY_NAME\n"
+        "from hutch.cli.dispatch import load\n"
+        "load(BY_NAME['run']).make_context('run', ['Look.', '--repo', '.', '--server'])\n"
+        "import hutch.cli.early_request, hutch.cli.git_author, hutch.settings.author_setting\n"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    late = {"asyncio", "hutch.cli.client", "hutch.cli.run_session", "httpx2", "ssl"}
+    assert late.intersection(ran.stdout.split()) == set()
+
+
+@pytest.mark.parametrize(
+    ("args", "loads"),
+    [(["Look.", "--model", "a:b"], False), (["Look.", "--max-turns", "3"], True), (["\udcff"], True)],
+)
+def test_only_values_that_are_converted_load_pydantic(args: list[str], loads: bool) -> None:
+    program = (
+        "import sys\n"
+        "from hutch.cli.command_table import BY_NAME\n"
+        "from hutch.cli.dispatch import invoke\n"
+        "from hutch.domain.errors import BadRequest\n"
+        "try: invoke(BY_NAME['run'], [*sys.argv[1:], '--server', '--here'])\n"
+        "except BadRequest: pass\n"
+        "print('pydantic' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{loads}\n"

@@ -53,17 +53,15 @@ LATE = {
         (
             ("hutch.cli.commands.run", module)
             for module in (
-                "hutch",
+                "hutch.cli.early_request",
                 "hutch.cli.git_author",
-                "hutch.cli.screens.prompt",
                 "hutch.cli.run_session",
                 "hutch.settings.author_setting",
             )
         ),
         "help and completion need nothing of a run",
     ),
-    ("hutch.cli.copy_consent", "hutch.app.repositories"): "looking into a directory takes much code",
-    ("hutch.cli.copy_consent", "hutch.workspace.admission.repositories"): "as above",
+    ("hutch.cli.copy_consent", "hutch.cli.copy_question"): "looking into a directory takes much code",
     ("hutch.cli.session_client", "hutch.cli.local_sessions"): "with a server, no jail is needed here",
     **dict.fromkeys(
         (

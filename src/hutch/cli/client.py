@@ -16,7 +16,8 @@ from urllib.parse import quote, unquote
 import httpx2
 
 import hutch
-from hutch.cli.server_address import Address, find_address
+from hutch.cli.server_address import API, Address, find_address
+from hutch.cli.server_certificates import trusted
 from hutch.domain.errors import (
     BadRequest,
     Conflict,
@@ -30,7 +31,6 @@ from hutch.domain.errors import (
     Unavailable,
 )
 
-API = "/api/v1"
 WAITS_S = (0.2, 0.5, 1.0, 2.0)  # between tries
 MAX_WAIT_S = 10.0  # when the server says how long
 TIMEOUT_S = 60.0
@@ -156,7 +156,7 @@ class Client:
             self._http = httpx2.AsyncClient(
                 base_url=address.url,
                 headers=headers,
-                verify=address.trusted(),
+                verify=trusted(address),
                 timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S),
                 trust_env=not address.is_local,
             )

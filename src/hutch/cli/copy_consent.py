@@ -1,12 +1,7 @@
-"""A directory without git: whoever is at the terminal sees what is in it, and says whether it is copied."""
+"""Whether a directory without git may be copied: by an option, or by an answer at the terminal."""
 
-import asyncio
 import sys
 from pathlib import Path
-
-import typer
-
-from hutch import settings
 
 
 def may_copy(repository: str, given: bool, *, asks: bool = True) -> bool:
@@ -18,12 +13,6 @@ def may_copy(repository: str, given: bool, *, asks: bool = True) -> bool:
         return given
     if (Path(repository) / ".git" / "HEAD").is_file():
         return False
-    from hutch.app.repositories import repositories_of
-    from hutch.workspace.admission.repositories import describe_plain_directory
+    from hutch.cli.copy_question import confirm_copy
 
-    contents = asyncio.run(describe_plain_directory(repositories_of(settings.load()), repository))
-    if not contents:
-        return False
-    typer.echo(f"{repository} is not a git repository. All of it would be copied: {contents}.", err=True)
-    typer.confirm("Copy it, and show it to the model?", abort=True, err=True)
-    return True
+    return confirm_copy(repository)

@@ -5,7 +5,7 @@ module only when a command is really wanted.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from operator import attrgetter
 from typing import Annotated, Any
@@ -52,6 +52,7 @@ def load(command: Command) -> Loaded:
     loaded = group.commands[command.name]
     assert isinstance(loaded, Loaded)
     _share(loaded, group.commands["help-option"].params)
+    _defer_adapters(loaded)
     return loaded
 
 
@@ -137,6 +138,42 @@ def _help_option(
 
     Typer's own would list its two names in random order and load pydantic to read them.
     """
+
+
+class _DeferredAdapter:
+    """What typer makes of a value, without pydantic where the value is as it was typed, or missing.
+
+    Typer makes an adapter of pydantic for every option, and to load that takes a third of the time until a
+    command asks a server.
+    """
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if param.type_descriptor.annotation is str and isinstance(value, str) and _is_unicode(value):
+            return value
+        return self._build().coerce(value, param=param, ctx=ctx)
+
+
+def _is_unicode(text: str) -> bool:
+    """False for bytes of a command line that are no UTF-8: pydantic refuses them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _defer_adapters(loaded: Any) -> None:
+    for param in loaded.params:
+        if param.type_descriptor.parameter_info.parser is None:
+            adapter = _DeferredAdapter(param.get_runtime_param)
+            param.get_runtime_param = lambda adapter=adapter: adapter
+    for below in getattr(loaded, "commands", {}).values():
+        _defer_adapters(below)
 
 
 def _share(loaded: Any, params: list[Any]) -> None:

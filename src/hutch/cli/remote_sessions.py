@@ -2,8 +2,8 @@
 
 import httpx2
 
-from hutch.cli.client import API
-from hutch.cli.server_address import find_address
+from hutch.cli.server_address import API, find_address
+from hutch.cli.server_certificates import trusted
 from hutch.domain.errors import HutchError
 
 TIMEOUT_S = 1.0
@@ -18,7 +18,7 @@ def distant_sessions(most: int) -> list[tuple[str, int, str, str]]:
             params={"limit": most},
             headers={"Authorization": f"Bearer {address.token}"},
             timeout=TIMEOUT_S,
-            verify=address.trusted(),
+            verify=trusted(address),
             trust_env=not address.is_local,
         )
         return [

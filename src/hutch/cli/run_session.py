@@ -12,15 +12,16 @@ from typing import Any, Literal
 from hutch import settings
 from hutch.cli import exits
 from hutch.cli.client import FAMILIES, Client
+from hutch.cli.early_request import EarlyRequest
 from hutch.cli.render.run_output import JsonView, PlainView
 from hutch.cli.render.run_summary import SUMMED_UP, Story
 from hutch.cli.render.transcript import Line, Transcript
 from hutch.cli.run_wait import Wanted
 from hutch.cli.screens.attach_prompt import Attached
-from hutch.cli.screens.prompt import can_prompt
 from hutch.cli.server_requests import short
 from hutch.cli.session_client import ServedSessions, SessionClient, open_sessions
 from hutch.cli.signals import ended_by, stop_when_unread
+from hutch.cli.terminal_check import can_prompt
 from hutch.domain.errors import BadRequest, HutchError, LimitReached, Unavailable
 from hutch.domain.no_model import BY_OPTION, is_stand_in, no_model_here, no_model_there
 from hutch.domain.run_limits import RunLimits
@@ -31,10 +32,11 @@ STOP_S = 20.0  # for a run to end after somebody has stopped it
 Where = Literal["anywhere", "here", "server"]
 
 
-def run_session(wanted: NewSession, *, where: Where, as_json: bool) -> int:
+def run_session(wanted: NewSession, *, where: Where, as_json: bool, early: EarlyRequest | None = None) -> int:
     """Work on a prompt and show it; the exit code says how it ended.
 
-    Whoever asks for the `server` may leave: the run goes on there. Elsewhere Ctrl-C stops it.
+    Whoever asks for the `server` may leave: the run goes on there. Elsewhere Ctrl-C stops it. An `early`
+    request has asked a server for the session already.
     """
 
     async def work(sessions: SessionClient) -> int:
@@ -43,7 +45,7 @@ def run_session(wanted: NewSession, *, where: Where, as_json: bool) -> int:
         following.names_model = bool(wanted.model)
         return await following.run()
 
-    return open_and(work, where, as_json)
+    return open_and(work, where, as_json, early)
 
 
 def resume_session(name: str, *, limits: RunLimits, model: str, deliver: bool | None, as_json: bool) -> int:
@@ -64,14 +66,19 @@ def resume_session(name: str, *, limits: RunLimits, model: str, deliver: bool | 
     return open_and(work, "anywhere", as_json)
 
 
-def open_and(work: Callable[[SessionClient], Awaitable[int]], where: Where, as_json: bool) -> int:
+def open_and(
+    work: Callable[[SessionClient], Awaitable[int]],
+    where: Where,
+    as_json: bool,
+    early: EarlyRequest | None = None,
+) -> int:
     """Do something with sessions; errors are told as JSON where that is wanted."""
 
     async def run() -> int:
         if where == "server":
             async with Client() as client:
-                return await work(ServedSessions(client))
-        async with open_sessions(here=where == "here") as sessions:
+                return await work(ServedSessions(client, early))
+        async with open_sessions(here=where == "here", early=early) as sessions:
             return await work(sessions)
 
     try:
@@ -95,6 +102,7 @@ class Following:
         self._leaves, self._as_json = leaves, as_json
         self._story = Story(session["id"], session["repository"])
         self._after = 0
+        self._is_resumed = False
         self._code: int | None = None
         self._warning: asyncio.Task[str] | None = None
 
@@ -104,6 +112,7 @@ class Following:
 
     async def replay(self) -> None:
         """Take note of what happened before, and show none of it."""
+        self._is_resumed = True
         head = int(self.session["head"]["seq"])
         async with aclosing(self.sessions.follow(self.id)) as updates:
             async for update in updates:
@@ -118,8 +127,7 @@ class Following:
         async with AsyncExitStack() as stack:
             came = stack.enter_context(ended_by(*ENDS))
             view = await self._view()
-            self._warning = asyncio.ensure_future(self._left_out())
-            stack.callback(self._warning.cancel)
+            stack.callback(lambda: self._warning and self._warning.cancel())
             try:
                 has_left = await self._watch(view)
             except BrokenPipeError:  # nobody reads what is shown
@@ -176,6 +184,8 @@ class Following:
         """Take note of an entry; whether it is the last one of the run."""
         self._after = entry["seq"]
         self._story.take(entry["event"])
+        if entry["event"]["type"] == "model.replied":
+            self._look_for_uncommitted()
         self._code = self.wanted.ended(entry["event"])
         return self._code is not None
 
@@ -203,11 +213,17 @@ class Following:
             raise Unavailable(no_model_there(BY_OPTION) if is_served else no_model_here())
         return exits.INTERRUPTED if code is None else code
 
+    def _look_for_uncommitted(self) -> "asyncio.Task[str]":
+        """Begin to look, once. Not before the model was asked: a jail for git would delay that."""
+        if self._warning is None:
+            self._warning = asyncio.ensure_future(self._left_out())
+        return self._warning
+
     async def _left_out(self) -> str:
         """What is changed in the repository and not committed, where the run leaves that out."""
         wanted = self.session
         is_here = wanted["repository"].startswith("/") and not wanted["forked_from"]
-        if not is_here or wanted["revision"] or wanted["delivery"].get("uncommitted") or self._after:
+        if not is_here or wanted["revision"] or wanted["delivery"].get("uncommitted") or self._is_resumed:
             return ""
         # These bring the jail along.
         from hutch.app.forges import forges_of
@@ -218,9 +234,8 @@ class Following:
         return await describe_uncommitted(workspaces_of(loaded), forges_of(loaded), wanted["repository"])
 
     async def _warnings(self) -> list[str]:
-        assert self._warning is not None
         with suppress(HutchError):
-            return list(filter(None, [await self._warning]))
+            return list(filter(None, [await self._look_for_uncommitted()]))
         return []
 
     async def _interrupted(self, view: JsonView | PlainView) -> int:

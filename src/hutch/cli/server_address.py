@@ -5,7 +5,6 @@ one that runs on this machine, which is found by itself.
 """
 
 import json
-import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from hutch.system.running_server import find_server, local_token
 if TYPE_CHECKING:  # most commands only need to know where the server is, and the settings are models
     from hutch.settings import Loaded
 
+API = "/api/v1"
 NONE_HERE = "No server runs here. Start one with `hutch up`, or name one with `hutch login URL`."
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -49,17 +49,6 @@ class Address:
     def is_local(self) -> bool:
         """Whether its files are this machine's."""
         return self.kind == "local" or urlsplit(self.url).hostname in LOOPBACK
-
-    def trusted(self) -> ssl.SSLContext | bool:
-        """Whose certificates are believed."""
-        if urlsplit(self.url).scheme == "http":  # nobody's: to read those of all the world takes a while
-            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if not self.certificate:
-            return True
-        # It is the process that we know; that its certificate is for another name does not matter.
-        context = ssl.create_default_context(cafile=self.certificate)
-        context.check_hostname = False
-        return context
 
 
 def find_address(paths: Paths | None = None) -> Address:

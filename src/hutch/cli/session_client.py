@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from hutch import app, settings
 from hutch.cli.client import Client
+from hutch.cli.early_answer import read_answer
+from hutch.cli.early_request import EarlyRequest
 from hutch.cli.event_stream import NO_WORD, Update, follow
 from hutch.cli.server_address import local_address
 from hutch.cli.server_requests import find_session, names_of_users
@@ -71,13 +73,20 @@ class SessionClient(Protocol):
 class ServedSessions:
     """Sessions of a server."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, early: EarlyRequest | None = None) -> None:
         self.client = client
+        self._early = early
 
     async def create(self, new: NewSession) -> dict[str, Any]:
-        return dict(
-            await self.client.post("/sessions", request_body(new, is_local=self.client.address.is_local))
-        )
+        early, self._early = self._early, None
+        if early is None:
+            body = request_body(new, is_local=self.client.address.is_local)
+            return dict(await self.client.post("/sessions", body))
+        if opened := await read_answer(early):
+            return opened
+        headers = {"Idempotency-Key": early.key, "Content-Type": "application/json"}
+        answer = await self.client.request("POST", "/sessions", content=early.body, headers=headers)
+        return dict(answer.json())
 
     async def get(self, session_id: str) -> dict[str, Any]:
         answer = await self.client.request("GET", f"/sessions/{session_id}", again=False)
@@ -127,12 +136,17 @@ class ServedSessions:
 
 
 @asynccontextmanager
-async def open_sessions(*, here: bool, jobs: int = 1) -> AsyncIterator[SessionClient]:
-    """The sessions of the server of this installation; of this process, where none runs or `here` says so."""
+async def open_sessions(
+    *, here: bool, jobs: int = 1, early: EarlyRequest | None = None
+) -> AsyncIterator[SessionClient]:
+    """The sessions of the server of this installation; of this process, where none runs or `here` says so.
+
+    A server that an `early` request was sent to is the one, also when it has ended since.
+    """
     paths = settings.find_paths()
-    if not here and find_server(paths.server_files) is not None:
+    if early is not None or (not here and find_server(paths.server_files) is not None):
         async with Client(partial(local_address, paths)) as client:
-            yield ServedSessions(client)
+            yield ServedSessions(client, early)
         return
     with without_collection():
         load_structlog()

@@ -11,9 +11,9 @@ from hutch.cli.client import Client
 from hutch.cli.hangup import ended_with_terminal
 from hutch.cli.run_wait import show_all
 from hutch.cli.screens.attach_prompt import Attached
-from hutch.cli.screens.prompt import can_prompt
 from hutch.cli.server_requests import SessionName, ask, find_session, short
 from hutch.cli.session_client import ServedSessions
+from hutch.cli.terminal_check import can_prompt
 
 
 def attach_command(

@@ -18,8 +18,8 @@ import typer
 
 from hutch import settings
 from hutch.cli import exits
-from hutch.cli.client import API, Client, check
-from hutch.cli.server_address import Address, parse_url, store_login, stored_login
+from hutch.cli.client import Client, check
+from hutch.cli.server_address import API, Address, parse_url, store_login, stored_login
 from hutch.cli.server_requests import Json
 from hutch.domain.errors import BadRequest, Denied, HutchError, Unauthenticated, Unavailable
 

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from hutch import settings
 from hutch.cli.copy_consent import may_copy
 from hutch.cli.session_options import expand_home
+from hutch.cli.terminal_check import can_prompt
 from hutch.domain.errors import BadRequest
 from hutch.domain.run_limits import RunLimits
 from hutch.domain.session import Delivery, NewSession
@@ -68,10 +70,8 @@ def run_command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise BadRequest("The prompt is empty. Say what is to be done.")
-    from hutch import settings
+    from hutch.cli.early_request import send_early
     from hutch.cli.git_author import signature
-    from hutch.cli.run_session import Where, run_session
-    from hutch.cli.screens.prompt import can_prompt
     from hutch.settings.author_setting import author_setting
 
     repo = expand_home(repo)
@@ -95,8 +95,11 @@ def run_command(
     only_here = here or uncommitted or record is not None or "@" in repo.partition("://")[2]
     if server and only_here:
         raise BadRequest("--here, --uncommitted and --record are for runs in this process, not for --server.")
+    early = None if only_here else send_early(new, any_server=server)
+    from hutch.cli.run_session import Where, run_session  # the server works on the request meanwhile
+
     where: Where = "server" if server else "here" if only_here else "anywhere"
-    return run_session(new, where=where, as_json=as_json)
+    return run_session(new, where=where, as_json=as_json, early=early)
 
 
 def resume_command(

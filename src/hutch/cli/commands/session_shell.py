@@ -17,8 +17,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from hutch.cli import exits
-from hutch.cli.client import API, Client
+from hutch.cli.client import Client
 from hutch.cli.descriptor_io import Inlet, Outlet
+from hutch.cli.server_address import API
+from hutch.cli.server_certificates import trusted
 from hutch.cli.server_requests import SHORT_CHARS, ask, find_session, short
 from hutch.cli.signals import on_signals
 from hutch.cli.user_terminal import OwnTerminal
@@ -153,13 +155,13 @@ class _Visit:
     async def _connect(self) -> ClientConnection:
         address = self._client.address
         resume = "" if self._seq is None else f"?resume={self._seq}"
-        trusted: Any = address.trusted() if address.url.startswith("https:") else None
+        context: Any = trusted(address) if address.url.startswith("https:") else None
         return await connect(
             f"{address.url.replace('http', 'ws', 1)}{API}{self._path}{resume}",
             additional_headers={"Authorization": f"Bearer {address.token}"},
             compression=None,
             max_size=MAX_FRAME_BYTES,
-            ssl=None if trusted is True else trusted,
+            ssl=None if context is True else context,
             proxy=None if address.is_local else True,
         )
 

@@ -128,8 +128,3 @@ class PromptScreen:
             return max(20, os.get_terminal_size(1).columns)
         except OSError:
             return 80
-
-
-def can_prompt(terminal_type: str) -> bool:
-    """Whether there is somebody who can type, on a terminal that can be drawn on."""
-    return os.isatty(0) and os.isatty(1) and terminal_type not in ("", "dumb")

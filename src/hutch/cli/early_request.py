@@ -1,0 +1,67 @@
+"""The request that opens a session, sent before the rest of a command is loaded.
+
+A server on this machine works on it meanwhile. Nothing is reported from here: where there is no such server,
+or it does not answer well, `ServedSessions.create` sends the same bytes with the same key, which the server
+does once, and says what is wrong.
+"""
+
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import hutch
+from hutch.cli.server_address import API, Address, find_address, local_address
+from hutch.cli.session_options import request_body
+from hutch.domain.errors import HutchError
+from hutch.domain.session import NewSession
+from hutch.settings import find_paths
+
+CONNECT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyRequest:
+    """A request that was sent; its answer is still to be read."""
+
+    key: str  # by which the server does it once
+    body: bytes
+    connection: socket.socket
+
+
+def send_early(new: NewSession, *, any_server: bool) -> EarlyRequest | None:
+    """Ask the server of this installation for a session; None where that is left to the client.
+
+    With `any_server` another may be named, and then it is asked by the client.
+    """
+    with suppress(HutchError, OSError):
+        address = find_address() if any_server else local_address(find_paths())
+        if address.kind == "local" and address.url.startswith("http:"):
+            body = json.dumps(request_body(new, is_local=True)).encode()
+            return _send(address, body, os.urandom(16).hex())
+    return None
+
+
+def _send(address: Address, body: bytes, key: str) -> EarlyRequest:
+    where = urlsplit(address.url)
+    head = (
+        f"POST {API}/sessions HTTP/1.1\r\n"
+        f"Host: {where.netloc}\r\n"
+        f"User-Agent: hutch/{hutch.__version__}\r\n"
+        f"Authorization: Bearer {address.token}\r\n"
+        "Accept: application/json\r\n"
+        "Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        f"Idempotency-Key: {key}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    connection = socket.create_connection((where.hostname or "", where.port or 80), CONNECT_S)
+    try:
+        connection.sendall(head.encode() + body)
+    except BaseException:
+        connection.close()
+        raise
+    connection.setblocking(False)
+    return EarlyRequest(key, body, connection)
