@@ -10,7 +10,7 @@ from hutch.agent.persona import load_persona
 from hutch.agent.tools.all import built_in_tools
 from hutch.app.forges import forges_of
 from hutch.app.workspaces import workspaces_of
-from hutch.forge.forges import COMMAND
+from hutch.forge.forges import COMMAND_LINE
 from tests.agent.run_setups import open_desk
 from tests.forge.repositories import make_repository
 
@@ -85,7 +85,7 @@ async def test_a_branch_whose_name_is_a_sentence_is_not_said(
 ) -> None:
     make_repository(tmp_path / "repository", {"a": "b"}, branch=branch)
     loaded = settings.load({}, environ={"HUTCH_HOME": str(tmp_path / "home")})
-    source = await forges_of(loaded).reachable(str(tmp_path / "repository"), COMMAND)
+    source = await forges_of(loaded).reachable(str(tmp_path / "repository"), COMMAND_LINE)
     record = await workspaces_of(loaded).prepare(source)
     assert record.branch == branch
     async with workspaces_of(loaded).open(record.id) as workspace:

@@ -19,7 +19,7 @@ from hutch.domain.change import Change
 from hutch.domain.errors import BadRequest, Conflict, HutchError
 from hutch.domain.review import Comment, Review
 from hutch.flows.delivery.proposal import Proposal, propose
-from hutch.forge.gh import Gh, Patience
+from hutch.forge.gh import Gh, RetryPolicy
 from hutch.forge.github import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
 from hutch.forge.interface import Commits, Forge, Merge, Objections, Statement
@@ -123,7 +123,7 @@ def there(request: pytest.FixtureRequest, place: Path) -> Iterator[Somewhere]:
                 return TOKEN
 
             remote = replace(parse_repo_url(hub.url("acme/project")), credentials=(USER, TOKEN))
-            gh = Gh(HOST, token, {"PATH": os.defpath}, str(hub.socket), Patience(first_pause_s=0.01))
+            gh = Gh(HOST, token, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_pause_s=0.01))
             yield Somewhere(hutch, place, made.path, remote, GitHubForge(GitHub(gh, remote)), hub)
 
 

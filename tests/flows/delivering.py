@@ -9,9 +9,9 @@ from pathlib import Path
 from hutch.app.forges import forges_of
 from hutch.domain.change import Change
 from hutch.flows.delivery.proposal import Proposal, propose
-from hutch.forge.forges import COMMAND
+from hutch.forge.forges import COMMAND_LINE
 from hutch.forge.git import Git
-from hutch.forge.interface import Forge, Merge, Merged, Objections, Strategy
+from hutch.forge.interface import Forge, Merge, MergeResult, Objections, Strategy
 from hutch.forge.repo_url import parse_repo_url
 from hutch.settings import Loaded, load
 from hutch.workspace.preparation.builder import prepare
@@ -39,7 +39,7 @@ class Delivering:
 
     async def forge(self, source: str | Path) -> Forge:
         """The forge of a repository, as a command opens it."""
-        return await forges_of(self.loaded).for_delivery(str(source), str(source), COMMAND)
+        return await forges_of(self.loaded).for_delivery(str(source), str(source), COMMAND_LINE)
 
     @asynccontextmanager
     async def workspace(
@@ -68,7 +68,7 @@ class Delivering:
             snapshot = await workspace.snapshot("done")
             return await propose(workspace, snapshot, proposal, forge=await self.forge(source))
 
-    async def merge(self, change: Change, *, strategy: Strategy | None = None) -> Merged:
+    async def merge(self, change: Change, *, strategy: Strategy | None = None) -> MergeResult:
 
         async def consent(objections: Objections) -> None:
             assert objections == Objections()

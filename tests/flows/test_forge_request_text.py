@@ -5,7 +5,7 @@ import pytest
 from hutch.domain import events
 from hutch.domain.forge_request import Wish
 from hutch.flows.forge_request_text import Progress, prompt
-from hutch.forge.outgoing_text import is_own, quiet
+from hutch.forge.outgoing_text import escape_mentions, has_own_marker
 from hutch.llm.scripted import OFFLINE
 
 WISH = Wish(
@@ -73,7 +73,7 @@ def test_the_comment_says_how_it_goes(happened: list[events.Event], headline: st
     progress = Progress("run_1", place=3)
     progress.apply(happened)
     text = told(progress)
-    assert text.startswith(headline) and is_own(text) and "@model" not in text and "@you" not in text
+    assert text.startswith(headline) and has_own_marker(text) and "@model" not in text and "@you" not in text
 
 
 def test_tests_and_the_agents_last_words_are_told() -> None:
@@ -88,5 +88,7 @@ def test_tests_and_the_agents_last_words_are_told() -> None:
 
 
 def test_a_quiet_text_calls_nobody() -> None:
-    assert quiet("ask @ada, a@b.c and @org/team") == "ask @\u200bada, a@\u200bb.c and @\u200borg/team"
-    assert not is_own(quiet("<!-- hutch -->"))
+    assert (
+        escape_mentions("ask @ada, a@b.c and @org/team") == "ask @\u200bada, a@\u200bb.c and @\u200borg/team"
+    )
+    assert not has_own_marker(escape_mentions("<!-- hutch -->"))

@@ -10,7 +10,7 @@ import pytest
 from hutch.app.forges import forges_of
 from hutch.domain.errors import Denied
 from hutch.flows.delivery.preflight import check_deliverable
-from hutch.forge.forges import COMMAND
+from hutch.forge.forges import COMMAND_LINE
 from hutch.workspace.workspace import Workspace
 from tests.deadline import DEADLINE_S
 from tests.flows.delivering import Delivering, bare, branches
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def check(hutch: Delivering, workspace: Workspace, **given: Any) -> str:
-    return await check_deliverable(forges_of(hutch.loaded), workspace, caller=COMMAND, **given)
+    return await check_deliverable(forges_of(hutch.loaded), workspace, caller=COMMAND_LINE, **given)
 
 
 async def test_a_repository_of_this_machine_is_not_asked(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ async def test_one_elsewhere_is_asked_whether_it_takes_a_push_and_nothing_is_pus
                 await check(hutch, workspace, address=url)
             with pytest.raises(Denied, match=r"could be delivered: ") as refused:
                 await check_deliverable(
-                    forges_of(hutch.loaded), workspace, caller=COMMAND, address=url, once=True
+                    forges_of(hutch.loaded), workspace, caller=COMMAND_LINE, address=url, once=True
                 )
             assert "--no-pr" not in str(refused.value) and not str(refused.value).endswith(" ")
             git(origin, "config", "http.receivepack", "true")
@@ -72,7 +72,7 @@ async def test_who_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
         async with server, asyncio.timeout(DEADLINE_S):
             for timeout_s in (0.2, 2.0, 20.0):  # on a busy machine git has not even connected after a moment
                 warning = await check_deliverable(
-                    forges_of(hutch.loaded), workspace, caller=COMMAND, address=url, timeout_s=timeout_s
+                    forges_of(hutch.loaded), workspace, caller=COMMAND_LINE, address=url, timeout_s=timeout_s
                 )
                 assert warning == ""
                 if reached.is_set():

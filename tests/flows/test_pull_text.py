@@ -7,7 +7,7 @@ import pytest
 
 from hutch.domain import events
 from hutch.flows.pull_text import About, pull_text, ran_before
-from hutch.forge.outgoing_text import harmless
+from hutch.forge.outgoing_text import escape_references
 from tests.flows.test_past import entries
 
 ABOUT = About(session_id="ses_1", run_id="run_1")
@@ -58,27 +58,27 @@ def test_little_that_is_known_is_said() -> None:
     ],
 )
 def test_a_models_words_call_nobody_and_close_nothing(text: str) -> None:
-    said = harmless(text)
+    said = escape_references(text)
     assert said != text and said.replace("\u2060", "") == text
 
 
 @pytest.mark.parametrize("text", ["a@example.com", "It fixes the bug.", "See #7.", "&lt;b&gt; &#65;"])
 def test_other_words_stay_as_they_are(text: str) -> None:
-    assert harmless(text) == text
+    assert escape_references(text) == text
 
 
 @pytest.mark.parametrize("text", ["&#64;octocat", "&commat;octocat", "Fixes &#x23;7", "Fixes &num;7"])
 def test_letters_that_are_spelled_out_do_nothing_either(text: str) -> None:
-    assert not re.search(r"@octocat|Fixes #7|&", harmless(text))
+    assert not re.search(r"@octocat|Fixes #7|&", escape_references(text))
 
 
 def test_what_is_harmless_stays_as_it_is() -> None:
-    said = harmless("Fixes #7, says @ada <!-- &#64;x")
-    assert harmless(said) == said
+    said = escape_references("Fixes #7, says @ada <!-- &#64;x")
+    assert escape_references(said) == said
 
 
 def test_a_comment_cannot_hide_what_follows() -> None:
-    assert "<!--" not in harmless("<!-- hidden")
+    assert "<!--" not in escape_references("<!-- hidden")
 
 
 def test_what_the_tests_said_before_the_first_change() -> None:

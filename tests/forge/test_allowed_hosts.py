@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied, HutchError, NotFound, Unavailable
-from hutch.forge.allowed_hosts import Reach
+from hutch.forge.allowed_hosts import AllowedHosts
 from hutch.forge.git import Git
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.jail.egress.addresses import refusal
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.anyio
 GIT = Git({"PATH": "/usr/bin:/bin"})
 
 
-def reach(*allowed: str, **names: str) -> Reach:
+def reach(*allowed: str, **names: str) -> AllowedHosts:
     async def resolve(host: str, port: int) -> Sequence[str]:
         if host not in names:
             raise Unavailable("not known")
         return names[host].split()
 
-    return Reach(refusal, allowed, resolve) if names else Reach(refusal, allowed)
+    return AllowedHosts(refusal, allowed, resolve) if names else AllowedHosts(refusal, allowed)
 
 
 @pytest.fixture

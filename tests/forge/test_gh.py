@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.gh import Gh, GitHubFailed, Patience
+from hutch.forge.gh import Gh, GitHubFailed, RetryPolicy
 from tests.forge.github_server import HOST, github
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ async def test_where_it_runs_and_what_it_says(tmp_path: Path) -> None:
 async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, method: str) -> None:
     with github(tmp_path) as hub:
         hub.state.tokens[await token_of()] = "ada"
-        patience = Patience(longest_wait_s=2.5, first_pause_s=0.01)
+        patience = RetryPolicy(longest_wait_s=2.5, first_pause_s=0.01)
         gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), patience)
         hub.fault(".", 429, headers={"Retry-After": "1"}, times=1)
         with pytest.raises(GitHubFailed) as failed:
@@ -61,7 +61,7 @@ async def test_what_a_limit_kept_from_being_done_is_asked_again(tmp_path: Path, 
 
 async def test_what_may_have_been_done_is_not_asked_again(tmp_path: Path) -> None:
     with github(tmp_path) as hub:
-        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), Patience(first_pause_s=0.01))
+        gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(hub.socket), RetryPolicy(first_pause_s=0.01))
         hub.fault(".", 502)
         for method, times in (("POST", 1), ("GET", 4)):
             hub.asked.clear()

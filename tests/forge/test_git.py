@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Denied, HutchError, NotFound, Unavailable
-from hutch.forge.git import ALWAYS, NO_KEY, Git, GitFailed, pinned
+from hutch.forge.git import BASE_ENVIRONMENT, NO_SSH_KEYS, Git, GitFailed, fixed_settings
 from hutch.forge.progress import Progress
 from hutch.forge.repo_url import parse_repo_url
 from tests.forge.repositories import commit, git, make_repository, serving
@@ -122,7 +122,7 @@ async def test_the_environment_is_ours_alone(repository: Path, tmp_path: Path) -
     mine = Git(hostile)
     alone = mine.environment()
     assert alone == {
-        **ALWAYS,
+        **BASE_ENVIRONMENT,
         "PATH": os.defpath,
         "HOME": "/nonexistent",
         "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -131,7 +131,7 @@ async def test_the_environment_is_ours_alone(repository: Path, tmp_path: Path) -
     remote = parse_repo_url("git@example.com:p")
     outwards = mine.environment(replace(remote, account=True))
     assert outwards == {
-        **ALWAYS,
+        **BASE_ENVIRONMENT,
         "PATH": os.defpath,
         "HOME": "/home/me",
         "SSH_AUTH_SOCK": "/run/agent",
@@ -142,7 +142,7 @@ async def test_the_environment_is_ours_alone(repository: Path, tmp_path: Path) -
     assert for_others == {
         **alone,
         "KRB5CCNAME": "FILE:/nonexistent/ticket",
-        "GIT_SSH_COMMAND": ALWAYS["GIT_SSH_COMMAND"] + NO_KEY,
+        "GIT_SSH_COMMAND": BASE_ENVIRONMENT["GIT_SSH_COMMAND"] + NO_SSH_KEYS,
         "GIT_ALLOW_PROTOCOL": "ssh",
     }
     await mine.run("status", git_dir=repository / ".git", work_tree=repository)
@@ -304,7 +304,7 @@ async def test_no_git_no_surprise() -> None:
 
 def test_every_pinned_setting_is_one_that_git_takes(tmp_path: Path) -> None:
     make_repository(tmp_path / "r", {"a": "b"})
-    words = [word for name, value in pinned().items() for word in ("-c", f"{name}={value}")]
+    words = [word for name, value in fixed_settings().items() for word in ("-c", f"{name}={value}")]
     assert git(tmp_path / "r", *words, "rev-parse", "--abbrev-ref", "HEAD") == "main"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Denied, HutchError, NotFound, Unavailable
 from hutch.forge.git_failure import explain
-from hutch.forge.repo_url import BY_TOKEN, parse_repo_url
+from hutch.forge.repo_url import TOKEN_USER, parse_repo_url
 
 URL = parse_repo_url("https://example.com/team/project.git")
 
@@ -77,14 +77,14 @@ def test_what_is_not_shown_to_us_may_not_exist_and_the_credentials_are_named(sai
     for account in (False, True):
         url = replace(URL, account=account)
         assert "does not exist, or is private" in str(explain(said, url))
-        told = str(explain(said, replace(url, credentials=(BY_TOKEN, "s3cret"))))
+        told = str(explain(said, replace(url, credentials=(TOKEN_USER, "s3cret"))))
         assert "does not exist, or the token that Hutch has for it does not reach it" in told
         assert "set-secret github_enterprise_token " in told
         written = str(explain(said, replace(url, credentials=("s3cret", ""))))
         assert "or the credentials in its address do not reach it" in written
         for each in (told, written):
             assert "ssh key" not in each and "owners alone" not in each and "s3cret" not in each
-    hub = replace(parse_repo_url("https://github.com/a/b"), credentials=(BY_TOKEN, "s3cret"))
+    hub = replace(parse_repo_url("https://github.com/a/b"), credentials=(TOKEN_USER, "s3cret"))
     assert "set-secret github_token " in str(explain(said, hub))
 
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.forge.gh import Gh, Patience
+from hutch.forge.gh import Gh, RetryPolicy
 from hutch.forge.github import GitHub
-from hutch.forge.github_types import LineComment, PullRequestWanted, Review
+from hutch.forge.github_types import LineComment, NewPullRequest, NewReview
 from hutch.forge.repo_url import parse_repo_url
 from tests.forge.github_server import HOST, Hub, github
 from tests.forge.repositories import commit, git, make_repository
 
 pytestmark = pytest.mark.anyio
 TOKEN = "tok_ada_0123456789"
-WANTED = PullRequestWanted(
+WANTED = NewPullRequest(
     branch="hutch/more",
     head_owner="acme",
     base="main",
@@ -41,7 +41,7 @@ class World:
         async def token_of() -> str:
             return token
 
-        how = Patience(**{"first_pause_s": 0.01, "longest_wait_s": 2.0, **patience})
+        how = RetryPolicy(**{"first_pause_s": 0.01, "longest_wait_s": 2.0, **patience})
         gh = Gh(HOST, token_of, {"PATH": os.defpath}, str(self.hub.socket), how)
         return GitHub(gh, parse_repo_url(self.hub.url(name)))
 
@@ -108,7 +108,9 @@ async def test_comments_are_kept_up_to_date_and_reviews_have_lines(world: World)
     assert [each["body"] for each in comments.values()] == ["It is done."]
     comments.clear()
     assert (await forge.comment(pull.number, "Once more.", id=first.id)).id != first.id
-    said = Review(commit=pull.commit, body="Fine.", comments=(LineComment(path="b", line=1, body="Why 2?"),))
+    said = NewReview(
+        commit=pull.commit, body="Fine.", comments=(LineComment(path="b", line=1, body="Why 2?"),)
+    )
     await forge.review(pull.number, said)
     review = world.hub.repository("acme/project").pulls[1]["reviews"][0]
     assert review["comments"] == [{"path": "b", "line": 1, "side": "RIGHT", "body": "Why 2?"}]

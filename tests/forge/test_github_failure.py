@@ -3,7 +3,7 @@
 import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.forge.github_failure import explain, limited_until, plain
+from hutch.forge.github_failure import clean_line, explain, rate_limited_until
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_wrong_token_names_the_secret_of_its_host(host: str, secret: str) -> N
 def test_until_when_a_limit_lasts(status: int, headers: dict[str, str], until: float | None) -> None:
     failed = explain(status, "no", "github.com")
     failed.headers = headers
-    assert limited_until(failed, 1000.0) == until
+    assert rate_limited_until(failed, 1000.0) == until
     assert ("used up until 1970-01-01" in str(failed)) == (until is not None)
 
 
 def test_a_strangers_words_drive_no_terminal() -> None:
-    assert plain("one\n\x1b[2Jtwo\n" + "x" * 1000)[:9] == "?[2Jtwo x"
-    assert plain("") == "it did not say why"
+    assert clean_line("one\n\x1b[2Jtwo\n" + "x" * 1000)[:9] == "?[2Jtwo x"
+    assert clean_line("") == "it did not say why"

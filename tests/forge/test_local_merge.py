@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import Conflict, MergeConflict, NotFound
-from hutch.forge.interface import Merged, Strategy
+from hutch.forge.interface import MergeResult, Strategy
 from tests.flows.delivering import ADA, FILES, MORE, Delivering, bare, branches, made, push, tip
 from tests.forge.repositories import git, make_repository
 
@@ -63,7 +63,7 @@ async def test_a_branch_that_somebody_has_amended_is_not_merged_as_it_was(
 async def test_a_base_that_stood_still_is_moved_forward(place: Path, hutch: Delivering) -> None:
     origin = bare(place)
     change = await made(hutch, origin)
-    assert await hutch.merge(change) == Merged(change.commit)
+    assert await hutch.merge(change) == MergeResult(change.commit)
     assert tip(origin, "main") == change.commit
     assert branches(origin) == ["main"]
     assert b"+print('hello, world')" in await hutch.local(change).diff(change)

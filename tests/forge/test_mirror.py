@@ -10,7 +10,7 @@ import pytest
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, NotFound
 from hutch.forge.git import Git
-from hutch.forge.mirror import Found, check_revision, fetch, has_commit, look
+from hutch.forge.mirror import FoundRevision, check_revision, fetch, find_revision, has_commit
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from tests.forge.repositories import Server, commit, commit_tree, git, make_repository, serving
 
@@ -44,8 +44,8 @@ def mirror(tmp_path: Path) -> Path:
 
 async def test_the_default_branch(origin: Path, repo: RepoUrl) -> None:
     git(origin, "branch", "other")
-    found = await look(HOST, repo, None)
-    assert found == Found(git(origin, "rev-parse", "main"), "refs/heads/main")
+    found = await find_revision(HOST, repo, None)
+    assert found == FoundRevision(git(origin, "rev-parse", "main"), "refs/heads/main")
     assert found.branch == "main"
 
 
@@ -55,11 +55,11 @@ async def test_a_branch_a_tag_and_a_commit(origin: Path, repo: RepoUrl) -> None:
     git(origin, "tag", "light")
     git(origin, "checkout", "--quiet", "-b", "feature/x")
     second = commit(origin, {"b.txt": "two\n"})
-    assert await look(HOST, repo, "feature/x") == Found(second, "refs/heads/feature/x")
-    assert await look(HOST, repo, "v1") == Found(first, "refs/tags/v1")
-    assert (await look(HOST, repo, "v1")).branch is None
-    assert await look(HOST, repo, "light") == Found(first, "refs/tags/light")
-    assert await look(HOST, repo, first) == Found(first)
+    assert await find_revision(HOST, repo, "feature/x") == FoundRevision(second, "refs/heads/feature/x")
+    assert await find_revision(HOST, repo, "v1") == FoundRevision(first, "refs/tags/v1")
+    assert (await find_revision(HOST, repo, "v1")).branch is None
+    assert await find_revision(HOST, repo, "light") == FoundRevision(first, "refs/tags/light")
+    assert await find_revision(HOST, repo, first) == FoundRevision(first)
 
 
 async def test_an_unknown_branch_is_told_with_names_that_are_near(origin: Path, repo: RepoUrl) -> None:
@@ -67,23 +67,23 @@ async def test_an_unknown_branch_is_told_with_names_that_are_near(origin: Path, 
     with pytest.raises(
         NotFound, match=r"has no branch, tag or commit 'relase-2024'. Did you mean release-2024\?"
     ):
-        await look(HOST, repo, "relase-2024")
+        await find_revision(HOST, repo, "relase-2024")
     with pytest.raises(NotFound, match=r"'zzz'. It has main, release-2024\."):
-        await look(HOST, repo, "zzz")
+        await find_revision(HOST, repo, "zzz")
 
 
 async def test_an_empty_repository_is_told(origin: Path, server: Server) -> None:
     git(origin.parent, "init", "--quiet", "--bare", "empty.git")
     empty = parse_repo_url(server.url("empty.git"))
     with pytest.raises(Conflict, match="is empty: it has no commit yet"):
-        await look(HOST, empty, None)
+        await find_revision(HOST, empty, None)
     with pytest.raises(Conflict, match="is empty: it has no commit yet"):
-        await look(HOST, empty, "main")
+        await find_revision(HOST, empty, "main")
 
 
 async def test_a_missing_repository_is_told(server: Server) -> None:
     with pytest.raises(NotFound, match="does not exist, or is private"):
-        await look(HOST, parse_repo_url(server.url("gone.git")), None)
+        await find_revision(HOST, parse_repo_url(server.url("gone.git")), None)
 
 
 async def test_a_branch_comes_with_its_history_and_tags_and_nothing_else(
@@ -93,7 +93,7 @@ async def test_a_branch_comes_with_its_history_and_tags_and_nothing_else(
     second = commit(origin, {"a.txt": "two\n"})
     git(origin, "checkout", "--quiet", "-b", "aside")
     aside = commit(origin, {"big": "x" * 1000})
-    found = await look(HOST, repo, "main")
+    found = await find_revision(HOST, repo, "main")
     assert await fetch(HOST, repo, mirror, found) == second
     assert git(mirror, "rev-list", "--count", second) == "2"
     assert git(mirror, "tag") == "v1"
@@ -102,7 +102,7 @@ async def test_a_branch_comes_with_its_history_and_tags_and_nothing_else(
 
 
 async def test_the_second_time_nothing_is_asked_for(repo: RepoUrl, mirror: Path, server: Server) -> None:
-    found = await look(HOST, repo, None)
+    found = await find_revision(HOST, repo, None)
     await fetch(HOST, repo, mirror, found)
     asked = len(server.asked)
     assert await fetch(HOST, repo, mirror, found) == found.commit
@@ -113,27 +113,27 @@ async def test_a_commit_by_its_id_and_by_a_short_one(origin: Path, repo: RepoUrl
     first = git(origin, "rev-parse", "main")
     git(origin, "checkout", "--quiet", "-b", "aside")
     second = commit(origin, {"b": "2"})
-    assert await fetch(HOST, repo, mirror, await look(HOST, repo, second[:9])) == second
-    assert await fetch(HOST, repo, mirror, await look(HOST, repo, first)) == first
+    assert await fetch(HOST, repo, mirror, await find_revision(HOST, repo, second[:9])) == second
+    assert await fetch(HOST, repo, mirror, await find_revision(HOST, repo, first)) == first
 
 
 async def test_a_commit_that_no_branch_points_at(origin: Path, repo: RepoUrl, mirror: Path) -> None:
     first = git(origin, "rev-parse", "main")
     commit(origin, {"b": "2"})
-    assert await fetch(HOST, repo, mirror, Found(first)) == first
+    assert await fetch(HOST, repo, mirror, FoundRevision(first)) == first
 
 
 async def test_a_commit_that_is_not_there(repo: RepoUrl, mirror: Path) -> None:
     with pytest.raises(NotFound, match=f"has no commit {'1' * 40}"):
-        await fetch(HOST, repo, mirror, Found("1" * 40))
+        await fetch(HOST, repo, mirror, FoundRevision("1" * 40))
     with pytest.raises(NotFound, match="has no commit 1111111"):
-        await fetch(HOST, repo, mirror, Found("1111111"))
+        await fetch(HOST, repo, mirror, FoundRevision("1111111"))
 
 
 async def test_a_branch_that_moved_between_question_and_answer(
     origin: Path, repo: RepoUrl, mirror: Path
 ) -> None:
-    found = await look(HOST, repo, None)
+    found = await find_revision(HOST, repo, None)
     git(origin, "checkout", "--quiet", "--orphan", "anew")
     commit(origin, {"c": "3"})
     git(origin, "branch", "-f", "main", "anew")
@@ -144,12 +144,12 @@ async def test_a_branch_that_moved_between_question_and_answer(
 
 async def test_a_tag_that_became_a_directory_of_tags(origin: Path, repo: RepoUrl, mirror: Path) -> None:
     git(origin, "tag", "v")
-    await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+    await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None))
     git(origin, "tag", "-d", "v")
     git(origin, "tag", "v/1")
     commit(origin, {"d": "4"})
     git(origin, "tag", "v/2")
-    await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+    await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None))
     assert git(mirror, "tag").split() in (["v/1", "v/2"], ["v/2"])
 
 
@@ -164,7 +164,7 @@ async def test_submodules_are_not_followed_whatever_they_point_to(
     git(origin, "update-index", "--add", "--cacheinfo", f"160000,{id},x")
     git(origin, "commit", "--quiet", "-m", "evil")
     made = git(origin, "rev-parse", "HEAD")
-    assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == made
+    assert await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None)) == made
     assert not proof.exists()
 
 
@@ -177,7 +177,7 @@ async def test_a_tree_that_would_write_into_dot_git_is_refused(
     tree = git(origin, "mktree", stdin=f"040000 tree {below}\t{name}\n".encode())
     commit_tree(origin, tree)
     with pytest.raises(BadRequest, match="holds objects that git refuses"):
-        await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+        await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None))
 
 
 async def test_old_and_harmless_faults_are_forgiven(origin: Path, repo: RepoUrl, mirror: Path) -> None:
@@ -186,18 +186,18 @@ async def test_old_and_harmless_faults_are_forgiven(origin: Path, repo: RepoUrl,
     raw = raw.replace("<a b@example.com 1 +000", "<a@example.com> 01 +0000")
     made = git(origin, "hash-object", "-w", "-t", "commit", "--literally", "--stdin", stdin=raw.encode())
     git(origin, "update-ref", "refs/heads/main", made)
-    assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == made
+    assert await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None)) == made
 
 
 async def test_what_a_killed_git_left_is_no_hindrance(origin: Path, repo: RepoUrl, mirror: Path) -> None:
     mirror.mkdir()
     (mirror / "HEAD").write_text("ref: refs/hea")  # half of an `init`
-    first = await fetch(HOST, repo, mirror, await look(HOST, repo, None))
+    first = await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None))
     own = git(mirror, "for-each-ref", "--format=%(refname)", "refs/hutch")
     for name in (f"{own}.lock", "packed-refs.lock", "HEAD.lock", "objects/pack/tmp_pack_abc"):
         (mirror / name).write_text("")
     second = commit(origin, {"b": "2"})
-    assert await fetch(HOST, repo, mirror, await look(HOST, repo, None)) == second != first
+    assert await fetch(HOST, repo, mirror, await find_revision(HOST, repo, None)) == second != first
     assert not list(mirror.rglob("*.lock")) and not list(mirror.rglob("tmp_*"))
 
 
@@ -214,7 +214,7 @@ async def test_a_commit_that_is_here_is_not_for_who_may_not_see_the_repository(t
     commit_id = make_repository(tmp_path / "served/secret", {"a": "1"})
     with serving(tmp_path / "served", "ada:secret-word") as server:
         known = parse_repo_url(server.url("secret/.git", user="ada:secret-word"))
-        found = await look(HOST, known, commit_id)
+        found = await find_revision(HOST, known, commit_id)
         await fetch(HOST, known, tmp_path / "mirror", found)
         with pytest.raises(Denied):
-            await look(HOST, parse_repo_url(server.url("secret/.git")), commit_id)
+            await find_revision(HOST, parse_repo_url(server.url("secret/.git")), commit_id)

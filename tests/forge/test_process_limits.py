@@ -14,7 +14,7 @@ import pytest
 
 from hutch.domain.errors import Unavailable
 from hutch.forge.git import Git, GitFailed
-from hutch.forge.process_limits import FILE_BYTES, MEMORY_BYTES, leashed, put_down
+from hutch.forge.process_limits import MAX_FILE_BYTES, MAX_MEMORY_BYTES, kill_process_group, limit_command
 from tests.deadline import DEADLINE_S
 
 STARTER = """
@@ -26,10 +26,10 @@ asyncio.run(Git({"PATH": "/usr/bin:/bin"}).run("hash-object", "--stdin", stdin=0
 
 
 def test_its_limits() -> None:
-    ran = subprocess.run(leashed("/bin/cat", "/proc/self/limits"), capture_output=True, check=True)
+    ran = subprocess.run(limit_command("/bin/cat", "/proc/self/limits"), capture_output=True, check=True)
     limits = {line[:26].strip(): line[26:].split() for line in ran.stdout.decode().splitlines()}
-    assert int(limits["Max address space"][1]) <= MEMORY_BYTES
-    assert int(limits["Max file size"][1]) <= FILE_BYTES
+    assert int(limits["Max address space"][1]) <= MAX_MEMORY_BYTES
+    assert int(limits["Max file size"][1]) <= MAX_FILE_BYTES
     # Not 0, which the kernel disregards when a program handles core dumps; unless we may have no more.
     core = "1" if resource.getrlimit(resource.RLIMIT_CORE)[1] else "0"
     assert limits["Max core file size"][:2] == [core, core]
@@ -57,7 +57,7 @@ async def test_memory_of_git_is_bounded(tmp_path: Path) -> None:
     host = Git({"PATH": os.defpath})
     await host.run("init", "--quiet", "--bare", "--", str(tmp_path / "r"))
     with (tmp_path / "large").open("wb") as file:
-        file.truncate(MEMORY_BYTES + (1 << 20))
+        file.truncate(MAX_MEMORY_BYTES + (1 << 20))
     words = ("hash-object", "-w", "--path=x", "--", str(tmp_path / "large"))
     with pytest.raises(GitFailed) as failed:
         await host.run(*words, git_dir=tmp_path / "r", settings={"core.bigFileThreshold": "100g"})
@@ -106,22 +106,22 @@ def reaped_by_the_loop() -> Iterator[None]:
 @pytest.mark.usefixtures("reaped_by_the_loop")
 async def test_exit_status_is_kept_when_the_process_is_dead_before_the_loop_notices() -> None:
     process = await asyncio.create_subprocess_exec(
-        *leashed("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
+        *limit_command("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
     )
     os.killpg(process.pid, signal.SIGKILL)
     _wait_for(lambda: not _is_running(process.pid))  # blocks the loop
-    await put_down(process)
+    await kill_process_group(process)
     assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.anyio
 async def test_who_prints_what_nobody_reads_is_put_down() -> None:
     process = await asyncio.create_subprocess_exec(
-        *leashed("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
+        *limit_command("/usr/bin/yes"), stdout=asyncio.subprocess.PIPE, start_new_session=True
     )
     printed = process.stdout._buffer  # type: ignore[union-attr]
     async with asyncio.timeout(DEADLINE_S):
         while len(printed) <= 1 << 17:  # noqa: ASYNC110 (until there is more than is kept for us)
             await asyncio.sleep(0.01)
-        await put_down(process)
+        await kill_process_group(process)
     assert process.returncode == -signal.SIGKILL

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutch.forge.progress import KEPT_BYTES, Listener, Progress
+from hutch.forge.progress import MAX_MESSAGE_BYTES, Progress, StderrParser
 
 PRINTED = (
     b"remote: Enumerating objects: 5, done.        \n"
@@ -25,7 +25,7 @@ TOLD = [
 @given(st.lists(st.integers(0, len(PRINTED)), max_size=8))
 def test_progress_is_told_and_the_rest_kept_however_it_arrives(cuts: list[int]) -> None:
     told: list[Progress] = []
-    listener = Listener(told.append)
+    listener = StderrParser(told.append)
     places = [0, *sorted(cuts), len(PRINTED)]
     for start, end in pairwise(places):
         listener.feed(PRINTED[start:end])
@@ -34,17 +34,17 @@ def test_progress_is_told_and_the_rest_kept_however_it_arrives(cuts: list[int]) 
 
 
 def test_a_server_that_talks_without_end_fills_no_memory() -> None:
-    listener = Listener(None)
+    listener = StderrParser(None)
     for _ in range(200):
-        listener.feed(b"x" * KEPT_BYTES)
+        listener.feed(b"x" * MAX_MESSAGE_BYTES)
     for _ in range(2000):
         listener.feed(b"y" * 1000 + b"\n")
-    assert len(listener.said()) < 3 * KEPT_BYTES
+    assert len(listener.said()) < 3 * MAX_MESSAGE_BYTES
     assert listener.said().endswith("y")
 
 
 @given(st.binary(max_size=400))
 def test_anything_can_be_said(data: bytes) -> None:
-    listener = Listener(lambda progress: None)
+    listener = StderrParser(lambda progress: None)
     listener.feed(data)
     listener.said()

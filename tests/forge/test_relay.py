@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from hutch.domain.errors import HutchError, Unavailable
-from hutch.forge.gh import Gh, Patience
+from hutch.forge.gh import Gh, RetryPolicy
 from hutch.forge.relay import Relay
 
 pytestmark = pytest.mark.anyio
@@ -150,7 +150,7 @@ def gh_for(port: int, certificate: Path | None, **environ: str) -> Gh:
         return TOKEN
 
     known = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
-    patience = Patience(longest_wait_s=1, first_pause_s=0.01)
+    patience = RetryPolicy(longest_wait_s=1, first_pause_s=0.01)
     return Gh(f"localhost:{port}", token_of, {"PATH": os.defpath, **known, **environ}, "", patience)
 
 

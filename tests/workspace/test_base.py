@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutch.domain.errors import BadRequest
-from hutch.forge.mirror import make
+from hutch.forge.mirror import ensure_mirror
 from hutch.workspace.preparation.base import (
     Wanted,
     base_key,
@@ -181,7 +181,7 @@ async def test_using_it_is_noted(home: Home, tmp_path: Path) -> None:
 
 
 async def test_an_empty_mirror(home: Home, tmp_path: Path) -> None:
-    await make(HOST, tmp_path / "empty.git")
+    await ensure_mirror(HOST, tmp_path / "empty.git")
     with pytest.raises(BadRequest):
         asked = Wanted(source="s", commit="1" * 40, branch=None, origin=None)
         await make_base(home, HOST, tmp_path / "empty.git", "key", asked)

@@ -4,9 +4,9 @@ from functools import partial
 
 from hutch.app.models import secrets_of
 from hutch.app.repository_jail import open_git
-from hutch.forge.allowed_hosts import Reach
+from hutch.forge.allowed_hosts import AllowedHosts
 from hutch.forge.forges import Forges
-from hutch.forge.gh import Patience
+from hutch.forge.gh import RetryPolicy
 from hutch.forge.tokens import Tokens
 from hutch.jail.egress.addresses import refusal
 from hutch.jail.scratch import make_directory
@@ -19,7 +19,7 @@ def forges_of(loaded: Loaded) -> Forges:
         reach_of(loaded),
         partial(open_git, loaded),
         partial(make_directory, "hutch-gh"),  # cleared by the next process, if this one is killed
-        Patience(longest_wait_s=loaded.settings.github.longest_wait_s),
+        RetryPolicy(longest_wait_s=loaded.settings.github.longest_wait_s),
         user_environment(),
     )
 
@@ -36,11 +36,11 @@ def tokens_of(loaded: Loaded) -> Tokens:
     )
 
 
-def reach_of(loaded: Loaded) -> Reach:
+def reach_of(loaded: Loaded) -> AllowedHosts:
     """The hosts that requests may name."""
     settings = loaded.settings
     names = (host.rpartition(":")[0] if _has_port(host) else host for host in settings.github.hosts)
-    return Reach(refusal, (*settings.server.allowed_hosts, *names))
+    return AllowedHosts(refusal, (*settings.server.allowed_hosts, *names))
 
 
 def _has_port(host: str) -> bool:

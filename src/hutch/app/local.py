@@ -16,7 +16,7 @@ from hutch.flows.evaluation.evaluate import EvalContext
 from hutch.flows.site import Site
 from hutch.flows.system_user import system_user
 from hutch.flows.users import Accounts
-from hutch.forge.allowed_hosts import Reach
+from hutch.forge.allowed_hosts import AllowedHosts
 from hutch.jail.seam import Jail
 from hutch.sessions.host import LocalHost
 from hutch.settings import Loaded
@@ -49,7 +49,7 @@ async def open_local(loaded: Loaded, *, jobs: int = 1) -> AsyncIterator[Local]:
                 rows=log,
                 host=host,
                 redactor=redactor,
-                reach=Reach(lambda address, networks: None),  # a command reaches what its user does
+                reach=AllowedHosts(lambda address, networks: None),  # a command reaches what its user does
                 find_repository=repositories_of(loaded).find,
                 check_model=partial(models.check_model, loaded),
                 networks=tuple(loaded.settings.jail.network_also),

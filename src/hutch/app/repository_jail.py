@@ -9,7 +9,7 @@ from pathlib import Path
 from hutch.app import jails
 from hutch.app.repositories import repositories_of
 from hutch.domain.errors import NotFound
-from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, GitRan, RunGit
+from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, GitResult, RunGit
 from hutch.jail.seam import Jail
 from hutch.settings import Loaded
 
@@ -44,9 +44,9 @@ async def open_git(loaded: Loaded, path: Path, anywhere: bool) -> AsyncIterator[
     async with repository_jail(loaded, path, anywhere=anywhere) as jail:
         limits = replace(jail.policy.limits, output_bytes=MAX_OUTPUT_BYTES)
 
-        async def run(words: Sequence[str], stdin: bytes | None, env: Mapping[str, str]) -> GitRan:
+        async def run(words: Sequence[str], stdin: bytes | None, env: Mapping[str, str]) -> GitResult:
             command = ["git", *words]
             ran = await jail.run(command, stdin=stdin, timeout_s=GIT_TIMEOUT_S, env=env, limits=limits)
-            return GitRan(ran.exit_code, ran.stdout, ran.stderr, ran.truncated)
+            return GitResult(ran.exit_code, ran.stdout, ran.stderr, ran.truncated)
 
         yield run

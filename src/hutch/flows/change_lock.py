@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict
 from hutch.flows.change_context import ChangeContext
-from hutch.forge.interface import ClosedThere
+from hutch.forge.interface import ClosedOnForge
 from hutch.store.changes import Changes
 
 
@@ -46,7 +46,7 @@ async def recording_closure(context: ChangeContext, change: Change) -> AsyncIter
     """A change that turns out to be closed at its forge is closed here, too."""
     try:
         yield
-    except ClosedThere:
+    except ClosedOnForge:
         if change.state == "open":
             await Changes(context.rows).end(change, "closed")
         raise

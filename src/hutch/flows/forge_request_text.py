@@ -8,7 +8,7 @@ from hutch.agent.plain import plain as legible
 from hutch.domain.events import DeliveryEnded, Event, RanTests, RunEnded, RunStarted, StepReached
 from hutch.domain.forge_request import Wish
 from hutch.domain.no_model import is_stand_in
-from hutch.forge.outgoing_text import OWN, quiet
+from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
 
 
 def prompt(wish: Wish, *, trusted_author: bool) -> str:
@@ -71,10 +71,10 @@ class Progress:
         if self.tests:
             lines.append(f"Tests: {self.tests}.")
         if said:
-            lines.append(quiet(said))
+            lines.append(escape_mentions(said))
         if link:
             lines.append(f"[Session]({link})")
-        return "\n\n".join([*lines, f"{OWN}{marker(id)}"])
+        return "\n\n".join([*lines, f"{OWN_MARKER}{marker(id)}"])
 
     def _headline(self) -> str:
         if self.no_model:
@@ -84,12 +84,12 @@ class Progress:
         if self.delivered is not None and self.delivered.outcome == "nothing":
             return "Done, and nothing had to be changed."
         if self.delivered is not None:
-            return f"It could not be delivered: {quiet(self.delivered.reason)}"
+            return f"It could not be delivered: {escape_mentions(self.delivered.reason)}"
         if self.ended is not None and self.ended.outcome not in ("done", "tests_failing"):
             how = self.ended.outcome.replace("_", " ")
-            return f"It ended without a result ({how}). {quiet(self.ended.reason)}".strip()
+            return f"It ended without a result ({how}). {escape_mentions(self.ended.reason)}".strip()
         if self.ended is not None or self.step:
-            return f"Delivering. {quiet(self.step)}".strip()
+            return f"Delivering. {escape_mentions(self.step)}".strip()
         if self.started:
             return "Working on it."
         return f"Queued at place {self.place}." if self.place else "Queued."

@@ -12,7 +12,7 @@ from typing import Any
 
 from hutch.domain.errors import HutchError
 from hutch.domain.forge_request import Wish
-from hutch.forge.outgoing_text import is_own
+from hutch.forge.outgoing_text import has_own_marker
 from hutch.forge.repo_url import parse_repo_url
 
 LABEL = "hutch"
@@ -106,7 +106,7 @@ def _issue(told: Mapping[str, Any], common: dict[str, Any]) -> Wish | str:
 
 def _comment(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
     text = _text(told, "comment", "body")
-    if is_own(text) or not mentions(text, mention):
+    if has_own_marker(text) or not mentions(text, mention):
         return "Hutch was not called."
     if _text(told, "comment", "user", "login") != common["by"]:
         return "Somebody else wrote it."
@@ -118,7 +118,7 @@ def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str)
     comment = told.get("comment")
     text = _text(told, "comment", "body")
     mentioned = mentions(text, mention)
-    if is_own(text) or not isinstance(comment, dict):
+    if has_own_marker(text) or not isinstance(comment, dict):
         return "Hutch was not called."
     if not mentioned and comment.get("in_reply_to_id"):
         return "People speak with each other."
@@ -141,7 +141,7 @@ def _line_comment(told: Mapping[str, Any], common: dict[str, Any], mention: str)
 def _review(told: Mapping[str, Any], common: dict[str, Any], mention: str) -> Wish | str:
     text = _text(told, "review", "body")
     mentioned = mentions(text, mention)
-    if is_own(text) or not text.strip():
+    if has_own_marker(text) or not text.strip():
         return "Nothing is said."
     if not mentioned and _text(told, "review", "state") != "changes_requested":
         return "Hutch was not called."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hutch.domain.events import Entry, RanTests, RunStarted, SnapshotTaken
-from hutch.forge.outgoing_text import harmless
+from hutch.forge.outgoing_text import escape_references
 
 MAX_REASON_CHARS = 500  # why tests could not be run
 
@@ -37,12 +37,12 @@ def pull_text(summary: str, about: About) -> str:
     }
     lines = [f"- **{name}:** {value}" for name, value in rows.items() if value]
     marks = f"<!-- Hutch-Session: {about.session_id} Hutch-Run: {about.run_id} -->"
-    return "\n\n".join(filter(None, [harmless(summary), "\n".join(lines), marks])) + "\n"
+    return "\n\n".join(filter(None, [escape_references(summary), "\n".join(lines), marks])) + "\n"
 
 
 def _inert(text: str) -> str:
     """A line that tests may have printed: harmless, and neither HTML, a link nor an image."""
-    return harmless(" ".join(text.split())).replace("<", "&lt;").replace("[", "&#91;")
+    return escape_references(" ".join(text.split())).replace("<", "&lt;").replace("[", "&#91;")
 
 
 def ran_before(entries: Sequence[Entry], run_id: str) -> RanTests | None:

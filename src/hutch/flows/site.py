@@ -7,7 +7,7 @@ from pathlib import Path
 from hutch.domain.redaction import Redactor
 from hutch.domain.session import Session
 from hutch.flows.network_cap import NetworkCap
-from hutch.forge.allowed_hosts import Reach
+from hutch.forge.allowed_hosts import AllowedHosts
 from hutch.sessions.seam import SessionHost
 from hutch.store.interface import EventLog
 from hutch.store.rows import Rows
@@ -30,7 +30,7 @@ class Site:
     rows: Rows
     host: SessionHost
     redactor: Redactor
-    reach: Reach
+    reach: AllowedHosts
     find_repository: FindRepository
     check_model: CheckModel
     networks: tuple[str, ...] = ()  # private ones that jails may reach all the same

@@ -31,8 +31,8 @@ from hutch.flows.runs import read_log
 from hutch.flows.site import Site
 from hutch.forge.github import GitHub
 from hutch.forge.github_types import Posted
-from hutch.forge.interface import SETTLE_S
-from hutch.forge.outgoing_text import OWN, quiet
+from hutch.forge.interface import SETTLE_DELAY_S
+from hutch.forge.outgoing_text import OWN_MARKER, escape_mentions
 from hutch.store.changes import Changes
 from hutch.store.runs import Runs
 from hutch.store.sessions import Sessions
@@ -59,7 +59,7 @@ class Manners:
     public_url: str = ""
     look_s: float = 1.0  # how often a run is looked at
     edit_s: float = 10.0  # a comment is not changed more often, but for its end
-    settle_s: float = SETTLE_S
+    settle_s: float = SETTLE_DELAY_S
 
 
 class NotWanted(Exception):
@@ -151,7 +151,7 @@ class Triggers:
                     told = await self._begin(told, wish, who, forge)
                 await self._follow(told, wish, forge)
             except NotPossible as why:  # what comes of saying so is seen to below
-                await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN}{marker(told.id)}")
+                await self._comment(forge, wish, told, 0, f"{why}\n\n{OWN_MARKER}{marker(told.id)}")
                 await notes.note(told.id, state="ended", reason=str(why))
         except NotWanted as why:
             await notes.note(told.id, state="ignored", reason=str(why))
@@ -263,7 +263,7 @@ class Triggers:
             await asyncio.sleep(self.manners.look_s)
         if wish.comment_id:
             mark = f"<!-- hutch-answer {wish.mark or told.id} -->"
-            answer = f"{shown.partition(OWN)[0]}{OWN}{mark}"
+            answer = f"{shown.partition(OWN_MARKER)[0]}{OWN_MARKER}{mark}"
             await self._once(
                 told,
                 lambda: forge.find(wish.number, mark, among="lines"),
@@ -320,7 +320,7 @@ class Triggers:
             return ""
         title, summary = past(await read_log(self.site.log, SessionId(session.id)), progress.run_id).said
         clean = self.site.redactor.clean
-        return f"{clean(title)}\n\n{clean(quiet(summary))[:4000]}"
+        return f"{clean(title)}\n\n{clean(escape_mentions(summary))[:4000]}"
 
 
 def _issue_url(wish: Wish) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from hutch.domain.errors import HutchError
-from hutch.forge.forges import COMMAND, Forges
+from hutch.forge.forges import COMMAND_LINE, Forges
 from hutch.workspace.preparation.jailed_repository import open_local
 from hutch.workspace.workspaces import Workspaces
 
@@ -18,7 +18,7 @@ async def describe_uncommitted(workspaces: Workspaces, forges: Forges, repositor
     """
     changed: list[str] = []
     with suppress(HutchError):  # preparing a workspace of it says what is wrong
-        url = await forges.reachable(repository, COMMAND)
+        url = await forges.reachable(repository, COMMAND_LINE)
         if url.path is None:
             return ""
         async with workspaces.repositories.opened(url.path, anywhere=True) as pinned:

@@ -18,31 +18,31 @@ from hutch.forge.repo_url import RepoUrl
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-Refusal = Callable[[Address, Sequence[Network]], str | None]  # why an address may not be reached
+FindRefusal = Callable[[Address, Sequence[Network]], str | None]  # why an address may not be reached
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
-PATIENCE_S = 10.0
-MOST_ADDRESSES = 16
+RESOLVE_TIMEOUT_S = 10.0
+MAX_ADDRESSES = 16
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """All addresses of a host, in the order in which to try them."""
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(RESOLVE_TIMEOUT_S):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError, TimeoutError):
         raise Unavailable(
             f"The host '{host}' is not known here. Check how it is written, and the network."
         ) from None
-    return list(dict.fromkeys(str(each[4][0]) for each in found))[:MOST_ADDRESSES]
+    return list(dict.fromkeys(str(each[4][0]) for each in found))[:MAX_ADDRESSES]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AllowedHosts:
     """The rules of an installation; `allowed` are names, addresses and networks that may be private."""
 
-    refusal: Refusal
+    refusal: FindRefusal
     allowed: tuple[str, ...] = ()
     resolve: Resolve = resolve
 

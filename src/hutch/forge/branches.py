@@ -10,10 +10,10 @@ from hutch.forge.interface import Commits, Draft, OnStep, Work
 from hutch.forge.jailed_git import RunGit
 from hutch.forge.repo_url import RepoUrl
 
-NO_COMMIT = "0" * 40
+NULL_COMMIT = "0" * 40
 PUSH_TIMEOUT_S = 1800.0
 CHECK_TIMEOUT_S = 30.0
-CHECKED = "hutch/may-it-be-pushed"  # never made
+PROBE_BRANCH = "hutch/may-it-be-pushed"  # never made
 MAX_NAMES = 20
 
 
@@ -50,13 +50,13 @@ class LocalBranches:
             stdin=f"{commit}\n^{base}\n".encode(),
         )
         await jailed_git.run(self.git, "index-pack", "--stdin", "--strict", stdin=pack)
-        words = ("update-ref", f"refs/heads/{branch}", commit, old or NO_COMMIT)
-        made = await jailed_git.attempt(self.git, *words)
+        words = ("update-ref", f"refs/heads/{branch}", commit, old or NULL_COMMIT)
+        made = await jailed_git.run_unchecked(self.git, *words)
         if made.exit_code == 0:
             return True
         heads = await self.heads()  # git's own message is mixed with that of a hook of the repository
         if heads.get(branch) == old and not any(_exclude_each_other(branch, head) for head in heads):
-            raise jailed_git.failed("update-ref", made)
+            raise jailed_git.to_error("update-ref", made)
         return False
 
     async def _check_not_checked_out(self, branch: str) -> None:
@@ -83,7 +83,7 @@ class RemoteBranches:
 
     async def check(self, commit: str) -> None:
         """Refuse a repository that takes no push; nothing is pushed."""
-        words = ("push", "--dry-run", "--", self.remote.shown, f"{commit}:refs/heads/{CHECKED}")
+        words = ("push", "--dry-run", "--", self.remote.shown, f"{commit}:refs/heads/{PROBE_BRANCH}")
         await self._run(*words, timeout_s=CHECK_TIMEOUT_S)
 
     async def put(self, commit: str, base: str, branch: str, old: str | None) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hutch.domain.change import Change
 from hutch.domain.errors import Conflict, NotFound
-from hutch.forge.allowed_hosts import Reach
-from hutch.forge.gh import Gh, Patience
+from hutch.forge.allowed_hosts import AllowedHosts
+from hutch.forge.gh import Gh, RetryPolicy
 from hutch.forge.github import USER, GitHub
 from hutch.forge.github_forge import GitHubForge
 from hutch.forge.interface import Forge
@@ -18,7 +18,7 @@ from hutch.forge.plain_git import PlainGit
 from hutch.forge.repo_url import RepoUrl, from_path, parse_repo_url
 from hutch.forge.tokens import Tokens, token_name
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Caller:
     account: bool = False
 
 
-COMMAND = Caller()
+COMMAND_LINE = Caller()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Forges:
     """The forges that an installation can reach."""
 
     tokens: Tokens
-    reach: Reach
+    reach: AllowedHosts
     open_git: OpenGit  # on repositories of this machine
     make_home: Callable[[], Path]  # a directory for one run of gh
-    patience: Patience
+    patience: RetryPolicy
     environment: Mapping[str, str] = field(repr=False)
 
     def of_change(self, change: Change, user: str = "", *, anywhere: bool) -> Forge:
@@ -86,7 +86,7 @@ class Forges:
             return replace(from_path(await asyncio.to_thread(_resolve, url.path)), account=True)
         token = self.tokens.of(url, caller.user)
         if token is not None and url.credentials is None:
-            url = replace(_over_tls(url), credentials=(USER, await token()))
+            url = replace(_to_https(url), credentials=(USER, await token()))
         return await self.reach.pin(url) if caller.guarded else url
 
     def find_github(self, source: str | RepoUrl, user: str = "") -> GitHub | None:
@@ -97,7 +97,7 @@ class Forges:
             return None
         socket = self.tokens.unix_socket
         gh = Gh(url.authority, token, self.environment, socket, self.patience, self.make_home)
-        return GitHub(gh, _over_tls(url))
+        return GitHub(gh, _to_https(url))
 
     def github(self, source: str, user: str = "") -> GitHub:
         """The same; refused where there is none."""
@@ -126,9 +126,13 @@ def _resolve(path: Path) -> Path:
         raise NotFound(f"There is no directory '{path}' on this machine.") from None
 
 
-def _over_tls(url: RepoUrl) -> RepoUrl:
+def _to_https(url: RepoUrl) -> RepoUrl:
     """The address that a token may be sent to: nobody reads it on the way, or it stays on this machine."""
-    if url.transport == "https" or (url.transport == "http" and url.host in LOOPBACK) or url.slug is None:
+    if (
+        url.transport == "https"
+        or (url.transport == "http" and url.host in LOOPBACK_HOSTS)
+        or url.slug is None
+    ):
         return url
     safe = parse_repo_url(f"https://{url.host}/{'/'.join(url.slug)}.git")
     return replace(safe, credentials=url.credentials, pinned=url.pinned, account=url.account)

@@ -19,23 +19,23 @@ from pathlib import Path
 from typing import Any
 
 from hutch.domain.errors import Unavailable
-from hutch.forge.github_failure import GitHubFailed, explain, limited_until
-from hutch.forge.process_limits import leashed, put_down
+from hutch.forge.github_failure import GitHubFailed, explain, rate_limited_until
+from hutch.forge.process_limits import kill_process_group, limit_command
 from hutch.forge.relay import Relay
 
 GITHUB = "github.com"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 TIMEOUT_S = 60.0
-MOST_BYTES = 64 * 1024 * 1024
-ATTEMPTS = 4
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+MAX_ATTEMPTS = 4
 SOCKET = "api.sock"  # in the directory that gh is given
 STATUS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\n]*\r?\n")
 
-TokenOf = Callable[[], Awaitable[str]]
+GetToken = Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long GitHub is waited for."""
 
     longest_wait_s: float = 60.0  # for limits to pass, all in all
@@ -43,7 +43,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """What GitHub answered."""
 
     status: int
@@ -80,10 +80,10 @@ class Gh:
     """`gh` for one host."""
 
     host: str
-    token: TokenOf
+    token: GetToken
     environ: Mapping[str, str]
     socket: str = ""  # a Unix socket that leads to the API instead of the network
-    patience: Patience = Patience()
+    patience: RetryPolicy = RetryPolicy()
     make_home: Callable[[], Path] = _make_home  # a directory that only we can read
 
     async def api(
@@ -94,7 +94,7 @@ class Gh:
         *,
         accept: str = "application/vnd.github+json",
         again: bool | None = None,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Ask the REST API. `again` says that asking twice does no harm; else as the method promises. What a
         limit kept from being done is asked again in any case."""
         again = method in ("GET", "PATCH", "PUT") if again is None else again
@@ -103,14 +103,14 @@ class Gh:
             words += ["--input", "-"]
         stdin = None if body is None else json.dumps(body).encode()
         pause_s, waited_s, failed = self.patience.first_pause_s, 0.0, None
-        for left in range(ATTEMPTS - 1, -1, -1):
+        for left in range(MAX_ATTEMPTS - 1, -1, -1):
             code, printed, said = await self.run(*words, stdin=stdin)
             answer = _answer(printed)
             if answer is not None and answer.status < 400 and code == 0:
                 return answer
             failed = explain(answer.status if answer else None, _message(answer, said), self.host)
             failed.headers = dict(answer.headers) if answer else {}
-            until = limited_until(failed, time.time())
+            until = rate_limited_until(failed, time.time())
             if until is not None:
                 pause_s = max(until - time.time(), 0.0)
                 waited_s += pause_s
@@ -138,7 +138,7 @@ class Gh:
             if program is None:
                 raise Unavailable("gh is not installed. Install it: sudo apt-get install -y gh")
             process = await asyncio.create_subprocess_exec(
-                *leashed(program, *words, bounded=False),
+                *limit_command(program, *words, bounded=False),
                 env=environment,
                 cwd=home,
                 stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
@@ -156,7 +156,7 @@ class Gh:
                 ) from None
             finally:
                 if process.returncode is None:
-                    await put_down(process)
+                    await kill_process_group(process)
         return process.returncode or 0, printed, said.decode(errors="replace").replace(token, "…")
 
     async def _converse(
@@ -168,8 +168,8 @@ class Gh:
             parts, total = [], 0
             while stream is not None and (data := await stream.read(65536)):
                 total += len(data)
-                if total > MOST_BYTES:
-                    raise Unavailable(f"{self.host} answered with more than {MOST_BYTES} bytes.")
+                if total > MAX_OUTPUT_BYTES:
+                    raise Unavailable(f"{self.host} answered with more than {MAX_OUTPUT_BYTES} bytes.")
                 parts.append(data)
             return b"".join(parts)
 
@@ -213,7 +213,7 @@ class Gh:
             await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
 
 
-def _answer(printed: bytes) -> Answer | None:
+def _answer(printed: bytes) -> ApiResponse | None:
     """What `gh api --include` printed, taken apart; None when there was no answer."""
     found = STATUS.match(printed)
     if found is None:
@@ -221,10 +221,10 @@ def _answer(printed: bytes) -> Answer | None:
     head, _, content = printed[found.end() :].replace(b"\r\n\r\n", b"\n\n", 1).partition(b"\n\n")
     pairs = (line.partition(":") for line in head.decode(errors="replace").splitlines())
     headers = {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}
-    return Answer(int(found[1]), headers, content)
+    return ApiResponse(int(found[1]), headers, content)
 
 
-def _message(answer: Answer | None, said: str) -> str:
+def _message(answer: ApiResponse | None, said: str) -> str:
     """What GitHub says, or else what gh does."""
     try:
         told = json.loads(answer.content) if answer else {}
@@ -238,4 +238,4 @@ def _message(answer: Answer | None, said: str) -> str:
     return ". ".join(filter(None, [str(told["message"]), *more]))
 
 
-__all__ = ["GITHUB", "Answer", "Gh", "GitHubFailed", "Patience", "TokenOf"]
+__all__ = ["GITHUB", "ApiResponse", "GetToken", "Gh", "GitHubFailed", "RetryPolicy"]

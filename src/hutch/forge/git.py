@@ -20,30 +20,30 @@ from urllib.parse import quote
 from hutch.domain.errors import Unavailable
 from hutch.domain.truncation import last_words
 from hutch.forge.git_failure import explain
-from hutch.forge.process_limits import FILE_BYTES, leashed, put_down
-from hutch.forge.progress import Listener, OnProgress
+from hutch.forge.process_limits import MAX_FILE_BYTES, kill_process_group, limit_command
+from hutch.forge.progress import OnProgress, StderrParser
 from hutch.forge.repo_url import RepoUrl
 
 # What an account may have set for reaching others; never a variable of git's own.
-PASSED_ON = (
+NETWORK_VARIABLES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
 )
 # And what makes it known there.
-ACCOUNT = (
+ACCOUNT_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
     *("SSH_AUTH_SOCK", "GNUPGHOME", "KRB5CCNAME"),
     *("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GH_CONFIG_DIR"),
 )
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-NOBODY = {"HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
+NO_ACCOUNT = {"HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}
 # ssh and Kerberos find what the account has without being told where its home is.
-NO_TICKET = {"KRB5CCNAME": "FILE:/nonexistent/ticket"}
-NO_KEY = (
+NO_KERBEROS = {"KRB5CCNAME": "FILE:/nonexistent/ticket"}
+NO_SSH_KEYS = (
     " -F/dev/null -oPubkeyAuthentication=no -oHostbasedAuthentication=no -oGSSAPIAuthentication=no"
     " -oIdentityAgent=none"
 )
-ALWAYS = {
+BASE_ENVIRONMENT = {
     "LC_ALL": "C",  # errors are told apart by their words
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
@@ -54,7 +54,7 @@ ALWAYS = {
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=20 -oControlMaster=no -oControlPath=none "
     "-oForwardAgent=no -oForwardX11=no -oClearAllForwardings=yes -oPermitLocalCommand=no",
 }
-PINNED = {
+FIXED_SETTINGS = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
@@ -93,7 +93,7 @@ PINNED = {
     "transfer.fsckObjects": "true",
 }
 # Old and harmless faults that every forge accepts; and submodules, which are never followed.
-FORGIVEN = (
+TOLERATED_FAULTS = (
     *("zeroPaddedFilemode", "zeroPaddedDate", "badTimezone", "badDate", "badDateOverflow", "badEmail"),
     *("missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail"),
     *(
@@ -109,12 +109,12 @@ FORGIVEN = (
     *("gitmodulesLarge", "gitmodulesSymlink"),
 )
 # Instead of the user's own, when an address came with credentials: these are told, and stored by nobody.
-HELPER = (
+CREDENTIAL_HELPER = (
     '!f() { test "$1" != get || printf "username=%s\\npassword=%s\\n" '
     '"$HUTCH_GIT_USER" "$HUTCH_GIT_PASSWORD"; }; f'
 )
 TIMEOUT_S = 600.0
-MOST_OUTPUT_BYTES = 256 * 1024 * 1024
+MAX_OUTPUT_BYTES = 256 * 1024 * 1024
 
 
 class GitFailed(Unavailable):
@@ -131,7 +131,7 @@ class Git:
     """The host's git. `environ` is the user's, of which only a few names are passed on, and only outwards."""
 
     environ: Mapping[str, str]
-    file_bytes: int = FILE_BYTES  # the largest file that it may write, such as the pack of a repository
+    file_bytes: int = MAX_FILE_BYTES  # the largest file that it may write, such as the pack of a repository
 
     async def run(
         self,
@@ -156,14 +156,14 @@ class Git:
             environment["GIT_DIR"] = str(git_dir)
         if work_tree is not None:
             environment["GIT_WORK_TREE"] = str(work_tree)
-        pairs = {**pinned(), **_reach(remote), **(settings or {})}.items()
+        pairs = {**fixed_settings(), **_pinned_settings(remote), **(settings or {})}.items()
         options = [word for name, value in pairs for word in ("-c", f"{name}={value}")]
         program = shutil.which("git", path=environment["PATH"])
         if program is None:
             raise Unavailable("git is not installed. Install it: sudo apt-get install -y git")
-        listener = Listener(on_progress)
+        listener = StderrParser(on_progress)
         process = await asyncio.create_subprocess_exec(
-            *leashed(program, *options, *words, file_bytes=self.file_bytes),
+            *limit_command(program, *options, *words, file_bytes=self.file_bytes),
             env=environment,
             cwd=work_tree or git_dir or "/",
             stdin=_input(stdin),
@@ -175,7 +175,7 @@ class Git:
         try:
             async with asyncio.timeout(timeout_s):
                 given = stdin if isinstance(stdin, bytes) else None
-                printed = await _converse(process, given, listener, keep_bytes)
+                printed = await _communicate(process, given, listener, keep_bytes)
                 code = await process.wait()
         except TimeoutError:
             what = f"{words[0]} of {remote}" if remote else words[0]
@@ -184,23 +184,23 @@ class Git:
             ) from None
         finally:
             if process.returncode is None:
-                await put_down(process)
+                await kill_process_group(process)
         if code != 0:
-            said = _without_secret(listener.said(), remote)
+            said = _redact(listener.said(), remote)
             raise explain(said, remote) if remote else GitFailed(words[0], code, said)
         return printed
 
     def environment(self, remote: RepoUrl | None = None) -> dict[str, str]:
         """All that git finds in its environment."""
         path = ":".join(part for part in self.environ.get("PATH", "").split(":") if part.startswith("/"))
-        environment = {**ALWAYS, "PATH": path or DEFAULT_PATH, "GIT_ALLOW_PROTOCOL": ""}
+        environment = {**BASE_ENVIRONMENT, "PATH": path or DEFAULT_PATH, "GIT_ALLOW_PROTOCOL": ""}
         if remote is None:
-            return environment | NOBODY
-        passed_on = (*PASSED_ON, *ACCOUNT) if remote.account else PASSED_ON
+            return environment | NO_ACCOUNT
+        passed_on = (*NETWORK_VARIABLES, *ACCOUNT_VARIABLES) if remote.account else NETWORK_VARIABLES
         environment |= {name: self.environ[name] for name in passed_on if name in self.environ}
         if not remote.account:
-            environment |= NOBODY | NO_TICKET
-            environment["GIT_SSH_COMMAND"] += NO_KEY
+            environment |= NO_ACCOUNT | NO_KERBEROS
+            environment["GIT_SSH_COMMAND"] += NO_SSH_KEYS
         # From https, a redirect must not lead to where everybody can read along.
         environment["GIT_ALLOW_PROTOCOL"] = "http:https" if remote.transport == "http" else remote.transport
         if remote.pinned and remote.transport == "ssh":
@@ -215,21 +215,21 @@ class Git:
             # Told to the machine that they are for, and to no other, a proxy included.
             place = "/".join(remote.shown.split("/", 3)[:3])
             environment |= {"GIT_CONFIG_VALUE_0": "", "GIT_CONFIG_KEY_1": f"credential.{place}.helper"}
-            environment["GIT_CONFIG_VALUE_1"] = HELPER
+            environment["GIT_CONFIG_VALUE_1"] = CREDENTIAL_HELPER
         return environment
 
 
-def pinned() -> dict[str, str]:
+def fixed_settings() -> dict[str, str]:
     """The settings of every call."""
-    return PINNED | {f"fetch.fsck.{name}": "warn" for name in FORGIVEN}
+    return FIXED_SETTINGS | {f"fetch.fsck.{name}": "warn" for name in TOLERATED_FAULTS}
 
 
-def strictness() -> str:
+def strict_option() -> str:
     """The same, for programs that take it as an option."""
-    return "--strict=" + ",".join(f"{name}=warn" for name in FORGIVEN)
+    return "--strict=" + ",".join(f"{name}=warn" for name in TOLERATED_FAULTS)
 
 
-def _reach(remote: RepoUrl | None) -> dict[str, str]:
+def _pinned_settings(remote: RepoUrl | None) -> dict[str, str]:
     """A host that was looked up already, or that credentials are for, leads to no other; and the first is not
     looked up again."""
     if remote is None or remote.transport == "ssh" or not (remote.pinned or remote.credentials):
@@ -247,12 +247,12 @@ def _input(stdin: bytes | int | None) -> int:
     return asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE
 
 
-async def _converse(
-    process: asyncio.subprocess.Process, stdin: bytes | None, listener: Listener, keep_bytes: int | None
+async def _communicate(
+    process: asyncio.subprocess.Process, stdin: bytes | None, listener: StderrParser, keep_bytes: int | None
 ) -> bytes:
     """Feed it, and read both streams until they end."""
     printed, _, _ = await asyncio.gather(
-        _read(process, keep_bytes), _listen(process, listener), _feed(process, stdin)
+        _read_stdout(process, keep_bytes), _read_stderr(process, listener), _feed(process, stdin)
     )
     return printed
 
@@ -266,28 +266,28 @@ async def _feed(process: asyncio.subprocess.Process, data: bytes | None) -> None
     process.stdin.close()
 
 
-async def _listen(process: asyncio.subprocess.Process, listener: Listener) -> None:
+async def _read_stderr(process: asyncio.subprocess.Process, listener: StderrParser) -> None:
     assert process.stderr is not None
     while data := await process.stderr.read(65536):
         listener.feed(data)
 
 
-async def _read(process: asyncio.subprocess.Process, keep_bytes: int | None) -> bytes:
+async def _read_stdout(process: asyncio.subprocess.Process, keep_bytes: int | None) -> bytes:
     assert process.stdout is not None
     kept, total = io.BytesIO(), 0  # gives all of it without copying, which joining parts does on the loop
     while data := await process.stdout.read(1 << 20):
         if keep_bytes is not None:
             data = data[: max(0, keep_bytes - total)]
         total += len(data)
-        if total > MOST_OUTPUT_BYTES:
+        if total > MAX_OUTPUT_BYTES:
             raise Unavailable(
-                f"git printed more than {MOST_OUTPUT_BYTES} bytes. This repository is too large."
+                f"git printed more than {MAX_OUTPUT_BYTES} bytes. This repository is too large."
             )
         kept.write(data)
     return kept.getvalue()
 
 
-def _without_secret(said: str, remote: RepoUrl | None) -> str:
+def _redact(said: str, remote: RepoUrl | None) -> str:
     if remote is None or remote.credentials is None:
         return said
     user, password = remote.credentials

@@ -4,34 +4,34 @@ import re
 from collections.abc import Callable
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, LimitReached, NotFound, Unavailable
-from hutch.forge.repo_url import BY_TOKEN, RepoUrl
+from hutch.forge.repo_url import TOKEN_USER, RepoUrl
 
-Maker = Callable[[str, RepoUrl], HutchError]
+MakeError = Callable[[str, RepoUrl], HutchError]
 
 
-def _refused(line: str, url: RepoUrl) -> HutchError:
+def _bad_objects(line: str, url: RepoUrl) -> HutchError:
     return BadRequest(
         f"{url} holds objects that git refuses: {line}. `git fsck` in a copy of it tells which."
     )
 
 
-def secret_for(host: str) -> str:
+def token_secret_name(host: str) -> str:
     """The secret that holds the installation's token for a GitHub."""
     return "github_token" if host.partition(":")[0] == "github.com" else "github_enterprise_token"
 
 
-def _or_else(url: RepoUrl) -> str:
+def _other_causes(url: RepoUrl) -> str:
     """What may be so instead, where a repository is not shown to us."""
     if url.credentials is None:
         return "or is private, or does not let us do this"
-    if url.credentials[0] == BY_TOKEN:
+    if url.credentials[0] == TOKEN_USER:
         return "or the token that Hutch has for it does not reach it"
     return "or the credentials in its address do not reach it"
 
 
-def _way_in(url: RepoUrl) -> str:
-    if url.credentials is not None and url.credentials[0] == BY_TOKEN:
-        name = secret_for(url.host)
+def _access_hint(url: RepoUrl) -> str:
+    if url.credentials is not None and url.credentials[0] == TOKEN_USER:
+        name = token_secret_name(url.host)
         return (
             f"Give the token the rights it needs there, or set another: hutch config set-secret {name} (a "
             f"user's own is {name}_ and their id)."
@@ -45,18 +45,18 @@ def _way_in(url: RepoUrl) -> str:
         )
     return (
         "What this server's own account may reach is for owners alone. Where it is on a GitHub, have whoever "
-        f"runs the server set a token: hutch config set-secret {secret_for(url.host)}."
+        f"runs the server set a token: hutch config set-secret {token_secret_name(url.host)}."
     )
 
 
-KNOWN: tuple[tuple[str, Maker], ...] = (
+FETCH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     (
         r"No space left on device|Disk quota exceeded",
         lambda line, url: Unavailable(
             f"No room on the disk to fetch {url}: {line}. Free some and try again."
         ),
     ),
-    (r"^object [0-9a-f]{40}: ", _refused),  # names the fault; that the line is cut is said as well
+    (r"^object [0-9a-f]{40}: ", _bad_objects),  # names the fault; that the line is cut is said as well
     (
         r"Could not resolve host|Name or service not known|nodename nor servname|Temporary failure in name",
         lambda line, url: Unavailable(
@@ -73,7 +73,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"Permission denied \(|Authentication failed|could not read (Username|Password)"
         r"|terminal prompts disabled|HTTP 40[13]|returned error: 40[13]|Access denied|[Bb]ad credentials",
         lambda line, url: Denied(
-            f"{url} does not exist, {_or_else(url)}: {line}. Check the address. {_way_in(url)}"
+            f"{url} does not exist, {_other_causes(url)}: {line}. Check the address. {_access_hint(url)}"
         ),
     ),
     (
@@ -86,7 +86,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"[Rr]epository ('.*' )?not found|does not appear to be a git repository|returned error: 404"
         r"|did you run git update-server-info|not a git repository|requested repository does not exist",
         lambda line, url: NotFound(
-            f"{url} does not exist, {_or_else(url)}. Check the address. {_way_in(url)}"
+            f"{url} does not exist, {_other_causes(url)}. Check the address. {_access_hint(url)}"
             if url.path is None
             else f"There is no repository at {url}. Check the path."
         ),
@@ -114,7 +114,7 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
         r"transport '.*' not allowed",
         lambda line, url: Denied(f"{url} leads to a way of fetching that is not allowed: {line}."),
     ),
-    (r"fsck error|error in object|bad pack", _refused),
+    (r"fsck error|error in object|bad pack", _bad_objects),
     (
         # What was unpacking it was ended by the kernel, see `leash`.
         r"invalid index-pack output|died of signal 25|File too large",
@@ -123,10 +123,10 @@ KNOWN: tuple[tuple[str, Maker], ...] = (
             limit="workspace.bases_bytes",
         ),
     ),
-    (r"index-pack failed|invalid", _refused),
+    (r"index-pack failed|invalid", _bad_objects),
 )
 # What a server says of a push; the maker is given the server's own words.
-PUSHED: tuple[tuple[str, Maker], ...] = (
+PUSH_ERRORS: tuple[tuple[str, MakeError], ...] = (
     (
         r"GH006|GH013|[Pp]rotected branch|[Rr]ule violations",
         lambda said, url: Denied(f"{url} protects this branch, and refuses the push: {said}."),
@@ -156,17 +156,17 @@ PUSHED: tuple[tuple[str, Maker], ...] = (
         lambda said, url: Conflict(f"{url} refuses the push: {said}."),
     ),
 )
-LONGEST_LINE = 300
-SERVER_LINES = 6
+MAX_LINE_CHARS = 300
+MAX_SERVER_LINES = 6
 
 
 def explain(said: str, url: RepoUrl) -> HutchError:
     """The error for git's words, of the family of who must act."""
-    lines = [_plain(line) for line in said.splitlines() if line.strip()]
-    for pattern, make in PUSHED:
+    lines = [_clean_line(line) for line in said.splitlines() if line.strip()]
+    for pattern, make in PUSH_ERRORS:
         if any(re.search(pattern, line) for line in lines):
-            return make(_servers_words(said, lines), url)
-    for pattern, make in KNOWN:
+            return make(_server_message(said, lines), url)
+    for pattern, make in FETCH_ERRORS:
         for line in lines:
             if re.search(pattern, line):
                 return make(line, url)
@@ -174,14 +174,16 @@ def explain(said: str, url: RepoUrl) -> HutchError:
     return Unavailable(f"git cannot fetch {url}: {last}. Try the same with git by hand.")
 
 
-def _servers_words(said: str, lines: list[str]) -> str:
+def _server_message(said: str, lines: list[str]) -> str:
     """What the server itself said, or else the line that tells of the refusal."""
-    told = [_plain(line) for line in said.splitlines() if line.startswith("remote: ") and line[8:].strip()]
+    told = [
+        _clean_line(line) for line in said.splitlines() if line.startswith("remote: ") and line[8:].strip()
+    ]
     refused = [line for line in lines if "rejected]" in line]
-    return "; ".join([*told[:SERVER_LINES], *refused[:1]])[: 3 * LONGEST_LINE]
+    return "; ".join([*told[:MAX_SERVER_LINES], *refused[:1]])[: 3 * MAX_LINE_CHARS]
 
 
-def _plain(line: str) -> str:
+def _clean_line(line: str) -> str:
     """One line of a stranger's, fit for a message: short, no control characters, no full stop at its end."""
-    line = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", line)[:LONGEST_LINE]
+    line = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", line)[:MAX_LINE_CHARS]
     return re.sub(r"^(fatal|error|remote|ERROR): *", "", line).strip().rstrip(".")

@@ -13,30 +13,38 @@ from typing import Any, cast, get_args
 from urllib.parse import quote
 
 from hutch.domain.errors import Conflict, LimitReached, NotFound, Unavailable
-from hutch.forge.gh import Answer, Gh, GitHubFailed
-from hutch.forge.github_responses import address, at, default_branch, need, posted, pull_of, text
+from hutch.forge.gh import ApiResponse, Gh, GitHubFailed
+from hutch.forge.github_responses import (
+    get_default_branch,
+    get_page_url,
+    get_text,
+    get_value,
+    parse_posted,
+    parse_pull_request,
+    require_text,
+)
 from hutch.forge.github_types import (
     LineComment,
     MergeMethod,
+    NewPullRequest,
+    NewReview,
     Permission,
     Posted,
     PullRequest,
-    PullRequestWanted,
-    Review,
-    Spoken,
     Target,
+    ThreadKind,
     Verdicts,
 )
-from hutch.forge.repo_url import BY_TOKEN, RepoUrl, parse_repo_url
+from hutch.forge.repo_url import TOKEN_USER, RepoUrl, parse_repo_url
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}(?:\[bot\])?")
 FULL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}")
-USER = BY_TOKEN
-FORK_TRIES = 30
-MOST_PAGES = 30  # of a hundred comments each
+USER = TOKEN_USER
+MAX_FORK_POLLS = 30
+MAX_PAGES = 30  # of a hundred comments each
 DIFF = "application/vnd.github.diff"
 TOO_LARGE = 406  # of a diff: more than 300 files or 20,000 lines
-STRANGERS = ("CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE")  # may not write
+OUTSIDERS = ("CONTRIBUTOR", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", "NONE")  # may not write
 METHODS: dict[MergeMethod, str] = {
     "merge": "allow_merge_commit",
     "squash": "allow_squash_merge",
@@ -60,21 +68,21 @@ class GitHub:
 
     async def target(self) -> Target:
         """Where to push: a copy is made when there is no write access."""
-        async with _plainly():
+        async with _raise_hutch_errors():
             about = await self._pushable()
-            if at(about, "permissions", "push") is not False:
-                owner = text(about, "owner", "login") or self.full_name.partition("/")[0]
-                return Target(await self._remote(self.full_name), owner, default_branch(about))
-            return await self._fork(default_branch(about))
+            if get_value(about, "permissions", "push") is not False:
+                owner = get_text(about, "owner", "login") or self.full_name.partition("/")[0]
+                return Target(await self._remote(self.full_name), owner, get_default_branch(about))
+            return await self._fork(get_default_branch(about))
 
     async def check(self) -> None:
         """Refuse what `target` would refuse, and make nothing."""
-        async with _plainly():
+        async with _raise_hutch_errors():
             await self._pushable()
 
-    async def open(self, wanted: PullRequestWanted) -> PullRequest:
+    async def open(self, wanted: NewPullRequest) -> PullRequest:
         """Propose a branch that was pushed. One that proposes it already is updated instead."""
-        async with _plainly():
+        async with _raise_hutch_errors():
             found = await self._find(wanted)
             if found is None:
                 found = await self._create(wanted)
@@ -129,7 +137,7 @@ class GitHub:
         async with self._about(number):
             how = {"sha": commit, "merge_method": method or await self._usual_method()}
             try:
-                return need((await self._ask("PUT", f"/pulls/{number}/merge", how)).told(), "sha")
+                return require_text((await self._ask("PUT", f"/pulls/{number}/merge", how)).told(), "sha")
             except (
                 Unavailable
             ):  # it may be done all the same: only the answer was lost, or others were faster
@@ -152,7 +160,7 @@ class GitHub:
         branch = quote(pull.branch, safe="/")
         try:
             told = (await self.gh.api("GET", f"{refs}/ref/heads/{branch}")).told()
-            if text(told, "object", "sha") != pull.commit:
+            if get_text(told, "object", "sha") != pull.commit:
                 return f"{pull.branch} stays: somebody has pushed to it since."
             await self.gh.api("DELETE", f"{refs}/refs/heads/{branch}")
         except GitHubFailed as failed:
@@ -162,7 +170,7 @@ class GitHub:
 
     async def comment(self, number: int, body: str, *, id: int | None = None) -> Posted:
         """Say something below an issue or pull request, or replace what comment `id` says."""
-        async with _plainly():
+        async with _raise_hutch_errors():
             if id is not None:
                 try:
                     return self._posted(await self._ask("PATCH", f"/issues/comments/{id}", {"body": body}))
@@ -171,23 +179,23 @@ class GitHub:
                         raise
             return self._posted(await self._ask("POST", f"/issues/{number}/comments", {"body": body}))
 
-    async def find(self, number: int, marker: str, *, among: Spoken = "comments") -> Posted | None:
+    async def find(self, number: int, marker: str, *, among: ThreadKind = "comments") -> Posted | None:
         """What was said below an issue or pull request, or on lines of it, and holds this text."""
         thread = f"/issues/{number}" if among == "comments" else f"/pulls/{number}"
         what = f"{thread}/reviews" if among == "reviews" else f"{thread}/comments"
-        async with _plainly():
-            for page in range(1, MOST_PAGES + 1):
+        async with _raise_hutch_errors():
+            for page in range(1, MAX_PAGES + 1):
                 listed = (await self._ask("GET", f"{what}?per_page=100&page={page}")).listed()
                 for each in listed:
-                    if marker in text(each, "body"):
-                        return posted(each, self.gh.host)
+                    if marker in get_text(each, "body"):
+                        return parse_posted(each, self.gh.host)
                 if len(listed) < 100:
                     break
         return None
 
     async def reply(self, number: int, comment_id: int, body: str) -> Posted:
         """Answer a comment on a line."""
-        async with _plainly():
+        async with _raise_hutch_errors():
             return self._posted(
                 await self._ask("POST", f"/pulls/{number}/comments/{comment_id}/replies", {"body": body})
             )
@@ -195,12 +203,12 @@ class GitHub:
     async def remark(self, number: int, comment: LineComment, *, commit: str) -> Posted:
         """Say something about a line by itself, as it is at `commit`."""
         async with self._about(number):
-            about = {"commit_id": commit, **_on_lines(comment)}
+            about = {"commit_id": commit, **_line_fields(comment)}
             return self._posted(await self._ask("POST", f"/pulls/{number}/comments", about))
 
-    async def review(self, number: int, review: Review) -> Posted:
+    async def review(self, number: int, review: NewReview) -> Posted:
         """Who holds it back there. Of strangers, whom anybody may be, nothing is counted."""
-        comments = [_on_lines(each) for each in review.comments]
+        comments = [_line_fields(each) for each in review.comments]
         body = {"commit_id": review.commit, "body": review.body, "event": review.verdict}
         async with self._about(number):
             told = {**body, "comments": comments}
@@ -210,15 +218,15 @@ class GitHub:
         last: dict[str, str] = {}
         urls = set()
         async with self._about(number):
-            for page in range(1, MOST_PAGES + 1):
+            for page in range(1, MAX_PAGES + 1):
                 way = f"/pulls/{number}/reviews?per_page=100&page={page}"
                 listed = (await self._ask("GET", way)).listed()
                 for each in listed:
-                    verdict = text(each, "state")
-                    counts = text(each, "author_association") not in STRANGERS
+                    verdict = get_text(each, "state")
+                    counts = get_text(each, "author_association") not in OUTSIDERS
                     if counts and verdict in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED"):
-                        last[text(each, "user", "login") or "somebody"] = verdict
-                        urls.add(address(each, self.gh.host))
+                        last[get_text(each, "user", "login") or "somebody"] = verdict
+                        urls.add(get_page_url(each, self.gh.host))
                 if len(listed) < 100:
                     break
         against = tuple(login for login, verdict in last.items() if verdict == "CHANGES_REQUESTED")
@@ -228,7 +236,7 @@ class GitHub:
         """What a person may do with the repository."""
         if not NAME.fullmatch(user):
             return "none"
-        async with _plainly():
+        async with _raise_hutch_errors():
             try:
                 told = (await self._ask("GET", f"/collaborators/{quote(user, safe='')}/permission")).told()
             except GitHubFailed as failed:
@@ -242,39 +250,41 @@ class GitHub:
 
     async def me(self) -> str:
         """Who we are there: a login."""
-        async with _plainly():
-            return text((await self.gh.api("GET", "user")).told(), "login")
+        async with _raise_hutch_errors():
+            return get_text((await self.gh.api("GET", "user")).told(), "login")
 
     # --- inside ---
 
     def _pull(self, told: Mapping[str, Any], number: int = 0) -> PullRequest:
         """The pull request that was asked for, and no other."""
-        found = pull_of(told, self.gh.host)
+        found = parse_pull_request(told, self.gh.host)
         if number not in (0, found.number):
             raise Unavailable(f"GitHub's answer is about #{found.number}, and not about #{number}.")
         page = f"https://{self.gh.host}/{self.full_name}/pull/{found.number}"
         return found if found.url else replace(found, url=page)
 
-    def _posted(self, answer: Answer) -> Posted:
-        return posted(answer.told(), self.gh.host)
+    def _posted(self, answer: ApiResponse) -> Posted:
+        return parse_posted(answer.told(), self.gh.host)
 
     async def _pushable(self) -> dict[str, Any]:
         """What GitHub says of the repository; refused where neither it nor a copy of it can be pushed to."""
         about: dict[str, Any] = (await self._ask("GET", "")).told()
         if about.get("archived") or about.get("disabled"):
             raise Conflict(f"{self.full_name} is archived: nobody can push to it.")
-        if at(about, "permissions", "push") is False and about.get("allow_forking") is False:
+        if get_value(about, "permissions", "push") is False and about.get("allow_forking") is False:
             raise Conflict(f"There is no right to push to {self.full_name}, and it cannot be forked.")
         return about
 
-    async def _ask(self, method: str, rest: str, body: Mapping[str, Any] | None = None, **how: Any) -> Answer:
+    async def _ask(
+        self, method: str, rest: str, body: Mapping[str, Any] | None = None, **how: Any
+    ) -> ApiResponse:
         return await self.gh.api(method, f"repos/{self.full_name}{rest}", body, **how)
 
     @asynccontextmanager
     async def _about(self, number: int) -> AsyncIterator[None]:
         """Failures as callers know them, where GitHub has one word for a repository and a pull request that
         are not there."""
-        async with _plainly():
+        async with _raise_hutch_errors():
             try:
                 yield
             except GitHubFailed as failed:
@@ -306,10 +316,10 @@ class GitHub:
 
     async def _fork(self, default: str) -> Target:
         made = (await self._ask("POST", "/forks", {}, again=True)).told()
-        full_name = text(made, "full_name")
+        full_name = get_text(made, "full_name")
         if not FULL_NAME.fullmatch(full_name):
             raise Unavailable(f"{self.gh.host} did not say where the fork of {self.full_name} is.")
-        for _ in range(FORK_TRIES):  # it is made while we wait
+        for _ in range(MAX_FORK_POLLS):  # it is made while we wait
             try:
                 await self.gh.api("GET", f"repos/{full_name}")
                 owner = full_name.partition("/")[0]
@@ -320,7 +330,7 @@ class GitHub:
             await asyncio.sleep(self.gh.patience.first_pause_s)
         raise Unavailable(f"The fork {full_name} is not ready yet. Deliver it again in a few minutes.")
 
-    async def _find(self, wanted: PullRequestWanted) -> PullRequest | None:
+    async def _find(self, wanted: NewPullRequest) -> PullRequest | None:
         """The pull request of a branch: one that is open, or one of this very commit that no longer is."""
         head = quote(f"{wanted.head_owner}:{wanted.branch}", safe="")
         listed = (await self._ask("GET", f"/pulls?state=all&per_page=100&head={head}")).listed()
@@ -329,7 +339,7 @@ class GitHub:
         fitting += [each for each in found if each.state != "open" and each.commit == wanted.commit]
         return fitting[0] if fitting else None
 
-    async def _create(self, wanted: PullRequestWanted) -> PullRequest:
+    async def _create(self, wanted: NewPullRequest) -> PullRequest:
         head = wanted.branch
         if wanted.head_owner.lower() != self.full_name.partition("/")[0].lower():
             head = f"{wanted.head_owner}:{head}"
@@ -345,7 +355,7 @@ class GitHub:
             raise failed or Unavailable(f"{self.gh.host} opened a pull request that cannot be found.")
         return found
 
-    async def _created(self, words: list[str], wanted: PullRequestWanted) -> GitHubFailed | None:
+    async def _created(self, words: list[str], wanted: NewPullRequest) -> GitHubFailed | None:
         code, _, said = await self.gh.run(*words, stdin=wanted.body.encode(errors="replace"))
         return None if code == 0 else self.gh.failed(said)
 
@@ -370,7 +380,7 @@ class GitHub:
 
 
 @asynccontextmanager
-async def _plainly() -> AsyncIterator[None]:
+async def _raise_hutch_errors() -> AsyncIterator[None]:
     """Failures as callers know them."""
     try:
         yield
@@ -378,7 +388,7 @@ async def _plainly() -> AsyncIterator[None]:
         raise failed.error from None
 
 
-def _on_lines(comment: LineComment) -> dict[str, Any]:
+def _line_fields(comment: LineComment) -> dict[str, Any]:
     about: dict[str, Any] = {"path": comment.path, "line": comment.line, "side": comment.side}
     if comment.start_line is not None and comment.start_line < comment.line:
         about |= {"start_line": comment.start_line, "start_side": comment.side}

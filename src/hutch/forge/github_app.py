@@ -18,9 +18,9 @@ from joserfc.jwk import RSAKey
 from hutch.domain.errors import BadRequest, Denied, NotFound, Unavailable
 from hutch.forge.gh import GITHUB
 
-BEFORE_S = 300  # a token is not used when it ends so soon
-SIGNED_S = 540  # GitHub takes nothing that is valid for more than ten minutes
-SKEW_S = 60
+EXPIRY_MARGIN_S = 300  # a token is not used when it ends so soon
+JWT_LIFETIME_S = 540  # GitHub takes nothing that is valid for more than ten minutes
+CLOCK_SKEW_S = 60
 TIMEOUT_S = 30.0
 
 
@@ -39,7 +39,7 @@ class GitHubApp:
         """A token for a repository that the App is installed on."""
         async with self._asking:
             token, until = self._tokens.get(full_name, ("", 0.0))
-            if until - BEFORE_S > time.monotonic():
+            if until - EXPIRY_MARGIN_S > time.monotonic():
                 return token
             found = await self._ask("GET", f"/repos/{full_name}/installation", full_name)
             try:
@@ -57,7 +57,7 @@ class GitHubApp:
     def signed(self) -> str:
         """Who we are, by our own word."""
         now = int(time.time())
-        claims = {"iat": now - SKEW_S, "exp": now + SIGNED_S, "iss": self.app_id}
+        claims = {"iat": now - CLOCK_SKEW_S, "exp": now + JWT_LIFETIME_S, "iss": self.app_id}
         try:
             return jwt.encode({"alg": "RS256"}, claims, RSAKey.import_key(self.key))
         except (ValueError, JoseError):

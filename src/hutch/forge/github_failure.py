@@ -4,11 +4,11 @@ import re
 from datetime import UTC, datetime
 
 from hutch.domain.errors import BadRequest, Conflict, Denied, HutchError, NotFound, Unavailable
-from hutch.forge.git_failure import secret_for
-from hutch.forge.relay import ELSEWHERE
+from hutch.forge.git_failure import token_secret_name
+from hutch.forge.relay import MISDIRECTED
 
-LONGEST = 300
-SOON_S = 60.0  # after which a limit that names no time is tried again
+MAX_LINE_CHARS = 300
+DEFAULT_RETRY_DELAY_S = 60.0  # after which a limit that names no time is tried again
 
 
 class GitHubFailed(Unavailable):
@@ -29,12 +29,12 @@ class GitHubFailed(Unavailable):
 
 def explain(status: int | None, said: str, host: str) -> GitHubFailed:
     """The failure for an answer, or for none."""
-    line = plain(said)
+    line = clean_line(said)
     error: HutchError
     if status == 401 or re.search(r"HTTP 401|[Bb]ad credentials|gh auth login", said):
         error = Denied(
             f"{host} does not know the token that Hutch shows ({line}). It may have run out: set a new one "
-            f"with `hutch config set-secret {secret_for(host)}`."
+            f"with `hutch config set-secret {token_secret_name(host)}`."
         )
     elif re.search(r"rate limit|HTTP 429|abuse detection|RATE_LIMITED", said) or status == 429:
         error = Unavailable(f"The limit of requests to {host} is used up ({line}). Try again later.")
@@ -45,7 +45,7 @@ def explain(status: int | None, said: str, host: str) -> GitHubFailed:
             f"There is no such repository on {host}, or this token may not see it: {line}. Check the "
             "address, and that the token reaches it."
         )
-    elif status == ELSEWHERE:
+    elif status == MISDIRECTED:
         error = Unavailable(f"{host} sends us elsewhere: {line}.")
     elif status in (400, 405, 409, 422) or re.search(r"HTTP 422|already exists|No commits between", said):
         error = Conflict(f"{host} refuses it: {line}.")
@@ -56,7 +56,7 @@ def explain(status: int | None, said: str, host: str) -> GitHubFailed:
     return GitHubFailed(status, said, error)
 
 
-def limited_until(failed: GitHubFailed, now: float) -> float | None:
+def rate_limited_until(failed: GitHubFailed, now: float) -> float | None:
     """When it can be asked again, where a limit was the reason; told in the message, too."""
     headers = failed.headers
     remaining, reset = headers.get("x-ratelimit-remaining"), headers.get("x-ratelimit-reset", "")
@@ -66,10 +66,12 @@ def limited_until(failed: GitHubFailed, now: float) -> float | None:
         return None
     if after.isdecimal():
         until = now + int(after[:9])
-    elif reset.isdecimal() and float(reset[:12]) > now - SOON_S:  # clocks differ, but not by so much
+    elif (
+        reset.isdecimal() and float(reset[:12]) > now - DEFAULT_RETRY_DELAY_S
+    ):  # clocks differ, but not by so much
         until = max(float(reset[:12]), now)
     else:
-        until = now + SOON_S
+        until = now + DEFAULT_RETRY_DELAY_S
     at = datetime.fromtimestamp(min(until, now + 31_536_000), UTC).strftime("%Y-%m-%d %H:%M UTC")
     words = f"The limit of requests to GitHub is used up until {at}. Deliver it again after that."
     failed.error = Unavailable(words)
@@ -77,8 +79,8 @@ def limited_until(failed: GitHubFailed, now: float) -> float | None:
     return until
 
 
-def plain(said: str) -> str:
+def clean_line(said: str) -> str:
     """The last line of a stranger's, fit for a message."""
     lines = [line for line in said.splitlines() if line.strip()] or ["it did not say why"]
-    text = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", " ".join(lines[-2:]))[:LONGEST]
+    text = re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", " ".join(lines[-2:]))[:MAX_LINE_CHARS]
     return re.sub(r"^(gh|GraphQL): *", "", text).strip().rstrip(".")

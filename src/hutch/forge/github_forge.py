@@ -17,37 +17,37 @@ from hutch.forge.github import GitHub
 from hutch.forge.github_types import (
     LineComment,
     MergeMethod,
+    NewPullRequest,
+    NewReview,
     Posted,
     PullRequest,
-    PullRequestWanted,
-    Spoken,
+    ThreadKind,
     Verdict,
 )
-from hutch.forge.github_types import Review as PostedReview
 from hutch.forge.interface import (
-    SETTLE_S,
+    SETTLE_DELAY_S,
     Attempt,
-    ClosedThere,
+    ChangeStatus,
+    ClosedOnForge,
     Commits,
     Merge,
-    Merged,
+    MergeResult,
     Objections,
     OnStep,
-    Proposed,
-    Standing,
+    ProposedChange,
     Statement,
     Strategy,
     Work,
-    as_recorded,
     ignore_step,
+    recorded_status,
 )
-from hutch.forge.outgoing_text import MAX_CHARS, OWN, quiet, unhidden
+from hutch.forge.outgoing_text import MAX_CHARS, OWN_MARKER, escape_html_comments, escape_mentions
 from hutch.forge.repo_url import RepoUrl, parse_repo_url
 from hutch.forge.tokens import own_token_name
 from hutch.system.clock import remaining_s, wall_ms
 
 VERDICTS: dict[str, Verdict] = {"approved": "APPROVE", "changes_requested": "REQUEST_CHANGES"}
-DOES = {"approved": "approves this", "changes_requested": "asks for changes"}
+VERDICT_PHRASES = {"approved": "approves this", "changes_requested": "asks for changes"}
 METHODS: dict[Strategy | None, MergeMethod | None] = {
     None: None,
     "merge": "merge",
@@ -80,7 +80,7 @@ class GitHubForge:
     async def check(self, commits: Commits, commit: str) -> None:
         await self.api.check()
 
-    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
         target = await self.api.target()
         pushed = await push(RemoteBranches(work.commits, target.remote), work, target.remote.shown, on_step)
         await on_step("opening", f"Opening {pushed.branch} for review...")
@@ -88,7 +88,7 @@ class GitHubForge:
         if draft.base == "HEAD":
             draft = replace(draft, base=target.default)
         pull = await self.api.open(
-            PullRequestWanted(
+            NewPullRequest(
                 branch=pushed.branch,
                 head_owner=target.owner,
                 base=draft.base,
@@ -100,7 +100,7 @@ class GitHubForge:
                 reviewers=draft.reviewers,
             )
         )
-        return Proposed(
+        return ProposedChange(
             branch=pushed.branch,
             draft=draft,
             continues=pushed.continues,
@@ -110,13 +110,13 @@ class GitHubForge:
             notes=pull.notes,
         )
 
-    async def read(self, change: Change) -> Standing:
+    async def read(self, change: Change) -> ChangeStatus:
         if not change.number:  # it was pushed when there was no token
-            return as_recorded(change)
+            return recorded_status(change)
         pull = await self.api.pull(change.number)
         page = web_address(change.repository)
         repository = parse_repo_url(page).shown.removesuffix(".git").lower()  # one spelling of many
-        return Standing(
+        return ChangeStatus(
             state=pull.state,
             title=pull.title,
             body=pull.body,
@@ -131,7 +131,7 @@ class GitHubForge:
     async def diff(self, change: Change) -> bytes:
         return await self.api.diff(change.number)
 
-    async def merge(self, change: Change, merge: Merge) -> Merged:
+    async def merge(self, change: Change, merge: Merge) -> MergeResult:
         if merge.strategy not in METHODS:
             raise BadRequest(
                 f"A pull request cannot be merged by '{merge.strategy}': GitHub always makes a commit of its "
@@ -139,7 +139,7 @@ class GitHubForge:
             )
         pull = await self._pull(change)
         if pull.state == "merged":  # by a process that was killed before it was recorded, or there
-            return Merged(pull.merged_commit, await self._drop_branch(change, pull))
+            return MergeResult(pull.merged_commit, await self._drop_branch(change, pull))
         _check_as_proposed(change, pull)
         verdicts = await self.api.verdicts(change.number)
         against = tuple(f"{login} asked for changes at {pull.url}" for login in verdicts.against)
@@ -150,7 +150,7 @@ class GitHubForge:
             made = await self.api.merge(change.number, commit=pull.commit, method=method)
         except Conflict as refused:
             raise Conflict(f"{refused} Look at it there: {pull.url}") from None
-        return Merged(made, await self._drop_branch(change, pull))
+        return MergeResult(made, await self._drop_branch(change, pull))
 
     async def close(self, change: Change) -> str:
         pull = await self.api.pull(change.number)
@@ -181,14 +181,14 @@ class GitHubForge:
         _check_as_proposed(change, pull)
         patch = await asyncio.to_thread(parse_patch, await self.api.diff(change.number))
         if not patch.shows(comment.path, comment.side, comment.line):
-            raise BadRequest(_not_shown(comment, patch.files.get(comment.path), pull.url))
+            raise BadRequest(_line_not_in_diff(comment, patch.files.get(comment.path), pull.url))
         marker = f"<!-- hutch-comment {statement.attempt.mark or comment.id} -->"
         severity = f"**{comment.severity}**: " if comment.severity else ""
         line = LineComment(
             path=comment.path,
             line=comment.line,
             side="LEFT" if comment.side == "old" else "RIGHT",
-            body=f"{self._words(severity + comment.body, statement.name)}\n{OWN}{marker}",
+            body=f"{self._words(severity + comment.body, statement.name)}\n{OWN_MARKER}{marker}",
         )
         return await self._post_once(
             change,
@@ -207,10 +207,10 @@ class GitHubForge:
         pull = await self._pull(change)
         _check_as_proposed(change, pull)
         marker = f"<!-- hutch-review {statement.attempt.mark or given.id} -->"
-        words = self._words(given.body, statement.name, DOES[given.verdict])
-        review = PostedReview(
+        words = self._words(given.body, statement.name, VERDICT_PHRASES[given.verdict])
+        review = NewReview(
             commit=pull.commit,
-            body=f"{words}\n{OWN}{marker}".strip(),
+            body=f"{words}\n{OWN_MARKER}{marker}".strip(),
             verdict=VERDICTS[given.verdict] if self.is_own else "COMMENT",
         )
         try:
@@ -254,7 +254,7 @@ class GitHubForge:
     async def _pull(self, change: Change) -> PullRequest:
         pull = await self.api.pull(change.number)
         if pull.state == "closed":
-            raise ClosedThere(f"{pull.url} was closed there. Open it again there first.")
+            raise ClosedOnForge(f"{pull.url} was closed there. Open it again there first.")
         return pull
 
     async def _drop_branch(self, change: Change, pull: PullRequest) -> str:
@@ -272,12 +272,12 @@ class GitHubForge:
         marker: str,
         attempt: Attempt,
         *,
-        among: Spoken,
+        among: ThreadKind,
     ) -> Posted:
         """Post, unless an earlier attempt has done so that was not recorded."""
         if attempt.mark:
             if attempt.tried_ms:
-                await asyncio.sleep(remaining_s(attempt.tried_ms, SETTLE_S, wall_ms()))
+                await asyncio.sleep(remaining_s(attempt.tried_ms, SETTLE_DELAY_S, wall_ms()))
             if found := await self.api.find(change.number, marker, among=among):
                 return found
         try:
@@ -296,9 +296,9 @@ class GitHubForge:
 
     def _words(self, body: str, name: str, does: str = "") -> str:
         """A user's text, and their name where the token is not theirs."""
-        who = f"{quiet(name)} {does}, and" if does else f"By {quiet(name)}, who"
+        who = f"{escape_mentions(name)} {does}, and" if does else f"By {escape_mentions(name)}, who"
         by = "" if self.is_own else f"*{who} has no token of their own here.*"
-        return "\n\n".join(filter(None, [by, unhidden(body)]))
+        return "\n\n".join(filter(None, [by, escape_html_comments(body)]))
 
 
 def web_address(source: str) -> str:
@@ -324,7 +324,7 @@ def _check_as_proposed(change: Change, pull: PullRequest) -> None:
         )
 
 
-def _not_shown(comment: Comment, found: FilePatch | None, url: str) -> str:
+def _line_not_in_diff(comment: Comment, found: FilePatch | None, url: str) -> str:
     path = plain(comment.path)[:200]
     if found is None:
         return f"The pull request does not touch '{path}'. Name a file of its diff, or say it below it: {url}"
@@ -342,24 +342,26 @@ def _agent_marker(review: Review) -> str:
     return f"<!-- hutch-review {review.run_id} -->"
 
 
-def _agent_review(review: Review, remarks: tuple[Remark, ...], on_lines: list[Remark]) -> PostedReview:
+def _agent_review(review: Review, remarks: tuple[Remark, ...], on_lines: list[Remark]) -> NewReview:
     rest = [remark for remark in remarks if remark not in on_lines]
-    parts = [f"**{quiet(review.title)}**", quiet(review.body)]
+    parts = [f"**{escape_mentions(review.title)}**", escape_mentions(review.body)]
     parts += [
-        f"`{_file_name(remark.path)}:{remark.line}` **{remark.severity}**: {quiet(remark.body)}"
+        f"`{_file_name(remark.path)}:{remark.line}` **{remark.severity}**: {escape_mentions(remark.body)}"
         for remark in rest
     ]
-    parts.append(f"{OWN}{_agent_marker(review)}")
+    parts.append(f"{OWN_MARKER}{_agent_marker(review)}")
     lines = tuple(
         LineComment(
-            path=remark.path, line=remark.line, body=f"**{remark.severity}**: {quiet(remark.body)}\n{OWN}"
+            path=remark.path,
+            line=remark.line,
+            body=f"**{remark.severity}**: {escape_mentions(remark.body)}\n{OWN_MARKER}",
         )
         for remark in on_lines
     )
     # Always a comment: an agent neither approves nor blocks what people decide about.
-    return PostedReview(commit=review.commit, body="\n\n".join(filter(None, parts)), comments=lines)
+    return NewReview(commit=review.commit, body="\n\n".join(filter(None, parts)), comments=lines)
 
 
 def _file_name(path: str) -> str:
     """A file's name, which may hold anything, inside of a code span."""
-    return quiet(one_line(path.replace("`", "")))
+    return escape_mentions(one_line(path.replace("`", "")))

@@ -7,13 +7,13 @@ from hutch.forge.repo_url import RepoUrl
 
 PullState = Literal["open", "closed", "merged"]
 Permission = Literal["none", "read", "triage", "write", "maintain", "admin"]
-Spoken = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or as a review of it
+ThreadKind = Literal["comments", "lines", "reviews"]  # below it, on lines of it, or as a review of it
 Verdict = Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"]
 MergeMethod = Literal["merge", "squash", "rebase"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequestWanted:
+class NewPullRequest:
     """A branch that was pushed, and what is to be said about it."""
 
     branch: str
@@ -70,7 +70,7 @@ class LineComment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class NewReview:
     """A review: a summary, and comments on lines."""
 
     commit: str  # that was read

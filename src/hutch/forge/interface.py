@@ -17,7 +17,7 @@ from hutch.forge.git import Git
 from hutch.forge.repo_url import RepoUrl
 
 # A request to a forge may take effect for so long after its sender is gone: GitHub gives up at ten seconds.
-SETTLE_S = 12.0
+SETTLE_DELAY_S = 12.0
 Strategy = Literal["fast-forward", "merge", "squash", "rebase"]
 Step = Literal["branching", "committing", "pushing", "opening"]
 OnStep = Callable[[Step, str], Awaitable[None]]
@@ -27,7 +27,7 @@ async def ignore_step(step: Step, message: str) -> None:
     """For callers that show no progress."""
 
 
-class ClosedThere(Conflict):
+class ClosedOnForge(Conflict):
     """The change was closed where it was proposed."""
 
 
@@ -66,7 +66,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class ProposedChange:
     """Work that is on a branch now, and proposed as far as its forge does that."""
 
     branch: str
@@ -79,7 +79,7 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ChangeStatus:
     """A change as it is where it was proposed."""
 
     state: ChangeState
@@ -112,7 +112,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """A change that is in its base branch."""
 
     commit: str  # that the base is at now; empty where the forge does not say
@@ -158,17 +158,17 @@ class Forge(Protocol):
         """Refuse what `propose` is sure to refuse; nothing is pushed."""
         ...
 
-    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
         """Push a branch, and open or update the pull request of it. Work that is there is found again."""
         ...
 
-    async def read(self, change: Change) -> Standing: ...
+    async def read(self, change: Change) -> ChangeStatus: ...
 
     async def diff(self, change: Change) -> bytes:
         """A change as a patch; a pull request as it is now."""
         ...
 
-    async def merge(self, change: Change, merge: Merge) -> Merged:
+    async def merge(self, change: Change, merge: Merge) -> MergeResult:
         """Bring a change into its base branch, and delete its own when nothing is lost by that."""
         ...
 
@@ -186,9 +186,9 @@ class Forge(Protocol):
         ...
 
 
-def as_recorded(change: Change) -> Standing:
+def recorded_status(change: Change) -> ChangeStatus:
     """A change that is known here alone."""
-    return Standing(
+    return ChangeStatus(
         state=change.state,
         title=change.title,
         body=change.body,

@@ -17,7 +17,7 @@ MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class GitRan:
+class GitResult:
     """A git command that has ended."""
 
     exit_code: int | None  # None when a signal ended it
@@ -26,13 +26,13 @@ class GitRan:
     truncated: bool  # it printed more than MAX_OUTPUT_BYTES
 
 
-RunGit = Callable[[Sequence[str], bytes | None, Mapping[str, str]], Awaitable[GitRan]]  # words, stdin, env
+RunGit = Callable[[Sequence[str], bytes | None, Mapping[str, str]], Awaitable[GitResult]]  # words, stdin, env
 # Git in a jail without network on a repository of this machine. Unless the flag says that it may be anywhere,
 # it must be a repository that members may name.
 OpenGit = Callable[[Path, bool], AbstractAsyncContextManager[RunGit]]
 
 
-def commit_id(ran: GitRan) -> str:
+def commit_id(ran: GitResult) -> str:
     """The commit that git has printed."""
     printed = ran.stdout.decode(errors="replace").strip()
     if not COMMIT.fullmatch(printed):
@@ -42,25 +42,25 @@ def commit_id(ran: GitRan) -> str:
 
 async def run(
     git: RunGit, *words: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
-) -> GitRan:
+) -> GitResult:
     """Run a git command that must succeed."""
-    ran = await attempt(git, *words, stdin=stdin, env=env)
+    ran = await run_unchecked(git, *words, stdin=stdin, env=env)
     if ran.exit_code != 0:
-        raise failed(words[0], ran)
+        raise to_error(words[0], ran)
     return ran
 
 
-async def attempt(
+async def run_unchecked(
     git: RunGit, *words: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
-) -> GitRan:
+) -> GitResult:
     return await git([*SETTINGS, *words], stdin, {**ENVIRONMENT, **(env or {})})
 
 
-def failed(command: str, ran: GitRan) -> Unavailable:
-    return Unavailable(f"git {command} failed in the repository: {reason(ran)}")
+def to_error(command: str, ran: GitResult) -> Unavailable:
+    return Unavailable(f"git {command} failed in the repository: {failure_reason(ran)}")
 
 
-def reason(ran: GitRan) -> str:
+def failure_reason(ran: GitResult) -> str:
     """Why git failed, by its own words."""
     printed = last_words(plain(ran.stderr.decode(errors="replace")), 1000)
     return printed or f"exit code {ran.exit_code}"

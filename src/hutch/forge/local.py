@@ -14,17 +14,17 @@ from hutch.domain.untrusted_text import echo
 from hutch.forge import jailed_git, local_merge
 from hutch.forge.branches import LocalBranches, push
 from hutch.forge.interface import (
+    ChangeStatus,
     Commits,
     Merge,
-    Merged,
+    MergeResult,
     Objections,
     OnStep,
-    Proposed,
-    Standing,
+    ProposedChange,
     Statement,
     Work,
-    as_recorded,
     ignore_step,
+    recorded_status,
 )
 from hutch.forge.jailed_git import MAX_OUTPUT_BYTES, OpenGit, RunGit
 from hutch.forge.repo_url import RepoUrl
@@ -53,14 +53,14 @@ class LocalRepository:
     async def check(self, commits: Commits, commit: str) -> None:
         """It is here, and is not asked."""
 
-    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
         async with self._git() as git:
             pushed = await push(LocalBranches(work.commits, git), work, str(self.path), on_step)
         await on_step("opening", f"Opening {pushed.branch} for review...")
-        return Proposed(branch=pushed.branch, draft=pushed.draft, continues=pushed.continues)
+        return ProposedChange(branch=pushed.branch, draft=pushed.draft, continues=pushed.continues)
 
-    async def read(self, change: Change) -> Standing:
-        return as_recorded(change)
+    async def read(self, change: Change) -> ChangeStatus:
+        return recorded_status(change)
 
     async def diff(self, change: Change) -> bytes:
         words = (
@@ -77,7 +77,7 @@ class LocalRepository:
             )
         return ran.stdout
 
-    async def merge(self, change: Change, merge: Merge) -> Merged:
+    async def merge(self, change: Change, merge: Merge) -> MergeResult:
         await merge.consent(Objections())
         local_merge.check_strategy(merge.strategy)
         async with self._git() as git:
@@ -123,7 +123,7 @@ class LocalRepository:
         except UnicodeEncodeError:
             return None
         async with self._git() as git:
-            ran = await jailed_git.attempt(git, "cat-file", "blob", name)
+            ran = await jailed_git.run_unchecked(git, "cat-file", "blob", name)
         if ran.exit_code != 0:
             return None
         if ran.truncated:

@@ -6,7 +6,7 @@ from hutch.domain.change import Change
 from hutch.domain.commit_text import message, parse_author
 from hutch.domain.errors import BadRequest, Conflict, HutchError, MergeConflict, NotFound
 from hutch.forge import jailed_git
-from hutch.forge.interface import Merged, Strategy
+from hutch.forge.interface import MergeResult, Strategy
 from hutch.forge.jailed_git import RunGit
 
 MAX_PATHS = 20
@@ -20,7 +20,7 @@ def check_strategy(strategy: Strategy | None) -> None:
         )
 
 
-async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy | None) -> Merged:
+async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy | None) -> MergeResult:
     """Bring a change into its base branch, and delete its own when nothing is lost by that.
 
     Without a strategy, the base is moved forward if it can be, and gets a merge commit if not.
@@ -30,21 +30,21 @@ async def merge(git: RunGit, change: Change, *, author: str, strategy: Strategy 
     if out == "elsewhere":
         by_hand = f"Merge it where that is: git merge {change.branch}"
         raise Conflict(f"{change.base} is checked out in a linked worktree. {by_hand}")
-    made = await _merged(git, change, tip, strategy=strategy, author=author)
+    made = await _make_merge(git, change, tip, strategy=strategy, author=author)
     if made == tip:  # all of it is there already
-        return Merged(tip, await _left(git, change, strategy))
+        return MergeResult(tip, await _delete_merged_branch(git, change, strategy))
     if out == "nowhere":
-        moved = await jailed_git.attempt(git, "update-ref", f"refs/heads/{change.base}", made, tip)
+        moved = await jailed_git.run_unchecked(git, "update-ref", f"refs/heads/{change.base}", made, tip)
     else:  # people see it in their files too, unless it would run over what they have changed
         # In the directory of the repository, wherever core.worktree points.
         here = ("--git-dir=.git", "--work-tree=.")
-        moved = await jailed_git.attempt(git, *here, "merge", "--ff-only", "--quiet", made)
+        moved = await jailed_git.run_unchecked(git, *here, "merge", "--ff-only", "--quiet", made)
     if moved.exit_code != 0:
-        raise Conflict(f"{change.base} was left as it was. git says: {jailed_git.reason(moved)}")
-    return Merged(made, await _left(git, change, strategy))
+        raise Conflict(f"{change.base} was left as it was. git says: {jailed_git.failure_reason(moved)}")
+    return MergeResult(made, await _delete_merged_branch(git, change, strategy))
 
 
-async def _left(git: RunGit, change: Change, strategy: Strategy | None) -> str:
+async def _delete_merged_branch(git: RunGit, change: Change, strategy: Strategy | None) -> str:
     """Delete the branch of a change that is merged; why it stays, if it does."""
     if strategy == "squash":  # its commit is in no other branch
         return f"{change.branch} stays as it is: git branch -D {change.branch}"
@@ -58,7 +58,7 @@ async def _left(git: RunGit, change: Change, strategy: Strategy | None) -> str:
 async def delete_branch(git: RunGit, change: Change) -> None:
     """Delete the branch of a change, unless somebody has worked on it since; one that is gone is fine."""
     ref = f"refs/heads/{change.branch}"
-    found = await jailed_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
+    found = await jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
     if found.exit_code != 0:
         return
     if found.stdout.decode(errors="replace").strip() != change.commit:
@@ -81,11 +81,13 @@ async def _checked_out(git: RunGit, branch: str) -> Literal["here", "elsewhere",
     return "nowhere"
 
 
-async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy | None, author: str) -> str:
+async def _make_merge(
+    git: RunGit, change: Change, tip: str, *, strategy: Strategy | None, author: str
+) -> str:
     squash = strategy == "squash"
-    if await _is_there(git, change) and await _contains(git, tip, change.commit):
+    if await _has_commit(git, change) and await _contains(git, tip, change.commit):
         return tip
-    await _must_be_as_proposed(git, change)
+    await _check_as_proposed(git, change)
     if strategy in (None, "fast-forward"):
         if await _contains(git, change.commit, tip):
             return change.commit
@@ -94,7 +96,7 @@ async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy |
                 f"{change.base} has moved since {change.branch} began, so that it cannot be moved forward. "
                 f"Merge or squash it."
             )
-    merged = await jailed_git.attempt(
+    merged = await jailed_git.run_unchecked(
         git, "merge-tree", "--write-tree", "--name-only", "--no-messages", tip, change.commit
     )
     lines = merged.stdout.decode(errors="replace").split("\n")
@@ -107,7 +109,7 @@ async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy |
             paths=tuple(paths),
         )
     if merged.exit_code != 0:
-        raise jailed_git.failed("merge-tree", merged)
+        raise jailed_git.to_error("merge-tree", merged)
     if lines[0].strip() == await _tree(git, tip):
         return tip  # all of it is there already, by other commits
     name, address = parse_author(author)
@@ -123,7 +125,7 @@ async def _merged(git: RunGit, change: Change, tip: str, *, strategy: Strategy |
 
 
 async def _contains(git: RunGit, commit: str, other: str) -> bool:
-    found = await jailed_git.attempt(git, "merge-base", "--is-ancestor", other, commit)
+    found = await jailed_git.run_unchecked(git, "merge-base", "--is-ancestor", other, commit)
     return found.exit_code == 0
 
 
@@ -132,17 +134,17 @@ async def _tree(git: RunGit, commit: str) -> str:
     return found.stdout.decode(errors="replace").strip()
 
 
-async def _is_there(git: RunGit, change: Change) -> bool:
-    found = await jailed_git.attempt(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
+async def _has_commit(git: RunGit, change: Change) -> bool:
+    found = await jailed_git.run_unchecked(git, "cat-file", "-e", f"{change.commit}^{{commit}}")
     return found.exit_code == 0
 
 
-async def _must_be_as_proposed(git: RunGit, change: Change) -> None:
+async def _check_as_proposed(git: RunGit, change: Change) -> None:
     """What is merged is what people have looked at: the commit that was proposed, last of its branch."""
     ref = f"refs/heads/{change.branch}"
-    found = await jailed_git.attempt(git, "rev-parse", "--verify", "--quiet", ref)
+    found = await jailed_git.run_unchecked(git, "rev-parse", "--verify", "--quiet", ref)
     now = found.stdout.decode(errors="replace").strip() if found.exit_code == 0 else ""
-    if not await _is_there(git, change):
+    if not await _has_commit(git, change):
         raise NotFound(
             f"The commit {change.commit[:12]} of {change.branch} is gone from the repository"
             f"{', and so is the branch' if not now else ''}. Run the task again, or close the change."
@@ -156,7 +158,7 @@ async def _must_be_as_proposed(git: RunGit, change: Change) -> None:
 
 
 async def _tip(git: RunGit, branch: str) -> str:
-    found = await jailed_git.attempt(
+    found = await jailed_git.run_unchecked(
         git, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"
     )
     if found.exit_code != 0:

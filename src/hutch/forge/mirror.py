@@ -24,11 +24,11 @@ from hutch.forge.repo_url import RepoUrl
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ABBREVIATED = re.compile(r"[0-9a-f]{7,40}")
 REVISION = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]{0,254}")
-READY = "hutch.ready"  # there when all else is
+READY_FILE = "hutch.ready"  # there when all else is
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRevision:
     """A commit that a repository has, and the branch it was asked for by."""
 
     commit: str
@@ -55,34 +55,34 @@ def check_revision(revision: str) -> str:
     return revision
 
 
-async def look(git: Git, repo: RepoUrl, revision: str | None) -> Found:
+async def find_revision(git: Git, repo: RepoUrl, revision: str | None) -> FoundRevision:
     """Ask the repository which commit a branch or tag is at; None asks for its default branch."""
     if revision is not None and COMMIT.fullmatch(revision):
         # It may be here already, brought by somebody who may see the repository: so must who asks now.
         await git.run("ls-remote", "--", repo.shown, "HEAD", remote=repo)
-        return Found(revision)
-    wanted = ["HEAD"] if revision is None else _spellings(revision)
+        return FoundRevision(revision)
+    wanted = ["HEAD"] if revision is None else _candidate_refs(revision)
     told = _refs(await git.run("ls-remote", "--symref", "--", repo.shown, *wanted, remote=repo))
     if revision is None:
         if "HEAD" in told.ids:
-            return Found(told.ids["HEAD"], told.links.get("HEAD"))
+            return FoundRevision(told.ids["HEAD"], told.links.get("HEAD"))
         await _refuse_empty(git, repo)
         raise NotFound(
             f"{repo} has no default branch. Name a branch: one of those that `git ls-remote` lists."
         )
     for ref in wanted:
         if ref in told.ids:
-            return Found(told.ids.get(f"{ref}^{{}}", told.ids[ref]), ref)
+            return FoundRevision(told.ids.get(f"{ref}^{{}}", told.ids[ref]), ref)
     if ABBREVIATED.fullmatch(revision):
-        return Found(revision)  # told by what is fetched
-    raise await _unknown(git, repo, revision)
+        return FoundRevision(revision)  # told by what is fetched
+    raise await _unknown_revision(git, repo, revision)
 
 
 async def fetch(
-    git: Git, repo: RepoUrl, mirror: Path, found: Found, *, on_progress: OnProgress | None = None
+    git: Git, repo: RepoUrl, mirror: Path, found: FoundRevision, *, on_progress: OnProgress | None = None
 ) -> str:
     """Bring a commit and its history into the mirror. Returns its id, in full."""
-    await make(git, mirror)
+    await ensure_mirror(git, mirror)
     if await has_commit(git, mirror, found.commit):
         return await resolve(git, mirror, found.commit)
     if found.ref is not None:
@@ -93,9 +93,9 @@ async def fetch(
                 git, repo, mirror, f"+{found.commit}:{_own_ref(found.commit)}", on_progress=on_progress
             )
         except NotFound:  # many a server gives only what a branch points at
-            await _fetch(git, repo, mirror, *EVERYTHING, on_progress=on_progress)
+            await _fetch(git, repo, mirror, *ALL_REFS, on_progress=on_progress)
     else:
-        await _fetch(git, repo, mirror, *EVERYTHING, on_progress=on_progress)
+        await _fetch(git, repo, mirror, *ALL_REFS, on_progress=on_progress)
     try:
         return await resolve(git, mirror, found.commit)
     except GitFailed:
@@ -105,12 +105,12 @@ async def fetch(
     raise NotFound(f"{repo} has no commit {found.commit}. Push it first, or name a branch.")
 
 
-async def make(git: Git, mirror: Path) -> None:
+async def ensure_mirror(git: Git, mirror: Path) -> None:
     """Have a mirror there that can be written to, whatever somebody who was killed has left of it."""
-    if not (mirror / READY).exists():
+    if not (mirror / READY_FILE).exists():
         await asyncio.to_thread(shutil.rmtree, mirror, ignore_errors=True)
         await git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
-        (mirror / READY).touch()
+        (mirror / READY_FILE).touch()
     else:
         await asyncio.to_thread(_remove_leftovers, mirror)
 
@@ -132,7 +132,7 @@ async def resolve(git: Git, mirror: Path, revision: str) -> str:
     return (await git.run(*words, git_dir=mirror)).decode().strip()
 
 
-async def keep(git: Git, mirror: Path, commit: str, name: str) -> None:
+async def add_ref(git: Git, mirror: Path, commit: str, name: str) -> None:
     """Give a commit that was brought in by other ways a ref of its own, so that it counts as complete."""
     await git.run("update-ref", _own_ref(name), commit, git_dir=mirror)
 
@@ -146,7 +146,7 @@ async def replace_tags(git: Git, mirror: Path, tags: Mapping[str, str]) -> None:
             await git.run("update-ref", "--stdin", git_dir=mirror, stdin=commands)
 
 
-EVERYTHING = ("+refs/heads/*:refs/hutch/heads/*", "+refs/tags/*:refs/tags/*")
+ALL_REFS = ("+refs/heads/*:refs/hutch/heads/*", "+refs/tags/*:refs/tags/*")
 
 
 async def _fetch(
@@ -195,7 +195,7 @@ def _is_ref(name: str) -> bool:
     return REVISION.fullmatch(name) is not None and ".." not in name and "//" not in name
 
 
-def _spellings(revision: str) -> list[str]:
+def _candidate_refs(revision: str) -> list[str]:
     if revision.startswith("refs/"):
         return [revision, f"{revision}^{{}}"]
     tag = f"refs/tags/{revision}"
@@ -206,16 +206,16 @@ def _own_ref(name: str) -> str:
     return f"refs/hutch/one/{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}"
 
 
-async def _unknown(git: Git, repo: RepoUrl, revision: str) -> NotFound:
+async def _unknown_revision(git: Git, repo: RepoUrl, revision: str) -> NotFound:
     """The refusal of a name that the repository does not have, with those that it may have been meant for."""
     told = _refs(await git.run("ls-remote", "--heads", "--tags", "--refs", "--", repo.shown, remote=repo))
     names = [name.split("/", 2)[2] for name in told.ids if name.startswith(("refs/heads/", "refs/tags/"))]
     if not names:
         await _refuse_empty(git, repo)
-    return unknown_revision(str(repo), revision, names)
+    return unknown_revision_error(str(repo), revision, names)
 
 
-def unknown_revision(where: str, revision: str, names: list[str]) -> NotFound:
+def unknown_revision_error(where: str, revision: str, names: list[str]) -> NotFound:
     """The same, for whoever knows the names already."""
     near = difflib.get_close_matches(revision, names, n=3, cutoff=0.5)
     listed = near or sorted(names)[:5]

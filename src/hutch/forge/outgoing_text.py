@@ -5,11 +5,11 @@ import re
 
 from hutch.domain.commit_text import plain
 
-OWN = "<!-- hutch -->"  # in every comment of ours, which is never taken for a wish
+OWN_MARKER = "<!-- hutch -->"  # in every comment of ours, which is never taken for a wish
 MAX_CHARS = 60_000  # of a text that a forge takes
-_CALLS = re.compile(r"@(?=[\w-])")
-_HIDDEN = re.compile(r"(?<=<!)(?=--)|(?<=--)(?=>)")
-_NOTHING = "\N{ZERO WIDTH SPACE}"
+_MENTION = re.compile(r"@(?=[\w-])")
+_HTML_COMMENT = re.compile(r"(?<=<!)(?=--)|(?<=--)(?=>)")
+_ZERO_WIDTH_SPACE = "\N{ZERO WIDTH SPACE}"
 
 # A model's text shall call nobody, and close no issue. What Markdown makes of it counts: emphasis may stand
 # in between, and an entity for a letter.
@@ -20,28 +20,28 @@ CLOSING = re.compile(
     re.IGNORECASE,
 )
 ENTITY = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|commat|num);")
-NOTHING = "\u2060"  # takes no room, and is no letter of a name
+WORD_JOINER = "\u2060"  # takes no room, and is no letter of a name
 
 
-def quiet(text: str) -> str:
+def escape_mentions(text: str) -> str:
     """A text of a model or a stranger that calls nobody and hides nothing."""
-    return _CALLS.sub(f"@{_NOTHING}", unhidden(text))[:MAX_CHARS]
+    return _MENTION.sub(f"@{_ZERO_WIDTH_SPACE}", escape_html_comments(text))[:MAX_CHARS]
 
 
-def unhidden(text: str) -> str:
+def escape_html_comments(text: str) -> str:
     """A text of a person's, which may call others and hides nothing, such as a mark of ours."""
-    return _HIDDEN.sub(_NOTHING, plain(text))[:MAX_CHARS]
+    return _HTML_COMMENT.sub(_ZERO_WIDTH_SPACE, plain(text))[:MAX_CHARS]
 
 
-def is_own(body: str) -> bool:
+def has_own_marker(body: str) -> bool:
     """Whether a comment is one of ours."""
-    return OWN in body
+    return OWN_MARKER in body
 
 
-def harmless(text: str) -> str:
+def escape_references(text: str) -> str:
     """A text that names nobody in a way that calls them, and nothing in a way that closes it."""
-    text = ENTITY.sub(_unescape, text).replace("<!--", f"<!{NOTHING}--")
-    return CLOSING.sub(rf"\1{NOTHING}\2{NOTHING}", MENTION.sub(f"@{NOTHING}", text))
+    text = ENTITY.sub(_unescape, text).replace("<!--", f"<!{WORD_JOINER}--")
+    return CLOSING.sub(rf"\1{WORD_JOINER}\2{WORD_JOINER}", MENTION.sub(f"@{WORD_JOINER}", text))
 
 
 def _unescape(entity: re.Match[str]) -> str:

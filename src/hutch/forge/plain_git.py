@@ -7,17 +7,17 @@ from hutch.domain.errors import BadRequest
 from hutch.domain.review import Comment, Review
 from hutch.forge.branches import RemoteBranches, push
 from hutch.forge.interface import (
+    ChangeStatus,
     Commits,
     Merge,
-    Merged,
+    MergeResult,
     Objections,
     OnStep,
-    Proposed,
-    Standing,
+    ProposedChange,
     Statement,
     Work,
-    as_recorded,
     ignore_step,
+    recorded_status,
 )
 from hutch.forge.repo_url import RepoUrl
 
@@ -40,34 +40,34 @@ class PlainGit:
     async def check(self, commits: Commits, commit: str) -> None:
         await RemoteBranches(commits, self.remote).check(commit)
 
-    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> Proposed:
+    async def propose(self, work: Work, on_step: OnStep = ignore_step) -> ProposedChange:
         pushed = await push(RemoteBranches(work.commits, self.remote), work, self.remote.shown, on_step)
         await on_step("opening", f"Opening {pushed.branch} for review...")
-        return Proposed(branch=pushed.branch, draft=pushed.draft, continues=pushed.continues)
+        return ProposedChange(branch=pushed.branch, draft=pushed.draft, continues=pushed.continues)
 
-    async def read(self, change: Change) -> Standing:
-        return as_recorded(change)
+    async def read(self, change: Change) -> ChangeStatus:
+        return recorded_status(change)
 
     async def diff(self, change: Change) -> bytes:
-        raise _not_here(change)
+        raise _not_supported(change)
 
-    async def merge(self, change: Change, merge: Merge) -> Merged:
+    async def merge(self, change: Change, merge: Merge) -> MergeResult:
         await merge.consent(Objections())
-        raise _not_here(change)
+        raise _not_supported(change)
 
     async def close(self, change: Change) -> str:
-        raise _not_here(change)
+        raise _not_supported(change)
 
     async def post(self, change: Change, statement: Statement) -> str:
         if isinstance(statement.said, Comment):  # nobody can say which lines there are
-            raise _not_here(change)
+            raise _not_supported(change)
         return ""
 
     async def find(self, change: Change, review: Review) -> str | None:
         return None
 
 
-def _not_here(change: Change) -> BadRequest:
+def _not_supported(change: Change) -> BadRequest:
     return BadRequest(
         f"{change.repository} is not on this machine, and no pull request was opened for {change.branch} "
         "there. Open one there, or fetch the branch into a clone and merge it by hand."

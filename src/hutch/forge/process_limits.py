@@ -14,18 +14,18 @@ import signal
 from pathlib import Path
 
 PRLIMIT, SETPRIV = "/usr/bin/prlimit", "/usr/bin/setpriv"
-MEMORY_BYTES = 4 * 1024**3
-FILE_BYTES = 64 * 1024**3  # a backstop: a pack of a very large repository is smaller
+MAX_MEMORY_BYTES = 4 * 1024**3
+MAX_FILE_BYTES = 64 * 1024**3  # a backstop: a pack of a very large repository is smaller
 
 
-def leashed(*words: str | Path, bounded: bool = True, file_bytes: int = FILE_BYTES) -> list[str]:
+def limit_command(*words: str | Path, bounded: bool = True, file_bytes: int = MAX_FILE_BYTES) -> list[str]:
     """The command that runs `words` like this; as they are on a machine without util-linux."""
     command = [os.fspath(word) for word in words]
     if os.access(SETPRIV, os.X_OK):
         command = [SETPRIV, "--pdeathsig", "KILL", "--", *command]
     if bounded and os.access(PRLIMIT, os.X_OK):
-        memory = _at_most(resource.RLIMIT_AS, MEMORY_BYTES)
-        file = _at_most(resource.RLIMIT_FSIZE, file_bytes)
+        memory = _lowest_limit(resource.RLIMIT_AS, MAX_MEMORY_BYTES)
+        file = _lowest_limit(resource.RLIMIT_FSIZE, file_bytes)
         core = (
             1 if resource.getrlimit(resource.RLIMIT_CORE)[1] else 0
         )  # with 0 a handler of core dumps is still started
@@ -33,7 +33,7 @@ def leashed(*words: str | Path, bounded: bool = True, file_bytes: int = FILE_BYT
     return command
 
 
-async def put_down(process: asyncio.subprocess.Process) -> None:
+async def kill_process_group(process: asyncio.subprocess.Process) -> None:
     """Kill it and all it started, and wait until it is gone, also while we are being cancelled.
 
     It must lead a group of its own. Its pipes are closed first: what it printed and nobody reads any more
@@ -53,6 +53,6 @@ async def put_down(process: asyncio.subprocess.Process) -> None:
     await asyncio.shield(asyncio.ensure_future(end()))
 
 
-def _at_most(limit: int, wanted: int) -> int:
+def _lowest_limit(limit: int, wanted: int) -> int:
     """What is wanted, or less where we have less ourselves: nobody may raise that."""
     return min([wanted, *(value for value in resource.getrlimit(limit) if value != resource.RLIM_INFINITY)])

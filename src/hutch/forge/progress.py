@@ -7,7 +7,7 @@ from dataclasses import dataclass
 LINE = re.compile(
     rb"(?:remote: )?([A-Z][A-Za-z -]{2,40}): +(?:\d{1,3}% \((\d{1,15})/(\d{1,15})\)|(\d{1,15}))"
 )
-KEPT_BYTES = 64 * 1024
+MAX_MESSAGE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-class Listener:
+class StderrParser:
     """Takes git's standard error apart: progress is told, and the last of the rest is kept."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
@@ -34,7 +34,7 @@ class Listener:
     def feed(self, data: bytes) -> None:
         # A line may end with a carriage return, to be written over by the next; a server decides what comes.
         *lines, self._rest = re.split(rb"[\r\n]+", self._rest + data)
-        if len(self._rest) > KEPT_BYTES:
+        if len(self._rest) > MAX_MESSAGE_BYTES:
             lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             self._take(line)
@@ -50,7 +50,7 @@ class Listener:
                 done, total = found[2] or found[4], found[3]
                 self._on_progress(Progress(found[1].decode(), int(done), int(total) if total else None))
             return
-        self._said.append(line[:KEPT_BYTES])
+        self._said.append(line[:MAX_MESSAGE_BYTES])
         self._said_bytes += len(line)
-        while self._said_bytes > KEPT_BYTES and len(self._said) > 1:
+        while self._said_bytes > MAX_MESSAGE_BYTES and len(self._said) > 1:
             self._said_bytes -= len(self._said.pop(0))

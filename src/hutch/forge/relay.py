@@ -19,13 +19,13 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 # Where systems keep whom they trust, for a Python that was built elsewhere.
-TRUSTED = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-MOST_HEAD_BYTES = 64 * 1024
-MOST_BYTES = 80 * 1024 * 1024  # of an answer, as it comes: gh may unpack it
-CONNECT_S = 30.0
-ELSEWHERE = 421  # Misdirected Request
+CA_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+MAX_HEAD_BYTES = 64 * 1024
+MAX_RESPONSE_BYTES = 80 * 1024 * 1024  # of an answer, as it comes: gh may unpack it
+CONNECT_TIMEOUT_S = 30.0
+MISDIRECTED = 421  # Misdirected Request
 
-Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Relay:
         directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         try:
             short = f"/proc/self/fd/{directory}/{path.name}"
-            server = await asyncio.start_unix_server(accepted, short, limit=MOST_HEAD_BYTES)
+            server = await asyncio.start_unix_server(accepted, short, limit=MAX_HEAD_BYTES)
         finally:
             os.close(directory)
         try:
@@ -61,50 +61,52 @@ class Relay:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _serve(self, client: Side) -> None:
+    async def _serve(self, client: Connection) -> None:
         async with _closing(client[1]):
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 head = await client[0].readuntil(b"\r\n\r\n")
-                named = _named(head)
+                named = _requested_host(head)
                 if named not in (self.host, f"api.{self.host}"):
-                    _refuse(client[1], ELSEWHERE, f"it leads to {named[:200]!r}, which is shown no token")
+                    _refuse(client[1], MISDIRECTED, f"it leads to {named[:200]!r}, which is shown no token")
                     return
                 try:
-                    async with asyncio.timeout(CONNECT_S):
+                    async with asyncio.timeout(CONNECT_TIMEOUT_S):
                         upstream = await self._connect(named)
                 except (OSError, ValueError, EOFError, TimeoutError) as error:
                     _refuse(client[1], 504, f"no connection to {named}: {error or 'it took too long'}")
                     return
-                upstream[1].write(_last_of_its_connection(head))
-                asking = asyncio.ensure_future(_pass_on(client[0], upstream[1]))
+                upstream[1].write(_close_after_response(head))
+                asking = asyncio.ensure_future(_copy_stream(client[0], upstream[1]))
                 try:
-                    await _pass_on(upstream[0], client[1], most=MOST_BYTES)
+                    await _copy_stream(upstream[0], client[1], most=MAX_RESPONSE_BYTES)
                 finally:
                     asking.cancel()
                     upstream[1].transport.abort()
                     await asyncio.gather(asking, return_exceptions=True)
 
-    async def _connect(self, named: str) -> Side:
+    async def _connect(self, named: str) -> Connection:
         if self.socket:
             return await asyncio.open_unix_connection(self.socket)
         parts = urlsplit(f"https://{named}")
         name, port = parts.hostname or "", parts.port or 443
         files = (self.environ.get("SSL_CERT_FILE", ""), self.environ.get("SSL_CERT_DIR", ""))
-        trust = await asyncio.to_thread(_trust, *files)
+        trust = await asyncio.to_thread(_tls_context, *files)
         proxy = self._proxy(name)
         if not proxy:
             return await asyncio.open_connection(name, port, ssl=trust)
-        reader, writer = await _through(proxy, f"[{name}]:{port}" if ":" in name else f"{name}:{port}")
+        reader, writer = await _connect_through_proxy(
+            proxy, f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+        )
         await writer.start_tls(trust, server_hostname=name)
         return reader, writer
 
     def _proxy(self, name: str) -> str:
         proxy = self.environ.get("https_proxy") or self.environ.get("HTTPS_PROXY") or ""
         spared = self.environ.get("no_proxy") or self.environ.get("NO_PROXY") or ""
-        return "" if _is_spared(name, spared) else proxy
+        return "" if _bypasses_proxy(name, spared) else proxy
 
 
-def _is_spared(name: str, spared: str) -> bool:
+def _bypasses_proxy(name: str, spared: str) -> bool:
     """Whether a host is reached without the proxy: it, or what it is below of, is listed."""
     listed = (
         each.strip().lower().lstrip("*.").partition(":")[0] for each in spared.split(",") if each.strip()
@@ -113,15 +115,15 @@ def _is_spared(name: str, spared: str) -> bool:
 
 
 @cache
-def _trust(file: str, directory: str) -> ssl.SSLContext:
+def _tls_context(file: str, directory: str) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=file or None, capath=directory or None)
     if not (file or directory or context.cert_store_stats()["x509_ca"]):
-        for path in filter(lambda each: Path(each).exists(), TRUSTED):
+        for path in filter(lambda each: Path(each).exists(), CA_FILES):
             context.load_verify_locations(path)
     return context
 
 
-async def _through(proxy: str, place: str) -> Side:
+async def _connect_through_proxy(proxy: str, place: str) -> Connection:
     """A connection by way of a proxy."""
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if parts.scheme != "http" or not parts.hostname:
@@ -142,18 +144,20 @@ async def _through(proxy: str, place: str) -> Side:
     return reader, writer
 
 
-def _named(head: bytes) -> str:
+def _requested_host(head: bytes) -> str:
     """Who is asked for; nobody, when that is not said once."""
-    found = [line.partition(b":")[2] for line in head.split(b"\r\n")[1:] if _is(line, b"host")]
+    found = [line.partition(b":")[2] for line in head.split(b"\r\n")[1:] if _is_header(line, b"host")]
     return found[0].strip().decode(errors="replace").lower() if len(found) == 1 else ""
 
 
-def _last_of_its_connection(head: bytes) -> bytes:
-    lines = [line for line in head.removesuffix(b"\r\n\r\n").split(b"\r\n") if not _is(line, b"connection")]
+def _close_after_response(head: bytes) -> bytes:
+    lines = [
+        line for line in head.removesuffix(b"\r\n\r\n").split(b"\r\n") if not _is_header(line, b"connection")
+    ]
     return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 
 
-def _is(line: bytes, name: bytes) -> bool:
+def _is_header(line: bytes, name: bytes) -> bool:
     return line.partition(b":")[0].strip().lower() == name
 
 
@@ -163,7 +167,7 @@ def _refuse(writer: asyncio.StreamWriter, status: int, why: str) -> None:
     writer.write(f"{head}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content)
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, most: int = 0) -> None:
+async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, most: int = 0) -> None:
     total = 0
     while data := await reader.read(65536):
         total += len(data)

@@ -16,17 +16,17 @@ from hutch.domain.errors import BadRequest
 
 Transport = Literal["https", "http", "ssh", "path"]
 
-LONGEST = 2048
-BY_TOKEN = "x-access-token"  # whose password is a forge's token
-PASSWORDS = re.compile(r"(?<=//)[^/]*@|^[^/@]*:[^/]*@|[?#].*", re.DOTALL)  # or what may be some
+MAX_CHARS = 2048
+TOKEN_USER = "x-access-token"  # whose password is a forge's token
+MAYBE_PASSWORD = re.compile(r"(?<=//)[^/]*@|^[^/@]*:[^/]*@|[?#].*", re.DOTALL)  # or what may be some
 CONTROL = re.compile(r"[\x00-\x20\x7f\u0080-\u009f\u2028\u2029]")
-HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
+REMOTE_HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 SCP_LIKE = re.compile(r"(?:(?P<user>[^@/:\[\]]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^@/:\[\]]+):(?P<path>.+)")
 HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?|\[[0-9A-Fa-f:.]+\]")
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@%\\-]*")
 SLUG = re.compile(r"/?(?P<owner>[A-Za-z0-9][A-Za-z0-9-]{0,99})/(?P<name>[A-Za-z0-9._-]{1,100}?)(\.git)?/?")
-WANTED = (
+EXPECTED_FORMS = (
     "Give a URL such as https://example.com/team/project.git, git@example.com:team/project.git or a path."
 )
 
@@ -95,14 +95,14 @@ class RepoUrl:
 
 def parse_repo_url(text: str) -> RepoUrl:
     """Read an address; what is none of the known kinds is refused."""
-    shown = _scrubbed(text)
-    if not text or len(text) > LONGEST:
-        raise BadRequest(f"A repository's address has 1 to {LONGEST} characters; this one has {len(text)}.")
+    shown = _redact(text)
+    if not text or len(text) > MAX_CHARS:
+        raise BadRequest(f"A repository's address has 1 to {MAX_CHARS} characters; this one has {len(text)}.")
     if text.startswith("-"):
-        raise BadRequest(f"'{shown}' begins with a dash, as options do. {WANTED}")
-    if HELPER.match(text):
+        raise BadRequest(f"'{shown}' begins with a dash, as options do. {EXPECTED_FORMS}")
+    if REMOTE_HELPER.match(text):
         raise BadRequest(
-            f"'{shown.partition('::')[0]}::' would run a program to reach a repository. {WANTED}"
+            f"'{shown.partition('::')[0]}::' would run a program to reach a repository. {EXPECTED_FORMS}"
         )
     if found := SCHEME.match(text):
         _refuse_control(text, shown)
@@ -111,7 +111,7 @@ def parse_repo_url(text: str) -> RepoUrl:
         _refuse_control(text, shown)
         return _scp_like(text, found)
     if "\0" in text or "\n" in text:
-        raise BadRequest(f"'{shown}' holds a character that no address has. {WANTED}")
+        raise BadRequest(f"'{shown}' holds a character that no address has. {EXPECTED_FORMS}")
     if text.startswith("~"):  # who has a home here is nobody's business
         raise BadRequest(f"'{shown}' begins with ~, which stands for nothing here. Give the full path.")
     return from_path(Path(text))
@@ -129,14 +129,14 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise BadRequest(
-            f"'{_scrubbed(text)}' is not a URL: its host or port cannot be read. {WANTED}"
+            f"'{_redact(text)}' is not a URL: its host or port cannot be read. {EXPECTED_FORMS}"
         ) from None
     if scheme == "file":
         if host not in ("", "localhost"):
-            raise BadRequest(f"'{_scrubbed(text)}' names another machine. Use ssh:// or https:// for that.")
+            raise BadRequest(f"'{_redact(text)}' names another machine. Use ssh:// or https:// for that.")
         path = unquote(parts.path, errors="surrogateescape")
         if "\0" in path or not path.startswith("/"):
-            raise BadRequest(f"'{_scrubbed(text)}' names no directory. Write file:///path/to/repository.")
+            raise BadRequest(f"'{_redact(text)}' names no directory. Write file:///path/to/repository.")
         return from_path(Path(path))
     if scheme not in ("https", "http", "ssh"):
         raise BadRequest(
@@ -145,9 +145,9 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
     place = parts.netloc.rpartition("@")[2]
     bare = f"[{host}]" if ":" in host else host
     if not HOST.fullmatch(bare) or not re.fullmatch(r"(\[.*\]|[^:]*)(:\d*)?", place):
-        raise BadRequest(f"'{_scrubbed(text)}' has no usable host. {WANTED}")
+        raise BadRequest(f"'{_redact(text)}' has no usable host. {EXPECTED_FORMS}")
     if not parts.path.strip("/") or parts.path.lstrip("/").startswith("-"):
-        raise BadRequest(f"'{_scrubbed(text)}' names no repository on {host}. {WANTED}")
+        raise BadRequest(f"'{_redact(text)}' names no repository on {host}. {EXPECTED_FORMS}")
     # The dot at the end means the same machine, but to curl it is a name that nobody has looked up yet.
     where = bare.lower().removesuffix(".") + (f":{port}" if port else "")
     rest = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -155,17 +155,17 @@ def _with_scheme(text: str, scheme: str) -> RepoUrl:
     if scheme == "ssh":
         name = user.partition(":")[0]  # ssh takes no password from us
         if name and not USER.fullmatch(name):
-            raise BadRequest(f"'{_scrubbed(text)}' has no usable user name. {WANTED}")
+            raise BadRequest(f"'{_redact(text)}' has no usable user name. {EXPECTED_FORMS}")
         return RepoUrl("ssh", f"ssh://{name}@{where}{rest}" if name else f"ssh://{where}{rest}")
     if parts.query:  # often a token, and everything else in an address is shown
         raise BadRequest(
-            f"'{_scrubbed(text)}' goes on after a ?, which no repository's address does. Leave it out; "
+            f"'{_redact(text)}' goes on after a ?, which no repository's address does. Leave it out; "
             f"a token belongs before the host: {scheme}://TOKEN@{where}{parts.path}"
         )
     transport: Transport = "https" if scheme == "https" else "http"
     name, _, password = (unquote(part) for part in user.partition(":"))
     if CONTROL.search(name + password):
-        raise BadRequest(f"'{_scrubbed(text)}' has credentials with a space or control character in them.")
+        raise BadRequest(f"'{_redact(text)}' has credentials with a space or control character in them.")
     return RepoUrl(transport, f"{scheme}://{where}{rest}", credentials=(name, password) if user else None)
 
 
@@ -173,10 +173,10 @@ def _scp_like(text: str, found: re.Match[str]) -> RepoUrl:
     user, host, path = found["user"], found["host"], found["path"]
     if "@" in path.partition("/")[0]:
         raise BadRequest(
-            f"This address looks like a URL with a password, and without https:// before it. {WANTED}"
+            f"This address looks like a URL with a password, and without https:// before it. {EXPECTED_FORMS}"
         )
     if not HOST.fullmatch(host) or (user and not USER.fullmatch(user)) or path.startswith("-"):
-        raise BadRequest(f"'{_scrubbed(text)}' is not an address that ssh can be given. {WANTED}")
+        raise BadRequest(f"'{_redact(text)}' is not an address that ssh can be given. {EXPECTED_FORMS}")
     return RepoUrl("ssh", f"{f'{user}@' if user else ''}{host.removesuffix('.')}:{path}")
 
 
@@ -185,6 +185,6 @@ def _refuse_control(text: str, shown: str) -> None:
         raise BadRequest(f"'{shown}' holds a space or a control character. Write it as %20 and the like.")
 
 
-def _scrubbed(text: str) -> str:
+def _redact(text: str) -> str:
     """An address that could not be read, without what may be a password."""
-    return ascii(PASSWORDS.sub("", text[:LONGEST])[:200])[1:-1]
+    return ascii(MAYBE_PASSWORD.sub("", text[:MAX_CHARS])[:200])[1:-1]

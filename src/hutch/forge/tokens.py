@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hutch.forge.gh import GITHUB, TokenOf
-from hutch.forge.git_failure import secret_for
+from hutch.forge.gh import GITHUB, GetToken
+from hutch.forge.git_failure import token_secret_name
 from hutch.forge.repo_url import RepoUrl
 
 if TYPE_CHECKING:
     from hutch.forge.github_app import GitHubApp
 
-Secrets = Callable[[Collection[str]], Mapping[str, str]]  # those of these names that are set
+ReadSecrets = Callable[[Collection[str]], Mapping[str, str]]  # those of these names that are set
 
 _apps: dict[tuple[str, str, str], "GitHubApp"] = {}  # their tokens are worth keeping
 
@@ -27,7 +27,7 @@ class _Token:
 class Tokens:
     """The tokens of an installation, for each GitHub that it knows."""
 
-    secrets: Secrets
+    secrets: ReadSecrets
     hosts: tuple[str, ...] = ()  # besides github.com, with their ports
     app_id: str = ""
     app_host: str = GITHUB
@@ -38,7 +38,7 @@ class Tokens:
         """Whether a repository is on a GitHub. A token goes to the port that is listed, and to no other."""
         return url.slug is not None and url.authority in (GITHUB, *self.hosts)
 
-    def of(self, url: RepoUrl, user: str) -> TokenOf | None:
+    def of(self, url: RepoUrl, user: str) -> GetToken | None:
         """A function that returns the token for a repository; None where there is no token."""
         found = self._find(url, user)
         if found is None:
@@ -98,7 +98,7 @@ class Tokens:
 
 def token_name(url: RepoUrl) -> str:
     """The secret that holds the installation's token for a host."""
-    return secret_for(url.host)
+    return token_secret_name(url.host)
 
 
 def own_token_name(url: RepoUrl, user: str) -> str:

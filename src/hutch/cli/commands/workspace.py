@@ -29,7 +29,7 @@ from hutch.cli.commands.workspace_app import (
 )
 from hutch.cli.copy_consent import may_copy
 from hutch.cli.session_options import expand_home
-from hutch.forge.forges import COMMAND
+from hutch.forge.forges import COMMAND_LINE
 from hutch.forge.progress import Progress
 from hutch.snapshots.storage import Snapshot
 from hutch.system.terminal_text import printable
@@ -61,7 +61,7 @@ def prepare(
     plain = may_copy(source, plain, asks=not as_json)
 
     async def work() -> Record:
-        url = await forges_of(loaded).reachable(source, COMMAND)
+        url = await forges_of(loaded).reachable(source, COMMAND_LINE)
         return await workspaces_of(loaded).prepare(
             url,
             id=id,

@@ -31,7 +31,7 @@ from hutch.flows.delivery.base_tests import OpenScratch, compare_with_base
 from hutch.flows.delivery.proposal import Proposal, propose
 from hutch.flows.past import Past, past, proposed_in
 from hutch.flows.pull_text import About, describe_tests, pull_text, ran_before
-from hutch.forge.forges import COMMAND, Caller
+from hutch.forge.forges import COMMAND_LINE, Caller
 from hutch.forge.interface import Forge, OnStep, Step, ignore_step
 from hutch.sessions.giving_up import CANCELLED, DELIVERED, undelivered
 from hutch.sessions.live import Live
@@ -221,7 +221,7 @@ async def deliver(
     last: Snapshot,
     known_commits: Sequence[str] = (),
     address: str = "",
-    caller: Caller = COMMAND,
+    caller: Caller = COMMAND_LINE,
     on_step: OnStep = ignore_step,
 ) -> Change | None:
     """Put a run's work on a branch of its repository and record that; None if there is nothing to deliver.

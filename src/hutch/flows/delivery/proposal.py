@@ -12,8 +12,8 @@ from hutch.domain.commit_text import message, one_line, parse_author, plain, slu
 from hutch.domain.errors import BadRequest
 from hutch.domain.ids import new_change_id
 from hutch.forge.git import GitFailed
-from hutch.forge.interface import Commits, Draft, Forge, OnStep, Proposed, Work, ignore_step
-from hutch.forge.outgoing_text import MAX_CHARS, harmless
+from hutch.forge.interface import Commits, Draft, Forge, OnStep, ProposedChange, Work, ignore_step
+from hutch.forge.outgoing_text import MAX_CHARS, escape_references
 from hutch.snapshots.storage import Snapshot
 from hutch.system.clock import wall_ms
 from hutch.workspace.workspace import Workspace
@@ -87,7 +87,7 @@ def _worded(proposal: Proposal, forge: Forge) -> Proposal:
     """The description as commits can have it; a model's words have no effect at a forge."""
     title, summary = one_line(proposal.title), plain(proposal.summary)
     if forge.acts_on_text:
-        title, summary = title if proposal.own_title else harmless(title), harmless(summary)
+        title, summary = title if proposal.own_title else escape_references(title), escape_references(summary)
     return replace(proposal, title=title, summary=summary)
 
 
@@ -120,7 +120,7 @@ async def _draft_next(workspace: Workspace, last: Snapshot, proposal: Proposal, 
 
 
 def _change(
-    workspace: Workspace, proposal: Proposal, forge: Forge, proposed: Proposed, before: Change | None
+    workspace: Workspace, proposal: Proposal, forge: Forge, proposed: ProposedChange, before: Change | None
 ) -> Change:
     """The change as it is kept; one that goes on stays the same change."""
     record, draft = workspace.record, proposed.draft

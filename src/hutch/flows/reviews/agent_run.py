@@ -15,7 +15,7 @@ from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
 from hutch.flows.reviews.publication import given, keep, seen_through
 from hutch.flows.reviews.subject import Subject, find_subject
-from hutch.forge.interface import SETTLE_S
+from hutch.forge.interface import SETTLE_DELAY_S
 from hutch.sessions.grounds import Grounds
 from hutch.sessions.live import Live
 from hutch.sessions.rewind import still_told
@@ -94,7 +94,7 @@ async def _once(live: Live, run: QueuedRun, entries: Sequence[Entry]) -> None:
         if isinstance(each.event, StepReached) and (each.event.step, each.event.run_id) == ("opening", run.id)
     ]
     if noted:
-        await asyncio.sleep(remaining_s(noted[-1], SETTLE_S, wall_ms()))
+        await asyncio.sleep(remaining_s(noted[-1], SETTLE_DELAY_S, wall_ms()))
     else:
         await live.append([StepReached(step="opening", message="Posting the review...", run_id=run.id)])
 

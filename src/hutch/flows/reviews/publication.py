@@ -13,7 +13,7 @@ from hutch.domain.review import Remark, Review
 from hutch.flows.change_context import ChangeContext
 from hutch.flows.reviews import agent
 from hutch.flows.reviews.subject import Subject, pull_request
-from hutch.forge.interface import SETTLE_S, Statement
+from hutch.forge.interface import SETTLE_DELAY_S, Statement
 from hutch.store.comments import Reviews
 from hutch.system.clock import remaining_s, wall_ms
 
@@ -59,7 +59,7 @@ async def _given_before(
     for tried in await reviews.pending(subject.pull_url, subject.commit):
         if tried.run_id == but:
             continue
-        await asyncio.sleep(remaining_s(tried.created_ms, SETTLE_S, wall_ms()))
+        await asyncio.sleep(remaining_s(tried.created_ms, SETTLE_DELAY_S, wall_ms()))
         pull = pull_request(subject.pull_url)
         forge = await context.forge_of(pull, user)
         if (url := await forge.find(pull, tried)) is not None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, Unavailable
-from hutch.forge.process_limits import leashed
+from hutch.forge.process_limits import limit_command
 from hutch.snapshots.directory import Directory, as_house_error
 
 DEEPEST = 400
@@ -35,7 +35,9 @@ async def copy_base(tree: Path, target: Path) -> None:
     """Copy a base's tree to a directory that does not exist yet."""
     # Neither owners nor extended attributes: the first are ours anyway, the second could speak to overlayfs.
     process = await asyncio.create_subprocess_exec(
-        *leashed("/bin/cp", "--recursive", "--no-dereference", "--no-target-directory", *KEPT, tree, target),
+        *limit_command(
+            "/bin/cp", "--recursive", "--no-dereference", "--no-target-directory", *KEPT, tree, target
+        ),
         env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

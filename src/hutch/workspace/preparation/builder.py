@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict
 from hutch.forge.git import Git
-from hutch.forge.mirror import check_revision, fetch, look
+from hutch.forge.mirror import check_revision, fetch, find_revision
 from hutch.forge.progress import OnProgress, Progress
 from hutch.forge.repo_url import RepoUrl, from_path
 from hutch.system.file_lock import locked_async
@@ -137,7 +137,7 @@ class _Work:
 
     async def _remote_base(self, repo: RepoUrl) -> Base:
         self.filling.tell(Progress("Asking the repository", 0))
-        found = await look(self.git, repo, self.revision)
+        found = await find_revision(self.git, repo, self.revision)
         key = base_key(repo.key, found.commit, found.branch)
         base = await self._hold(key, shared=True)
         if base is not None:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from hutch.domain.errors import BadRequest, Conflict, HutchError, NotFound, Unavailable
 from hutch.domain.truncation import first_words
-from hutch.forge.git import Git, GitFailed, strictness
-from hutch.forge.mirror import COMMIT, keep, make, replace_tags, unknown_revision
+from hutch.forge.git import Git, GitFailed, strict_option
+from hutch.forge.mirror import COMMIT, add_ref, ensure_mirror, replace_tags, unknown_revision_error
 from hutch.forge.progress import OnProgress
 from hutch.forge.repo_url import parse_repo_url
 from hutch.jail.jail import open_jail
@@ -101,7 +101,7 @@ class Local:
         shallow = await self._shallow()
         if shallow != _lines(mirror / "shallow"):
             await asyncio.to_thread(discard, mirror)  # history was cut, or is whole again: begin anew
-        await make(git, mirror)
+        await ensure_mirror(git, mirror)
         if shallow:
             (mirror / "shallow").write_text("".join(f"{id}\n" for id in shallow))
         tags = await self._tags(commit)
@@ -115,7 +115,7 @@ class Local:
                 "`git fsck` there tells more."
             ) from None
         await replace_tags(git, mirror, tags)
-        await keep(git, mirror, commit, commit)
+        await add_ref(git, mirror, commit, commit)
 
     async def changes(self) -> list[str]:
         """Paths that differ from what is committed, or are new and not ignored; with a slash, all below."""
@@ -181,7 +181,7 @@ class Local:
         try:
             os.set_blocking(packing.stdout.fd, True)  # read by git itself, not by us
             await git.run(
-                *("index-pack", "--stdin", strictness(), "-v"),
+                *("index-pack", "--stdin", strict_option(), "-v"),
                 git_dir=mirror,
                 stdin=packing.stdout.fd,
                 on_progress=on_progress,
@@ -248,7 +248,7 @@ class Local:
         listed = await self._run("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", "refs/tags")
         names = listed.stdout.decode(errors="replace").split("\n")[:-1]
         if revision is not None:
-            return unknown_revision(str(self._root), revision, names)
+            return unknown_revision_error(str(self._root), revision, names)
         if names:
             shown = ascii(", ".join(names[:5]))[1:-1]
             return NotFound(f"{self._root} has nothing checked out. Name a branch: {shown}.")
