@@ -312,6 +312,35 @@ async def test_a_question_for_the_owners_side_cannot_be_answered_by_others(api: 
     assert (await ada.post(path, json=answer)).status_code == 202
 
 
+async def test_an_answer_to_a_question_for_the_owners_side_is_withheld_from_others(api: Api) -> None:
+    ada = await api.as_user("ada")
+    session_id = SessionId(await ada.ready_session(purpose="answers"))
+    asked = [
+        QuestionAsked(call_id="call_1", text="For the owners?", audience=OWNER_SIDE),
+        QuestionAsked(call_id="call_2", text="For everyone?"),
+    ]
+    await api.server.log.append(session_id, asked)
+    await Sessions(api.server.rows).set(session_id, state="waiting")
+    path = f"{V1}/sessions/{session_id}/inputs"
+    for call_id, word in (("call_1", OWNERS), ("call_2", PUBLIC)):
+        given = await ada.post(path, json={"type": "answer", "call_id": call_id, "text": word})
+        assert given.status_code == 202 and word in given.text  # the caller sees what they gave
+    seen, listed = {}, {}
+    roles: tuple[ShareRole, ...] = ("member", "candidate", "observer", "assessor")
+    for role in roles:
+        reader = await api.as_user(f"answers-{role}", role)
+        await share(ada, session_id, f"answers-{role}", role)
+        listed[role] = (await reader.get(path)).json()["items"]
+        everything = json.dumps(listed[role]) + await by_rest(reader, session_id, 0)
+        seen[role] = words_in(everything + await by_graphql(reader, session_id, 0))
+    assert seen == {role: {PUBLIC, OWNERS} if role == "assessor" else {PUBLIC} for role in roles}
+    withheld = {"type": "answer", "withheld": True}
+    assert [(each["seq"], each["input"] == withheld) for each in listed["candidate"]] == [
+        (1, True),
+        (2, False),
+    ]
+
+
 async def test_a_request_for_code_tells_nothing_that_is_withheld(api: Api, tmp_path: Path) -> None:
     finish = call("finish", title="Done", summary="So.")
     asked = {

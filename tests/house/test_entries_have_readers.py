@@ -40,5 +40,16 @@ def test_the_gateway_knows_no_entry_that_was_not_shown(modules: dict[str, ast.Mo
     assert found == []
 
 
+def test_the_gateway_reads_inputs_as_a_flow_shows_them(modules: dict[str, ast.Module]) -> None:
+    found = [
+        name
+        for name, tree in modules.items()
+        if name.startswith(GATEWAY)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "hutch.store.inputs"
+    ]
+    assert found == []
+
+
 def _is_raw(function: ast.Attribute) -> bool:
     return function.attr in RAW_READS and ast.unparse(function.value).rpartition(".")[2] in ("log", "_log")

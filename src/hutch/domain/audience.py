@@ -1,4 +1,4 @@
-"""Which readers may see an entry of a log.
+"""Which readers may see an entry of a log, and which an input.
 
 An event is for everyone who may see its session, unless its `audience` names the owner's side or one
 user. The audience is a part of the event's JSON, so the hash chain covers it; without one, the JSON is the
@@ -6,7 +6,7 @@ same as before. `show` applies it: only what came through `show` can be turned i
 An audience that this version does not know is for nobody.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NewType
 
 import orjson
@@ -14,6 +14,7 @@ import orjson
 from hutch.domain.errors import BadRequest
 from hutch.domain.events import AnyEvent, Entry, ErasedEvent, Event, UnknownEvent, WithheldEvent
 from hutch.domain.ids import parse_user_id
+from hutch.domain.session import GivenInput
 
 OWNER_SIDE = "owner"
 FOR_EVERYONE = frozenset({"session.opened", "session.ended", "events.omitted"})  # they hold a log together
@@ -75,6 +76,14 @@ def show(entry: Entry, reader: Reader) -> ShownEntry:
         return ShownEntry(entry)
     withheld = WithheldEvent(event.type)
     return ShownEntry(Entry(entry.session_id, entry.seq, entry.at_ms, withheld, entry.hash))
+
+
+def show_input(given: GivenInput, reader: Reader) -> GivenInput:
+    """The input as this reader may see it: whole, or with its place, time, user and type only."""
+    if reader.may_see(given.audience):
+        return given
+    withheld = {"type": orjson.loads(given.body)["type"], "withheld": True}
+    return replace(given, body=orjson.dumps(withheld).decode())
 
 
 def entry_json(entry: ShownEntry) -> bytes:

@@ -124,3 +124,4 @@ class GivenInput:
     by: str
     body: str  # JSON
     taken: bool = False
+    audience: str | None = None  # of the question that it answers; None: everyone who may see the session

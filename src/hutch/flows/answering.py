@@ -10,19 +10,24 @@ from hutch.domain.untrusted_text import echo
 from hutch.flows.site import Site
 from hutch.store.sessions import Sessions
 
+Question = ApprovalAsked | QuestionAsked
 RECENT = 5000  # events in which a question is looked for
 POLL_INTERVAL_S = 0.02
 MAX_WAIT_S = 5.0  # from the question in the log until its session waits
 
 
-async def check_asked(site: Site, reader: Reader, session: Session, call_id: str) -> None:
-    """Refuse an answer that nobody waits for: nobody can agree to what this reader has not seen."""
+async def find_question(site: Site, reader: Reader, session: Session, call_id: str) -> Question:
+    """The question that waits for an answer. Refused when nobody waits: nobody can agree to what this reader
+    has not seen."""
+    asked: Question | None = None
     if session.state in ("running", "waiting"):
-        if not await _is_asked(site, reader, session, call_id):
+        asked = await _find_asked(site, reader, session, call_id)
+        if asked is None:
             raise Conflict(f"Nobody waits for an answer to {echo(call_id, 80)} in the session {session.id}.")
         session = await _once_waiting(site, session)
-    if session.state != "waiting":
+    if asked is None or session.state != "waiting":
         raise Conflict(f"Nothing in the session {session.id} waits for an answer; it is {session.state}.")
+    return asked
 
 
 async def _once_waiting(site: Site, session: Session) -> Session:
@@ -35,19 +40,19 @@ async def _once_waiting(site: Site, session: Session) -> Session:
     return session
 
 
-async def _is_asked(site: Site, reader: Reader, session: Session, call_id: str) -> bool:
-    """Whether the log has the question, and neither an answer to it nor the end of the run that asked."""
+async def _find_asked(site: Site, reader: Reader, session: Session, call_id: str) -> Question | None:
+    """The question in the log, when it has neither an answer to it nor the end of the run that asked."""
     head = await site.log.head(session.id)
     after = max(0, head.seq - RECENT)
-    asked = False
+    asked: Question | None = None
     while page := await site.log.read(session.id, after=after):
         after = page[-1].seq
         for entry in page:
             match show(entry, reader).event:
-                case ApprovalAsked(call_id=id) | QuestionAsked(call_id=id) if id == call_id:
-                    asked = True
+                case ApprovalAsked() | QuestionAsked() as question if question.call_id == call_id:
+                    asked = question
                 case ApprovalGiven(call_id=id) | QuestionAnswered(call_id=id) if id == call_id:
-                    asked = False
+                    asked = None
                 case RunEnded():
-                    asked = False
+                    asked = None
     return asked

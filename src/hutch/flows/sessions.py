@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hutch.domain.audience import Reader
+from hutch.domain.audience import Reader, show_input
 from hutch.domain.errors import Conflict, HutchError, NotFound
 from hutch.domain.events import (
     RunQueued,
@@ -33,7 +33,7 @@ from hutch.domain.trace import trace_id
 from hutch.domain.untrusted_text import check_line, echo
 from hutch.domain.user import ShareRole, Who
 from hutch.flows.access import Action, check, check_may_open, no_session, reader
-from hutch.flows.answering import check_asked
+from hutch.flows.answering import find_question
 from hutch.flows.session_check import check_request, is_script
 from hutch.flows.site import Site
 from hutch.forge.repo_url import parse_repo_url
@@ -215,8 +215,10 @@ async def give(
     """Give an input to a session. It is kept when this returns; what comes of it is in the log."""
     session = await allowed(site, who, session_id, "input")
     _check_fits(session, asked)
-    if isinstance(asked, WAITS_FOR_SOMEBODY):
-        await check_asked(site, await reader_of(site, who, session), session, asked.call_id)
+    audience: str | None = None
+    if isinstance(asked, WAITS_FOR_SOMEBODY):  # for those who may see the question
+        reader = await reader_of(site, who, session)
+        audience = (await find_question(site, reader, session, asked.call_id)).audience
     if isinstance(asked, Undo) and not asked.discard:
         lost = await site.host.call(session.id, FindLostByUndo())
         if lost:
@@ -225,7 +227,9 @@ async def give(
         await site.log.admit(session.id)
     body = _cleaned(asked, site.redactor.clean).model_dump_json()
     max_untaken = MAX_UNTAKEN + (MORE_TO_STOP if isinstance(asked, STOPS) else 0)
-    given = await Inputs(site.rows).add(session.id, who.user.id, body, max_untaken=max_untaken, also=also)
+    given = await Inputs(site.rows).add(
+        session.id, who.user.id, body, max_untaken=max_untaken, audience=audience, also=also
+    )
     await site.host.input(session.id)
     return given
 
@@ -233,8 +237,11 @@ async def give(
 async def inputs(
     site: Site, who: Who, session_id: str, *, after: int = 0, limit: int = 1000
 ) -> list[GivenInput]:
+    """The inputs of a session, as this caller may see them."""
     session = await allowed(site, who, session_id)
-    return await Inputs(site.rows).page(session.id, after=after, limit=limit)
+    reader = await reader_of(site, who, session)
+    found = await Inputs(site.rows).page(session.id, after=after, limit=limit)
+    return [show_input(given, reader) for given in found]
 
 
 async def runs_of(site: Site, session_id: str, given: Sequence[GivenInput]) -> dict[int, str]:

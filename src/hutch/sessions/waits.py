@@ -63,7 +63,8 @@ class Waits:
         await self.append([QuestionAsked(call_id=call_id, text=text)])
         given, reply = await self._wait(call_id)
         answer = reply.text if isinstance(reply, Answer) else "(no answer)"
-        await self.append([QuestionAnswered(call_id=call_id, text=answer, by=given.by)])
+        answered = QuestionAnswered(call_id=call_id, text=answer, by=given.by, audience=given.audience)
+        await self.append([answered])
         await self.taken(given)
         return answer
 

@@ -1,5 +1,7 @@
 """What was asked of sessions, numbered: an input that was acknowledged is never lost."""
 
+from dataclasses import asdict, fields
+
 from sqlalchemy import Connection, func, insert, select, update
 
 from hutch.domain.errors import Conflict, LimitReached
@@ -16,15 +18,15 @@ def has_ended(session_id: str) -> Conflict:
     return Conflict(f"The session {session_id} has ended. Fork it to go on from where it was.")
 
 
-def add_input(connection: Connection, session_id: SessionId, by: str, body: str) -> GivenInput:
+def add_input(
+    connection: Connection, session_id: SessionId, by: str, body: str, audience: str | None = None
+) -> GivenInput:
     """The next input of a session."""
     last = connection.scalar(select(func.max(inputs.c.seq)).where(inputs.c.session_id == session_id))
-    given = GivenInput(session_id=session_id, seq=(last or 0) + 1, at_ms=wall_ms(), by=by, body=body)
-    connection.execute(
-        insert(inputs).values(
-            session_id=session_id, seq=given.seq, at_ms=given.at_ms, by=by, body=body, taken=False
-        )
+    given = GivenInput(
+        session_id=session_id, seq=(last or 0) + 1, at_ms=wall_ms(), by=by, body=body, audience=audience
     )
+    connection.execute(insert(inputs).values(**asdict(given)))
     return given
 
 
@@ -46,6 +48,7 @@ class Inputs:
         body: str,
         *,
         max_untaken: int,
+        audience: str | None = None,
         also: Also[GivenInput] | None = None,
     ) -> GivenInput:
         """Give a session its next input; refused when it has ended, or when too many inputs wait."""
@@ -60,7 +63,7 @@ class Inputs:
                     "Wait, or cancel its run.",
                     limit="inputs",
                 )
-            given = add_input(connection, session_id, by, body)
+            given = add_input(connection, session_id, by, body, audience)
             if also:
                 also.write(connection, given)
             return given
@@ -71,9 +74,7 @@ class Inputs:
         self, session_id: SessionId, *, after: int = 0, untaken: bool = False, limit: int = 1000
     ) -> list[GivenInput]:
         wanted = (
-            select(
-                inputs.c.session_id, inputs.c.seq, inputs.c.at_ms, inputs.c.by, inputs.c.body, inputs.c.taken
-            )
+            select(*(inputs.c[each.name] for each in fields(GivenInput)))
             .where(inputs.c.session_id == session_id, inputs.c.seq > after)
             .order_by(inputs.c.seq)
             .limit(limit)

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from hutch.store.columns import ROW, numbers, text_keys, texts
 
-REVISIONS = tuple(f"{number:04}" for number in range(1, 14))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 15))
 """Every schema revision, oldest first; the last is the one this code needs."""
 
 metadata = MetaData()
@@ -271,6 +271,7 @@ inputs = Table(
     Column("by", Text, nullable=False),
     Column("body", Text, nullable=False),  # JSON
     Column("taken", Boolean, nullable=False),
+    Column("audience", Text),  # NULL: everyone who may see the session
     UniqueConstraint("session_id", "seq"),
 )
 

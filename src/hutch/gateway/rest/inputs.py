@@ -1,6 +1,6 @@
 """Inputs: what is asked of a session, in order."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Body, Query, Request, Response
@@ -23,6 +23,13 @@ EXAMPLES = {
 }
 
 
+class WithheldInput(Out):
+    """An input that answers a question which is not for this caller."""
+
+    type: str
+    withheld: Literal[True]
+
+
 class InputOut(Out):
     """An input at its place."""
 
@@ -31,7 +38,7 @@ class InputOut(Out):
     by: str = Field(description="The user who gave it.")
     taken: bool = Field(description="It was taken up; what came of it is in the log.")
     run_id: str | None = Field(description="The run that it has come to, once that is known.")
-    input: AnyInput
+    input: AnyInput | WithheldInput
 
 
 class InputPage(Out):
