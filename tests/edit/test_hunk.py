@@ -91,6 +91,35 @@ def test_a_hunk_is_not_taken_for_applied_by_lines_above_its_anchor() -> None:
     assert again.notes == ("The hunk is already applied at line 2.",)
 
 
+TWO_ALIKE = (
+    "def a():\n    log('start')\n    value = compute_a()\n    return value\n\n"
+    "def b():\n    log('start')\n    value = compute_old()\n    return value\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("-    value = compute_x()\n+    value = compute_a()", None),
+        ("-    value = compute_x()\n+    value = compute_a()", 8),
+        ("     log('start')\n-    value = compute_bb()\n+    value = compute_a()\n     return value", None),
+        ("     log('start')\n-    value = compute_bb()\n+    value = compute_a()\n     return value", 7),
+        ("     log('start')\n-    value = compute_bb()\n     return value", None),
+        ("-    print('stop')\n+    log('start')", None),  # two places read so
+    ],
+)
+def test_a_hunk_without_anchor_is_not_taken_for_applied_where_another_place_may_be_meant(
+    text: str, line: int | None
+) -> None:
+    with pytest.raises(Conflict, match="its lines are not in the file"):
+        plan_hunks(TWO_ALIKE, [hunk(text, line=line)])
+
+
+def test_a_line_number_says_where_a_hunk_was_applied() -> None:
+    change = hunk("-    value = compute_x()\n+    value = compute_a()", line=3)
+    assert plan_hunks(TWO_ALIKE, [change]).notes == ("The hunk is already applied at line 3.",)
+
+
 def test_placeholders_are_refused() -> None:
     with pytest.raises(BadRequest, match=r"^The hunk: The new text has '# \.\.\. existing code"):
         plan_hunks("a\nb\n", [hunk("-a\n-b\n+# ... existing code ...")])

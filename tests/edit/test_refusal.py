@@ -38,6 +38,8 @@ def test_a_word_inside_another_is_not_the_new_text() -> None:
     assert already_applied(Page("a b\n"), "gone", "a") == ""  # too short to be sure
     assert already_applied(Page("a\n"), "gone", "a") != ""  # but a whole line
     assert already_applied(Page("a\n"), "gone", "") == ""
+    alike = Page("value = compute_a()\nother\nvalue = compute_old()\n")  # either may be meant
+    assert already_applied(alike, "value = compute_x()", "value = compute_a()") == ""
 
 
 def test_line_numbers_as_people_write_them() -> None:

@@ -15,7 +15,7 @@ from hutch.edit.indent import shift_between
 from hutch.edit.ladder import Keys, Page, Rung, fold, key
 from hutch.edit.operation import Hunk, Piece
 from hutch.edit.refusal import MOST_TOLD, SURELY_MEANT, did_you_mean, is_word, listed
-from hutch.edit.similar_lines import nearest
+from hutch.edit.similar_lines import likeness, nearest
 
 _MOST_PLACES = 100_000  # of one hunk
 _MOST_WORK = 3_000_000  # lines and places looked at; some seconds
@@ -284,17 +284,33 @@ class _Finder:
         added = [piece for piece in hunk.pieces if piece.sign == "+"]
         if not (_counts(added) or (not added and signs.strip("-") == signs and _counts(hunk.new))):
             return []
+        told = None if hunk.line is None else self._index_of(hunk.line)
+        pointed = set() if told is None else {told, told + self._drift}  # before a match changes the drift
         for rung in (Rung.ENDINGS, Rung.TRAILING, Rung.INDENT, Rung.PUNCTUATION):
             lines = self._lines(hunk, rung, hunk.new)
             if marks:
                 lines = _first_below(lines, marks, len(hunk.new))
             if lines:
-                near = nearest(self._page, [piece.text for piece in hunk.old])
-                elsewhere = near and not any(
-                    near.start < line + len(hunk.new) and line < near.end for line in lines
+                return (
+                    lines
+                    if self._is_sure(hunk, lines, located=bool(marks) or bool(pointed & set(lines)))
+                    else []
                 )
-                return [] if near and elsewhere and near.likeness >= SURELY_MEANT else lines
         return []
+
+    def _is_sure(self, hunk: Hunk, lines: Sequence[int], *, located: bool) -> bool:
+        """Whether a hunk was applied where the file reads as it wants it, and nothing else was meant;
+        `located` if its anchor or its line number says so."""
+        old, length = [piece.text for piece in hunk.old], len(hunk.new)
+        if not located:
+            # Nothing says where the hunk belongs but its lines: one place must be like them, and only one.
+            line, *more = lines
+            rival = nearest(self._page, old, outside=[(line, line + length)])
+            own = likeness(self._page, old, line, line + length)
+            return not more and (rival is None or rival.likeness < min(own, SURELY_MEANT))
+        near = nearest(self._page, old)
+        is_here = near and any(near.start < line + length and line < near.end for line in lines)
+        return near is None or bool(is_here) or near.likeness < SURELY_MEANT
 
     def _not_found(self, hunk: Hunk) -> Conflict:
         wanted = [piece.text for piece in hunk.old]

@@ -76,8 +76,11 @@ def already_applied(page: Page, old: str, new: str) -> str:
     matches = [match for match in find(page, new, new)[1] if _stands_alone(page, match)]
     if not matches:
         return ""
-    near = nearest(page, quoted_lines(old))
-    if near and near.likeness >= SURELY_MEANT and not any(_within(page, match, near) for match in matches):
+    here = [
+        (page.line_at(match.start), page.line_at(max(match.start, match.end - 1)) + 1) for match in matches
+    ]
+    near = nearest(page, quoted_lines(old), outside=here)
+    if near and near.likeness >= SURELY_MEANT:
         return ""  # something much like the old text is elsewhere: that is what was meant
     where = listed(_lines(page, matches), len(matches))
     return f"already applied: 'old' is not in the file, and the new text is at {where}; nothing changed"
@@ -111,7 +114,3 @@ def _stands_alone(page: Page, match: Match) -> bool:
 def is_word(character: str) -> bool:
     """Whether it can be part of a name."""
     return character.isalnum() or character == "_"
-
-
-def _within(page: Page, match: Match, near: Nearest) -> bool:
-    return page.line_at(match.start) < near.end and near.start <= page.line_at(match.end)

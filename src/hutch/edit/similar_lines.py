@@ -30,15 +30,19 @@ class Nearest:
     likeness: float
 
 
-def nearest(page: Page, quote: Sequence[str], *, first: int = 0) -> Nearest | None:
-    """The lines most like the quote, if any are like it; from the line `first` on."""
+def nearest(
+    page: Page, quote: Sequence[str], *, first: int = 0, outside: Sequence[tuple[int, int]] = ()
+) -> Nearest | None:
+    """The lines most like the quote, if any are like it; from the line `first` on, and outside of some
+    others (start and end)."""
     wanted = [line.strip() for line in _without_blank_ends(quote)]
     lines = page.keys(Rung.INDENT).lines
     if not wanted or first >= len(lines):
         return None
     votes: defaultdict[int, float] = defaultdict(float)
     for start, weight in _votes(page, wanted[:_MOST_LINES], first):
-        votes[start] += weight
+        if not any(start < theirs[1] and theirs[0] < start + len(wanted) for theirs in outside):
+            votes[start] += weight
     best: Nearest | None = None
     text = "\n".join(wanted)[:_MOST_CHARACTERS]
     matcher = SequenceMatcher(autojunk=False)
@@ -52,6 +56,13 @@ def nearest(page: Page, quote: Sequence[str], *, first: int = 0) -> Nearest | No
             if likeness > least:
                 best = Nearest(start, end, likeness)
     return best
+
+
+def likeness(page: Page, quote: Sequence[str], start: int, end: int) -> float:
+    """How like the quote these lines of the file are."""
+    wanted = "\n".join(line.strip() for line in _without_blank_ends(quote))[:_MOST_CHARACTERS]
+    found = "\n".join(_without_blank_ends(page.keys(Rung.INDENT).lines[start:end]))[:_MOST_CHARACTERS]
+    return SequenceMatcher(None, found, wanted, autojunk=False).ratio()
 
 
 def _votes(page: Page, wanted: list[str], first: int) -> Iterator[tuple[int, float]]:
