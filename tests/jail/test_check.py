@@ -10,6 +10,7 @@ import pytest
 
 from hutch.jail.jail import Jailed
 from hutch.jail.limits.check import Look, commands_to_end
+from hutch.jail.limits.hits import Cause
 from hutch.jail.members import members, number_inside
 from hutch.jail.policy import MIB, Limits
 from hutch.jail.process import Command
@@ -72,7 +73,10 @@ async def test_a_look_kills_the_command_that_holds_too_much_and_no_other(
             is_over, _ = await asyncio.to_thread(look.look)
         finally:
             look.close()
-        assert (is_over, look.hits.noted) == (True, [LimitHit("memory_bytes", "100 MiB")])
+        assert (is_over, look.hits.noted) == (
+            True,
+            [(LimitHit("memory_bytes", "100 MiB"), Cause(frozenset({big.reaper})))],
+        )
         assert {number_inside(pid) for pid in look.reapers_to_end} == {big.reaper}
         async with asyncio.timeout(60):
             await big.gone()

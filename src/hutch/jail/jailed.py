@@ -19,7 +19,7 @@ from hutch.jail.launch.control import Control, connected
 from hutch.jail.launch.identity import Identity
 from hutch.jail.launch.launch import Launched
 from hutch.jail.launch.teardown import Burial
-from hutch.jail.limits.hits import hit_by_signal, size
+from hutch.jail.limits.hits import Suspect, hit_by_signal, size
 from hutch.jail.limits.meter import Mark, Meter
 from hutch.jail.limits.oom import prefer_commands
 from hutch.jail.members import number_inside
@@ -64,6 +64,7 @@ class Jailed:
         self.outputs = OutputFiles(self._own_directory, COMMANDS * policy.limits.output_file_bytes)
         self._commands: set[Command] = set()  # of which something is left
         self._ending: set[Command] = set()  # of these, those that hold too much memory
+        self._starts = 0  # of commands, so far
         self._pts = self._proc = -1
         self._warden = -1
         self._closed = False
@@ -119,7 +120,8 @@ class Jailed:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._calm()  # before the mark: what was hit until then is another's
-                mark = self._meter.mark()
+                mark, starts = self._meter.mark(), self._starts
+                is_first = not any(command.is_active for command in self._commands)
                 process = await self.spawn(argv, stdin=stdin, env=env, cwd=cwd, limits=limits)
         except TimeoutError:  # nobody inside takes commands
             return Finished(
@@ -135,6 +137,13 @@ class Jailed:
         left_s = max(0.0, began + timeout_s - time.monotonic())
         exit_, timed_out = await run_to_end(process, capture, timeout_s=left_s, on_output=on_output)
         hit = overtime if timed_out else None
+        await self._meter.look_closely()
+        suspect = Suspect(
+            process.reaper,
+            mark.at,
+            has_failed=exit_.code != 0,
+            was_alone=is_first and self._starts == starts + 1,
+        )
         return Finished(
             exit_code=exit_.code,
             signal=exit_.signal,
@@ -147,7 +156,7 @@ class Jailed:
             duration_s=time.monotonic() - began,
             cpu_s=exit_.cpu_s,
             peak_bytes=exit_.peak_bytes,
-            limit_hit=self._meter.hit_since(mark) or hit or hit_by_signal(exit_, limits),
+            limit_hit=self._meter.hit_since(mark, suspect) or hit or hit_by_signal(exit_, limits),
         )
 
     async def spawn(
@@ -179,6 +188,7 @@ class Jailed:
             uid=self._identity.uid if self._identity.claim else None,
         )
         self._commands.add(command)
+        self._starts += 1
         self._meter.busy(len(self._commands))
         command.on_gone(lambda: self._forget(command))
         return command
@@ -219,13 +229,14 @@ class Jailed:
         except OSError:
             return -1
 
-    def mark(self) -> Mark:
-        """This moment, for `limit_hit`."""
-        return self._meter.mark()
+    def mark(self, *, stir: bool = True) -> Mark:
+        """This moment, for `limit_hit`. `stir` has the jail looked at soon."""
+        return self._meter.mark(stir=stir)
 
-    def limit_hit(self, since: Mark, ended: Exit, limits: Limits | None = None) -> LimitHit | None:
-        """The limit that was hit by what runs inside since the mark, or that ended a command of now."""
-        return self._meter.hit_since(since) or hit_by_signal(ended, limits or self.policy.limits)
+    def limit_hit(self, since: Mark, ended: Exit, suspect: Suspect | None = None) -> LimitHit | None:
+        """The limit that was hit inside since the mark, by that command if one is given, or that ended a
+        command of now."""
+        return self._meter.hit_since(since, suspect) or hit_by_signal(ended, self.policy.limits)
 
     def limits_hit(self, since: Mark, ended: Exit | None = None) -> list[LimitHit]:
         """Every limit that was hit inside since the mark, each once; `ended` is a command of this moment."""
@@ -305,7 +316,7 @@ class Jailed:
     def _end(self, reason: str) -> str:
         """Kill the first process of the pid namespace, and so every other. Tells why it came to that."""
         Burial(self._warden, self._launched.process).kill()
-        kills = self._meter.mark().kills
+        kills = self._meter.kills()
         if kills:
             most = size(self.policy.limits.memory_bytes)
             reason += f" The kernel killed {kills} of its processes: memory_bytes is {most}. Raise it?"

@@ -17,6 +17,7 @@ from hutch.jail.launch.seccomp import Machine, this_machine
 KCMP: dict[Machine, int] = {"x86_64": 312, "aarch64": 272}
 KCMP_FILES = 2
 PF_EXITING = 4
+TICKS = os.sysconf("SC_CLK_TCK")
 KILLED = 1 << 8  # the bit of SIGKILL
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -69,6 +70,37 @@ def number_inside(pid: int) -> int:
     return int(numbers[1]) if numbers else 0
 
 
+def job_started_at(pid: int, *, warden: int) -> float:
+    """When the part of a command that a process belongs to started, in seconds since this machine did: the
+    highest of its parents below a shell, as what a shell left running may start processes at any time.
+    0 when it is gone."""
+    line = [pid]
+    while (parent := _parent(line[-1])) not in (0, warden):
+        line.append(parent)
+    if len(line) < 3:
+        return _started_at(pid)
+    *jobs, first, reaper = line
+    leader = read(f"/proc/{reaper}/task/{reaper}/children").split()[:1]
+    return _started_at(jobs[-1] if leader == [b"%d" % first] else first)
+
+
+def _started_at(pid: int) -> float:
+    told = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(told[19]) / TICKS if told else 0.0
+
+
+def _parent(pid: int) -> int:
+    """All may see it, whatever the process is."""
+    told = re.search(rb"^PPid:\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
+    return int(told[1]) if told else 0
+
+
+def resident_pages(pid: int) -> int:
+    """How many pages of memory a process has; 0 when it is gone."""
+    told = read(f"/proc/{pid}/statm").split()
+    return int(told[1]) if told else 0
+
+
 def kill_if_inside(pid: int, *, warden: int) -> bool:
     """Kill a process, but only if it is below the warden: the number may be another's by now."""
     try:
@@ -87,10 +119,9 @@ def kill_if_inside(pid: int, *, warden: int) -> bool:
 
 
 def is_below(pid: int, root: int) -> bool:
-    """Follow the parents up: all may see them, whatever the process is."""
+    """Follow the parents up."""
     while pid > 1:
-        parent = re.search(rb"^PPid:\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE)
-        pid = int(parent[1]) if parent else 0
+        pid = _parent(pid)
         if pid == root:
             return True
     return False

@@ -187,6 +187,11 @@ class Command:
             return False
         return not self.reaper or has_jobs(self._proc(), self.reaper, self.pid)
 
+    @property
+    def is_active(self) -> bool:
+        """True unless it has ended and left nothing running."""
+        return not self._ended.done() or self.has_jobs
+
     async def gone(self) -> None:
         """Until nothing is left of it."""
         await asyncio.shield(self._gone)

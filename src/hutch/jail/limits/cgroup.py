@@ -50,6 +50,8 @@ class Cgroup:
         events = "memory.oom_control" if version == 1 else "memory.events"
         self._memory = os.open(directories["memory"] / events, os.O_RDONLY | os.O_CLOEXEC)
         self._pids = os.open(directories["pids"] / "pids.events", os.O_RDONLY | os.O_CLOEXEC)
+        usage = "memory.usage_in_bytes" if version == 1 else "memory.current"
+        self._usage = os.open(directories["memory"] / usage, os.O_RDONLY | os.O_CLOEXEC)
         self._tcp = directories["memory"] / "memory.kmem.tcp.usage_in_bytes"  # in version 1 only
 
     def add(self, pids: Sequence[int]) -> None:
@@ -60,6 +62,10 @@ class Cgroup:
     def kills(self) -> int:
         """How many processes the kernel has killed for want of memory."""
         return _counter(self._memory, b"oom_kill")
+
+    def used_bytes(self) -> int:
+        """All memory that the limit covers, cached files too."""
+        return int(os.pread(self._usage, 64, 0))
 
     def uncounted_bytes(self) -> int:
         """Memory that the limit does not cover: TCP buffers, in version 1."""
@@ -72,6 +78,7 @@ class Cgroup:
         """Give the groups back; their processes have been killed and may take a moment to go."""
         os.close(self._memory)
         os.close(self._pids)
+        os.close(self._usage)
         for directory in set(self._directories.values()):
             _remove(directory, patience_s=GO_S)
 

@@ -5,6 +5,8 @@ result can tell. A look blocks, and so is made in a thread.
 """
 
 import os
+import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,12 +14,20 @@ from hutch.jail.limits.activity import Pulse
 from hutch.jail.limits.cgroup import Cgroup
 from hutch.jail.limits.freeze import standstill
 from hutch.jail.limits.growth import Growth
-from hutch.jail.limits.hits import Hits, size
+from hutch.jail.limits.hits import UNKNOWN, Cause, Hits, size
 from hutch.jail.limits.locks import listed, locks
 from hutch.jail.limits.oom import Raising
 from hutch.jail.limits.unlinked_files import Nameless, nameless
 from hutch.jail.limits.usage import Usage, shared_memory_device, tmpfs_use, usage
-from hutch.jail.members import Member, is_dying, kill_if_inside, members
+from hutch.jail.members import (
+    Member,
+    is_dying,
+    job_started_at,
+    kill_if_inside,
+    members,
+    number_inside,
+    resident_pages,
+)
 from hutch.jail.policy import HOME, Limits
 from hutch.jail.seam import LimitHit
 
@@ -47,6 +57,10 @@ class Look:
         self._limits = limits
         self._group = group
         self._warden = warden
+        self._counting = threading.Lock()
+        self._counted = (0, 0) if group is None else (group.kills(), group.refused_forks())
+        self._biggest: Member | None = None  # of a jail that has used half of its memory
+        self._biggest_started_at = 0.0
         self._raising = Raising(warden, memory_bytes=limits.memory_bytes) if group is not None else None
         self._left: dict[LimitHit, Left] = {}
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -84,6 +98,26 @@ class Look:
         self.hits.note(hit for hit, full in self._full() if self._is_over(hit, full, 0))
         return self.is_clearing, memory_bytes
 
+    def has_counted(self) -> bool:
+        """True when the kernel has counted something that is not noted yet."""
+        if self._group is None:
+            return False
+        return (self._group.kills(), self._group.refused_forks()) != self._counted
+
+    def count(self, *, closely: bool = False) -> None:
+        """Note what the kernel has counted since the last call: hits of the limits that it keeps itself.
+        `closely` has a look of its own at who forks, which blocks for a little."""
+        if self._group is None:
+            return
+        with self._counting:
+            kills, refused_forks = self._counted
+            self._counted = self._group.kills(), self._group.refused_forks()
+            if self._counted[0] > kills:
+                self.hits.note([LimitHit("memory_bytes", size(self._limits.memory_bytes))], self._victim())
+            if self._counted[1] > refused_forks:
+                jail = members(self._warden) if closely else self.members
+                self.hits.note_once(LimitHit("processes", f"{self._limits.processes}"), self._forker(jail))
+
     def used_up(self) -> list[LimitHit]:
         """The limits that leave no room at this moment, told by a look of its own. Blocks for a little."""
         # With the warden, the command that has just ended, and one of its own that may have ended before it:
@@ -93,6 +127,10 @@ class Look:
         if self._group is None and processes >= self._limits.processes:  # a cgroup tells itself
             used_up.append(LimitHit("processes", f"{self._limits.processes}"))
         return used_up
+
+    def note_memory(self) -> None:
+        """Every command is ended for it, whoever took too much."""
+        self.hits.note([LimitHit("memory_bytes", size(self._limits.memory_bytes))])
 
     def settle(self) -> None:
         """All have been killed. What they have left behind is nothing the next command is to blame for.
@@ -118,6 +156,14 @@ class Look:
         self.pulse.close()
 
     def _watch_group(self, group: Cgroup) -> tuple[bool, int]:
+        self.count()
+        self._biggest = None
+        if group.used_bytes() > self._limits.memory_bytes // 2:
+            commands = [each for each in self.members if not each.trusted]
+            self._biggest = max(commands, key=lambda each: resident_pages(each.pid), default=None)
+            self._biggest_started_at = (
+                job_started_at(self._biggest.pid, warden=self._warden) if self._biggest else 0.0
+            )
         used = group.uncounted_bytes()
         if is_over := used > self._limits.memory_bytes // 2:
             self.hits.note([LimitHit("memory_bytes", size(self._limits.memory_bytes))])
@@ -135,20 +181,45 @@ class Look:
             self.hits.note([LimitHit("mappings", f"{limits.mappings}")])
             return True, total
         if total > limits.memory_bytes:
-            self.hits.note([LimitHit("memory_bytes", size(limits.memory_bytes))])
+            memory = LimitHit("memory_bytes", size(limits.memory_bytes))
             # The biggest goes alone if that is enough; it may have gone already, to come back as another.
             is_enough = total - held.biggest_bytes <= limits.memory_bytes
+            victim = self._cause(held.biggest)
             if is_enough and kill_if_inside(held.biggest, warden=self._warden):
+                self.hits.note([memory], victim)
                 return False, total
             self.is_clearing = True
             ending = self.reapers_to_end = commands_to_end(held.by_command, total - limits.memory_bytes)
+            numbers = frozenset(map(number_inside, ending))
+            self.hits.note([memory], UNKNOWN if 0 in numbers else Cause(numbers))
             for each in self.members:  # at once: the warden has to find its turn among them first
                 if not each.trusted and (each.reaper in ending or not ending):
                     kill_if_inside(each.pid, warden=self._warden)
             return True, total
         if held.processes + 1 >= limits.processes:  # with the warden
-            self.hits.note_once(LimitHit("processes", f"{limits.processes}"))
+            self.hits.note_once(LimitHit("processes", f"{limits.processes}"), self._forker(self.members))
         return False, total
+
+    def _victim(self) -> Cause:
+        """Whose process the kernel has killed: that which was the biggest, if it is gone."""
+        biggest = self._biggest
+        if biggest is None or not is_dying(biggest):
+            return UNKNOWN
+        return Cause(frozenset({number_inside(biggest.reaper)} - {0}), self._biggest_started_at)
+
+    def _cause(self, pid: int) -> Cause:
+        reapers = {number_inside(each.reaper) for each in self.members if each.pid == pid}
+        return Cause(frozenset(reapers - {0}), job_started_at(pid, warden=self._warden))
+
+    def _forker(self, jail: list[Member]) -> Cause:
+        """The command that has more than half of all the processes that there may be."""
+        threads = Counter[int]()
+        for each in jail:
+            threads[each.reaper] += 0 if each.trusted else max(1, len(each.threads))
+        for reaper, count in threads.most_common(1):
+            if count > self._limits.processes // 2 and (number := number_inside(reaper)):
+                return Cause(frozenset({number}))
+        return UNKNOWN
 
     def _held_for_sure(self, in_files: int) -> Usage:
         """What they hold. If it is too much and one of them is gone by now, or going, they are counted again

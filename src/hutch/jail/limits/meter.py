@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hutch.jail.limits import cgroup
 from hutch.jail.limits.check import Look
-from hutch.jail.limits.hits import size
+from hutch.jail.limits.hits import Cause, Suspect, now
 from hutch.jail.limits.watch import Watch
 from hutch.jail.members import below
 from hutch.jail.place import Held
@@ -33,11 +33,10 @@ _swept = False
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the counters stood at some moment."""
+    """How many limits had been hit at some moment."""
 
     hits: int
-    kills: int
-    refused_forks: int
+    at: float  # on the clock of `hits.now`
 
 
 class Meter:
@@ -115,34 +114,35 @@ class Meter:
         if self.watch is not None:
             self.watch.busy(running)
 
-    def mark(self) -> Mark:
-        if self.watch is not None:
+    def mark(self, *, stir: bool = True) -> Mark:
+        if self.watch is None:
+            return Mark(0, now())
+        if stir:
             self.watch.stir()  # who marks a moment is about to start something
-            self.watch.look.hits.ask()
-        return self._now()
+        self.watch.look.count()
+        self.watch.look.hits.ask()
+        return Mark(len(self.watch.look.hits.noted), now())
 
-    def hit_since(self, mark: Mark) -> LimitHit | None:
-        """The first limit that was hit after the mark."""
-        now = self._now()
-        if self.watch is not None and now.hits > mark.hits:
-            return self.watch.look.hits.noted[mark.hits]
-        if now.kills > mark.kills:
-            return LimitHit("memory_bytes", size(self.limits.memory_bytes))
-        if now.refused_forks > mark.refused_forks:
-            return LimitHit("processes", f"{self.limits.processes}")
-        return None
+    async def look_closely(self) -> None:
+        """Find out who hit the limits that the kernel keeps, while the processes may still be there."""
+        if self.watch is not None and self.watch.look.has_counted():
+            await asyncio.to_thread(self.watch.look.count, closely=True)
+
+    def hit_since(self, mark: Mark, suspect: Suspect | None = None) -> LimitHit | None:
+        """The first limit that was hit after the mark, by that command if one is given."""
+        own = (hit for hit, cause in self._noted(mark) if suspect is None or suspect.hit(cause))
+        return next(own, None)
 
     def hits_since(self, mark: Mark, *, closely: bool = False) -> list[LimitHit]:
         """Every limit that was hit after the mark, each once; `closely` looks for what is used up now."""
-        now = self._now()
-        hits = self.watch.look.hits.noted[mark.hits :] if self.watch is not None else []
-        if now.kills > mark.kills:
-            hits.append(LimitHit("memory_bytes", size(self.limits.memory_bytes)))
-        if now.refused_forks > mark.refused_forks:
-            hits.append(LimitHit("processes", f"{self.limits.processes}"))
+        hits = [hit for hit, _ in self._noted(mark)]
         if closely and self.watch is not None:
             hits += self.watch.look.used_up()
         return list(dict.fromkeys(hits))
+
+    def kills(self) -> int:
+        """How many processes the kernel has killed for want of memory."""
+        return self._group.kills() if self._group is not None else 0
 
     async def stop(self) -> None:
         if self.watch is not None:
@@ -153,11 +153,11 @@ class Meter:
         if group is not None:
             await asyncio.to_thread(group.remove)
 
-    def _now(self) -> Mark:
-        hits = 0 if self.watch is None else len(self.watch.look.hits.noted)
-        if self._group is None:
-            return Mark(hits, 0, 0)
-        return Mark(hits, self._group.kills(), self._group.refused_forks())
+    def _noted(self, mark: Mark) -> list[tuple[LimitHit, Cause]]:
+        if self.watch is None:
+            return []
+        self.watch.look.count()
+        return self.watch.look.hits.noted[mark.hits :]
 
 
 def make_group(limits: Limits) -> cgroup.Cgroup | None:

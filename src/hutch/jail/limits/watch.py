@@ -141,6 +141,8 @@ class Watch:
                 try:
                     ending = self.look.reapers_to_end
                     if not ending or not await self._end_commands(ending):
+                        if ending:
+                            self.look.note_memory()
                         await self._clear()
                         await self._aside(self.look.settle)
                 except HutchError:

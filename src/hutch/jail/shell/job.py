@@ -13,6 +13,7 @@ from typing import Final
 
 from hutch.domain.errors import HutchError, Unavailable
 from hutch.jail.jailed import Jailed
+from hutch.jail.limits.hits import Suspect
 from hutch.jail.output import Capture
 from hutch.jail.policy import Limits
 from hutch.jail.process import Command
@@ -37,7 +38,6 @@ class Job:
         command: str,
         *,
         timeout_s: float | None,
-        hits: "Hits",
         on_output: OnOutput | None,
         on_lost: OnLost | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class Job:
         self.on_output, self.on_lost = on_output, on_lost
         self.stdin: Command | None = None  # whose standard input the command reads
         self._jail = jail
-        self._hits = hits
+        self._mark = jail.mark(stir=False)  # what was hit until now is another's
         self._timeout_s = timeout_s
         self._began = time.monotonic()
         self._done: Ending | None = None
@@ -138,11 +138,20 @@ class Job:
             truncated=self._capture.truncated,
             output_path=self._capture.path,
             output_cut=self._capture.cut,
-            limit_hit=hit or (self._hits.check(ended) if ended else None),
+            limit_hit=hit or (self._limit_hit(ended) if ended else None),
             restarted=bool(ended and ended.lost),
             note=self._note(raw) if raw and raw.lost else "",
             running=ended is None,
         )
+
+    def _limit_hit(self, ended: Ended) -> LimitHit | None:
+        """Which limit the command ran into. Only looked up if it failed, since looking takes time."""
+        if ended.exit_code == 0:
+            return None
+        suspect = Suspect(
+            self.process.reaper, self._mark.at, has_failed=True, was_alone=False, is_lost=bool(ended.lost)
+        )
+        return self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal), suspect)
 
     def _note(self, ended: Ended) -> str:
         """Why the shell is gone, and what the next command finds."""
@@ -170,21 +179,6 @@ class Job:
         if self.stdin is not None:
             lender, self.stdin = self.stdin, None
             self._ending = asyncio.get_running_loop().create_task(dismiss(lender))
-
-
-class Hits:
-    """Which limit a command ran into. Only looked up for those that failed, since looking takes time."""
-
-    def __init__(self, jail: Jailed) -> None:
-        self._jail = jail
-        self._mark = jail.mark()
-
-    def check(self, ended: Ended) -> LimitHit | None:
-        if ended.exit_code == 0:
-            return None
-        hit = self._jail.limit_hit(self._mark, Exit(ended.exit_code, ended.signal))
-        self._mark = self._jail.mark()
-        return hit
 
 
 async def lend(jail: Jailed, stdin: bytes | Pipe | None) -> tuple[Command, int]:

@@ -265,6 +265,11 @@ class ShellProcess:
             self._answers = -1
 
     @property
+    def reaper(self) -> int:
+        """Its reaper's number in the jail."""
+        return self._process.reaper
+
+    @property
     def is_gone(self) -> bool:
         """True when neither the shell nor anything it started is left."""
         return self._process.is_gone

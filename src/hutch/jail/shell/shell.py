@@ -18,7 +18,7 @@ from hutch.jail.policy import MAX_TIMEOUT_S
 from hutch.jail.request import check_stdin, check_timeout
 from hutch.jail.seam import OnOutput, Pipe, StreamName
 from hutch.jail.shell.background import Background
-from hutch.jail.shell.job import Hits, Job
+from hutch.jail.shell.job import Job
 from hutch.jail.shell.process import ShellProcess, shown
 from hutch.jail.shell.protocol import check_command
 from hutch.jail.shell.result import (
@@ -51,7 +51,6 @@ class Shell:
         name: str,
         program: str,
         background: Background,
-        hits: Hits,
         listeners: Sequence[OnEvent],
         admit: Admit,
     ) -> None:
@@ -59,7 +58,6 @@ class Shell:
         self.name = name
         self.program = program
         self.background = background
-        self._hits = hits
         self._listeners = listeners
         self._admit = admit
         self._turn = asyncio.Lock()
@@ -111,7 +109,6 @@ class Shell:
                 process,
                 command,
                 timeout_s=timeout_s,
-                hits=self._hits,
                 on_output=on_output,
                 on_lost=on_lost,
             )

@@ -17,7 +17,6 @@ from hutch.jail.jailed import Jailed
 from hutch.jail.place import as_path
 from hutch.jail.policy import AGENT, Policy
 from hutch.jail.shell.background import Background
-from hutch.jail.shell.job import Hits
 from hutch.jail.shell.result import Result
 from hutch.jail.shell.shell import Admit, OnEvent, Shell
 
@@ -43,7 +42,6 @@ class Shells:
         self.listeners: list[OnEvent] = [on_event] if on_event else []
         self.admit: Admit = _at_once  # after the listeners know of a command, and before it runs
         self._shells: dict[str, Shell] = {}
-        self._hits = Hits(jail)
 
     def shell(self, name: str = "main", *, program: str | None = None) -> Shell:
         """The shell of that name, a /bin/sh unless told; its process starts with its first command."""
@@ -54,7 +52,6 @@ class Shells:
                 name=name,
                 program=program or "/bin/sh",
                 background=self.background,
-                hits=self._hits,
                 listeners=self.listeners,
                 admit=lambda: self.admit(),
             )
